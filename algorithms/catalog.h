@@ -1,4 +1,4 @@
-// The catalog: every loss by its name, for trainers that are told by message which one to use.
+// The catalog: every loss by its name, for trainers that receive the loss in a message.
 #pragma once
 
 #include "engine/loss/loss.h"

@@ -44,17 +44,17 @@ struct GrpoConfig : RolloutOptions {
   int epochs = 1;  ///< passes over each batch of samples
   /// Optimizer steps per pass; the loader returns minibatches * train.batch_size prompts.
   int minibatches = 1;
-  double constant_length =
-      0;              ///< Aggregation::constant: the length that replaces each sample's own
+  /// Aggregation::constant: the length that replaces each sample's own.
+  double constant_length = 0;
   Counting counting;  ///< of sequences without a trained token
   Shaping shaping;
   AdvantageConfig advantage;
   DynamicSampling dynamic;
   EntropyControl entropy;    ///< of loss.entropy_coef
   double entropy_bonus = 0;  ///< adaptive: coefficient of the next update's entropy bonus
-  GrpoLoss loss;             ///< its version, where it reads one, is set step by step
+  GrpoLoss loss;             ///< its version, if it reads one, is set at each step
 
-  std::string reference;               ///< model directory, for whoever loads the reference
+  std::string reference;               ///< directory of the reference model
   bool normalize_each_reward = false;  ///< advantage.parts are then the reward rules
 
   static void each_field(auto& self, auto&& field) {

@@ -39,7 +39,8 @@ class EvalMetrics {
   void add(const engine::data::Experience& batch, const std::vector<float>& logp);
   /// `scores` [T, C]: the reply to protocol::Score.
   void add_scores(const engine::data::Experience& batch, const std::vector<float>& scores);
-  /// "eval/loss", the mean over what the batches count, and "eval/NAME" for each statistic.
+  /// Returns "eval/loss", the mean over the units that the batches count, and "eval/NAME" for each
+  /// statistic.
   Metrics metrics() const;
 
  private:
@@ -57,8 +58,9 @@ struct ConfidenceBin {
 
 struct Calibration {
   double accuracy = 0;  ///< pairs with a margin above 0
-  double error = 0;     ///< expected calibration error: sum over bins of (pairs in it / all pairs)
-                        ///< |accuracy - confidence|
+  /// Expected calibration error: sum over bins of (pairs in it / all pairs) |accuracy -
+  /// confidence|.
+  double error = 0;
   std::vector<ConfidenceBin> bins;
 };
 

@@ -1,5 +1,5 @@
-// Journal: where an algorithm writes down what happened. A port: launch/journal writes files and a
-// progress bar, tests remember.
+// Journal: the port through which an algorithm records metrics and samples. launch/journal writes
+// files and a progress bar; tests store the records.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,19 @@
 
 namespace troupe::algorithms {
 
-/// The numbers of one optimizer step, in the order in which they are to be read. "loss" and
-/// "grad_norm" come first; names are those users know from TRL and verl ("rewards/chosen", "kl",
-/// "completions/mean_length"...). "tokens" (trained in this step) and "learning_rate" feed the
-/// progress bar.
+/// Metrics of one optimizer step in display order: "loss" and "grad_norm" first. Names are those of
+/// TRL and verl ("rewards/chosen", "kl", "completions/mean_length"...). The progress bar uses
+/// "tokens" (trained in this step) and "learning_rate".
 using Metrics = std::vector<std::pair<std::string, double>>;
 
-/// One generated text, for a person to read.
+/// One generated text, for display.
 struct Sample {
   std::uint64_t sample_id = 0;
   std::string prompt, completion, finish_reason;
   double reward = 0;
   double advantage = 0;
-  std::vector<std::pair<std::string, double>>
-      parts;  ///< the reward's parts, by rule, before weighting
+  /// The reward's parts by rule, before weighting.
+  std::vector<std::pair<std::string, double>> parts;
 };
 
 class Journal {
@@ -32,12 +31,12 @@ class Journal {
   /// Called once, before the first step: the steps of the whole run (for the ETA) and the steps
   /// that are already done.
   virtual void begin(std::int64_t total_steps, std::int64_t done_steps) = 0;
-  /// Steps count from 1 and rise by one; each is recorded once, after its update and before its
-  /// checkpoint is saved. Not-a-number is written as null, never hidden.
+  /// Steps count from 1 and increase by one; each is recorded once, after its update and before its
+  /// checkpoint is saved. NaN is written as null.
   virtual void record(std::int64_t step, const Metrics& metrics) = 0;
   /// Some of the samples of a step; call it before record() of that step.
   virtual void sample(std::int64_t step, const Sample& sample) = 0;
-  /// What the run is doing between steps ("generating 64 samples"); overwritten by the next.
+  /// The current activity between steps ("generating 64 samples"); replaced by the next.
   virtual void status(std::string_view text) = 0;
 };
 

@@ -8,7 +8,7 @@ namespace {
 using engine::data::Experience;
 using Answers = engine::data::Loader<engine::data::UnpairedExample>;
 
-// Fills in what the loss needs beside the policy: the reference's log-probabilities, and z as
+// Fills in the loss's inputs besides the policy: the reference's log-probabilities, and z as
 // `scale`.
 Task<void> compare(Cluster& c, Experience& batch, const Experience& mismatched) {
   protocol::Logprobs matched{batch, 1.0};

@@ -13,9 +13,10 @@ struct KtoConfig {
   using Losses = LossList<KtoLoss>;
 
   KtoLoss loss;
-  std::int64_t max_length = 0;   ///< tokens of a sequence, a mismatched one too; 0: no limit
+  /// Maximum tokens of a sequence, also of a mismatched one; 0: no limit.
+  std::int64_t max_length = 0;
   ReferenceSync following = {};  ///< of the reference
-  std::string reference = {};    ///< model directory, for whoever loads the reference
+  std::string reference = {};    ///< directory of the reference model
 
   static void each_field(auto& self, auto&& field) {
     KtoLoss::each_field(self.loss, field);
@@ -24,14 +25,14 @@ struct KtoConfig {
   }
 };
 
-/// Held-out batches, each with the mismatched one of the same prompts.
+/// Held-out batches, each with its mismatched batch of the same prompts.
 struct HeldOutAnswers {
   HeldOut matched;
-  std::vector<engine::data::Experience> mismatched;  ///< as many
+  std::vector<engine::data::Experience> mismatched;  ///< one per batch
 };
 
-/// Needs c.reference; c.synced_reference where the reference follows. The KL term is measured on
-/// the whole batch before its update.
+/// Needs c.reference, and c.synced_reference if the reference follows the policy. The KL term is
+/// estimated on the whole batch before its update.
 Task<void> kto(Cluster& c, engine::data::Loader<engine::data::UnpairedExample>& data, Plan plan,
                KtoConfig config, HeldOutAnswers held_out = HeldOutAnswers());
 

@@ -1,4 +1,4 @@
-// Plan: length, learning rate and checkpoints of a run; and the start and end of a step, which are
+// Plan: length, learning rate and checkpoints of a run, and the start and end of a step, which are
 // the same for every algorithm.
 #pragma once
 
@@ -27,7 +27,8 @@ struct Plan {
 Task<bool> end_step(Cluster& cluster, const Plan& plan, std::int64_t previous, std::int64_t step,
                     protocol::RunState state);
 
-/// Ends a run whose prompts are used up early: saves step `step`, unless end_step has saved it.
+/// Ends a run early because its prompts are used up: saves step `step`, unless end_step has saved
+/// it.
 Task<void> end_early(Cluster& cluster, const Plan& plan, std::int64_t previous, std::int64_t step,
                      protocol::RunState state);
 

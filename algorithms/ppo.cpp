@@ -1,8 +1,8 @@
 // Proximal Policy Optimization with a critic (Schulman et al. 2017, arXiv:1707.06347; for language
-// models Ziegler et al. 2019, arXiv:1909.08593): sample answers, reward them or their steps,
-// evaluate every state with the critic, prefer tokens that did better. One step is one optimizer
-// update of policy and critic, at the same time; epochs * minibatches updates share the samples of
-// a rollout step.
+// models Ziegler et al. 2019, arXiv:1909.08593). A rollout step samples answers, computes rewards
+// of the answers or of their steps, evaluates every state with the critic, and computes advantages.
+// One step is one optimizer update of policy and critic, concurrently; epochs * minibatches updates
+// share the samples of a rollout step.
 #include "algorithms/ppo.h"
 
 #include <optional>

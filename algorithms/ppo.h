@@ -54,7 +54,7 @@ struct PpoConfig : RolloutOptions {
   PpoLoss policy;  ///< its KL term is set from the fields above
   ValueLoss value;
   int critic_warmup = 0;  ///< rollout steps in which only the critic is trained
-  std::string reference;  ///< model directory, for whoever loads the reference
+  std::string reference;  ///< directory of the reference model
 
   static void each_field(auto& self, auto&& field) {
     field("epochs", self.epochs, Range{1, 10000}, "passes over each batch of samples");

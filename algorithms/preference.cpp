@@ -38,7 +38,7 @@ Task<std::vector<std::vector<float>>> score_all(Cluster& c, const Pairs& data) {
   co_return all;
 }
 
-// A reference that stays what it is scores a held-out batch once.
+// Scores the held-out batches once if the reference is never updated.
 Task<void> score_held_out(Cluster& c, std::vector<Experience>& batches, bool again) {
   for (auto& batch : batches) {
     if (!again && !batch.reference_logp.empty()) continue;

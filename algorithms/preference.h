@@ -19,7 +19,7 @@ struct PairTraining {
   bool nll_on_prompt = false;
 };
 
-/// A batch of pairs as the losses want it: pairs counted, chosen tokens counted (set_nll_tokens).
+/// A batch of pairs with the counts that the losses need: pairs and chosen tokens (set_nll_tokens).
 engine::data::Experience pair_batch(const engine::data::Batch<engine::data::PairExample>& pairs,
                                     bool nll_on_prompt);
 

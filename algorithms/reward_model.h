@@ -24,14 +24,15 @@ struct OrmConfig {
   }
 };
 
-/// c.policy is the reward model: a model with a score head of one label. Held-out batches are
+/// Trains c.policy, a model with a score head of one label. Held-out batches are
 /// data::to_scored_pairs.
 Task<void> orm(Cluster& c, engine::data::Loader<engine::data::PairExample>& data, Plan plan,
                OrmLoss loss, HeldOut held_out = HeldOut());
 
 // Process reward models: a score for every step of a solution.
-/// What classifies a step: a score head at the last token of the step separator (TRL), or the
-/// language model head at a placeholder token behind the step (Math-Shepherd, MindSpeed).
+/// Position and head that classify a step: the score head at the last token of the step separator
+/// (TRL), or the language model head at a placeholder token after the step (Math-Shepherd,
+/// MindSpeed).
 enum class PrmKind { token_class, placeholder };
 constexpr std::array<std::string_view, 2> names_of(PrmKind) {
   return {"token_class", "placeholder"};
@@ -48,7 +49,7 @@ struct PrmConfig {
   double head_init_std = 0.02;
   std::string placeholder = "ки";
   std::vector<std::string> reward_tokens{"+", "-"};
-  PrmLoss loss;  ///< its reward tokens are found by the tokenizer
+  PrmLoss loss;  ///< its reward tokens are set from the tokenizer
 
   static void each_field(auto& self, auto&& field) {
     field("kind", self.kind,
@@ -70,8 +71,8 @@ struct PrmConfig {
   }
 };
 
-/// c.policy is the reward model: one with a score head of as many labels as there are classes, or,
-/// for placeholders, a language model. Held-out batches evaluate every step.
+/// Trains c.policy, a model with a score head of one label per class or, for placeholders, a
+/// language model. Held-out batches evaluate every step.
 Task<void> prm(Cluster& c, engine::data::Loader<engine::data::StepExample>& data, Plan plan,
                PrmLoss loss, HeldOut held_out = HeldOut());
 

@@ -18,13 +18,12 @@ void check_probe(const protocol::Weights& weights, const std::vector<float>& log
 /// policy, each switches. When one does not (Errc::corrupt, with its name), none has changed.
 Task<void> sync_weights(Cluster& c);
 
-// A reference that follows the policy at a distance: TR-DPO (Gorbatovski et al. 2024,
-// arXiv:2404.09656, eq. 5).
+// TR-DPO (Gorbatovski et al. 2024, arXiv:2404.09656, eq. 5): a reference that follows the policy.
 constexpr const char* reference_doc = "reference model directory; empty: the initial weights";
 
 struct ReferenceSync {
-  std::int64_t every = 0;  ///< steps between two moves; 0: the reference stays what it is
-  double share = 0.6;      ///< of the policy in the reference's new weights
+  std::int64_t every = 0;  ///< steps between two updates; 0: the reference is fixed
+  double share = 0.6;      ///< weight of the policy in the updated reference
   static void each_field(auto& self, auto&& field) {
     field("sync_every", self.every, at_least_0,
           "update the reference towards the policy every N steps (TR-DPO; TRL's sync_ref_model "

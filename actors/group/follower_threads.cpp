@@ -15,7 +15,7 @@ FollowerThreads::FollowerThreads(int ranks, engine::parallel::ThreadGroupOptions
       try {
         work(*world);
       } catch (const std::exception& error) {
-        // The leader's actor dies of it, and its node reports the error.
+        // Ends the leader's actor, and its node reports the error.
         world->abort(error.what());
       }
     });

@@ -141,7 +141,7 @@ void GroupChannel::run_on_all_ranks(std::string_view what, const std::function<v
                                                 cat("the outcome of '", what, "'"),
                                                 (max_error_bytes + 1) * size());
   } catch (const Failure& failure) {
-    // No other rank will receive this rank's error, so it is logged. (An error of a closed group
+    // Logged, because no other rank will receive this rank's error. (An error of a closed group
     // only repeats the reason that the rank that closed it reports.)
     if (mine && mine->code != Errc::closed)
       log_error(cat("rank ", rank(), " failed before its group ended: ", mine->what));

@@ -29,7 +29,7 @@ class GroupChannel {
   /// `own` must not be used elsewhere (world.split(0, world.rank())): a rank that failed early
   /// waits in it, and its error must not be mistaken for the data of another collective.
   explicit GroupChannel(std::unique_ptr<engine::parallel::Communicator> own);
-  /// On the leader, tells the followers to end.
+  /// Tells the followers to end, on the leader.
   ~GroupChannel();
   GroupChannel(const GroupChannel&) = delete;
 

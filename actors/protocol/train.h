@@ -91,8 +91,8 @@ inline auto fields(RunState& s) {
   return std::tie(s.data, s.algorithm);
 }
 
-/// Writes OUTPUT/checkpoint-STEP (weights, optimizer, `state`) and points `latest` at it. The reply
-/// is its path.
+/// Writes OUTPUT/checkpoint-STEP (weights, optimizer, `state`) and points `latest` at it. Replies
+/// with its path.
 struct Save {
   using Reply = std::string;
   static constexpr std::string_view name = "save";
@@ -131,9 +131,9 @@ struct Publish : NoFields {
   static constexpr std::string_view name = "publish";
 };
 
-/// Loads weights beside the current ones, which stay in use. The reply is the logp of the probe.
-/// Errors: a number of values other than the model's (Errc::bad_input), a version older than the
-/// current one (bad_input), a tensor with a wrong checksum (corrupt).
+/// Loads weights beside the current ones, which stay in use. Replies with the log-probabilities of
+/// the probe. Errors: a number of values other than the model's (Errc::bad_input), a version older
+/// than the current one (bad_input), a tensor with a wrong checksum (corrupt).
 struct PrepareWeights {
   using Reply = std::vector<float>;
   static constexpr std::string_view name = "prepare_weights";

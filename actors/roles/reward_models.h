@@ -1,4 +1,4 @@
-// RewardModels: judges samples by trained models, each an outcome or a process reward model
+// RewardModels: rewards samples with trained models, each an outcome or a process reward model
 // (reward_scoring.h).
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace troupe::actors::roles {
 
-/// One model among those that judge.
+/// One reward model of the sum.
 struct RewardPart {
   std::string label;
   double weight = 1;
@@ -24,9 +24,9 @@ struct RewardPart {
 class RewardModels {
  public:
   using Handled = Messages<protocol::ComputeRewards>;
-  /// Errc::usage where a model cannot say what its scoring wants of it: an outcome needs a score
-  /// head of one label, a process one of two or more, or a language head for placeholders. `mesh`
-  /// (nullptr: one rank) outlives this; the models were made with its tp.
+  /// Errc::usage for a model without the head that its scoring requires: a score head of one label
+  /// for an outcome, of two or more for a process, or a language head for placeholders. `mesh`
+  /// (nullptr: one rank) outlives this; the models were created with its tp.
   static Result<RewardModels> create(std::vector<RewardPart> parts,
                                      engine::train::ScoringOptions options,
                                      const engine::parallel::Mesh* mesh = nullptr);

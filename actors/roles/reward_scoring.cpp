@@ -13,7 +13,7 @@ namespace {
 using engine::data::Experience;
 using Ids = std::vector<std::int32_t>;
 
-// The first token with which the completion's text is at least `bytes` long.
+// Index of the first token with which the completion's text is at least `bytes` long.
 std::int32_t token_at(std::size_t bytes, const Ids& completion,
                       const engine::generate::TextDecoder& decode) {
   std::size_t low = 1, high = completion.size();
@@ -35,7 +35,7 @@ void append_outcome(const protocol::RewardRequest& sample, Experience& batch) {
   batch.append(ids, weights);
 }
 
-// Where behind a step it is judged: at the placeholder, else at the last token. `end` are the
+// Index of the scored token after a step: the placeholder, else the last token. `end` are the
 // tokens of step_end.
 std::size_t score_position(const Ids& end, const ProcessScoring& scoring) {
   if (!scoring.tokens) return end.size() - 1;
@@ -66,8 +66,8 @@ Result<MaskedTokens> tokens_with_steps(const protocol::RewardRequest& sample,
   return out;
 }
 
-// A tokenizer's patterns give up on hostile text by throwing; that is this sample's failure, not
-// the run's.
+// A tokenizer's regular expressions may throw on hostile text: a failure of this sample, not of the
+// run.
 void append_steps(const protocol::RewardRequest& sample, const ProcessScoring& scoring,
                   ScoringBatch& query) {
   Steps steps;
@@ -88,7 +88,7 @@ void append_steps(const protocol::RewardRequest& sample, const ProcessScoring& s
   query.ends.push_back(std::move(steps.ends));
 }
 
-// softmax over the C scores of a token.
+// Softmax over the C scores of a token, at class `of`.
 double probability(std::span<const float> scores, std::int32_t of) {
   const double greatest = static_cast<double>(*std::max_element(scores.begin(), scores.end()));
   double sum = 0;
@@ -96,7 +96,7 @@ double probability(std::span<const float> scores, std::int32_t of) {
   return std::exp(static_cast<double>(scores[static_cast<std::size_t>(of)]) - greatest) / sum;
 }
 
-// What was read of sequence n, [C] each, in order.
+// Scores at the masked tokens of sequence n, [C] each, in order.
 std::vector<std::span<const float>> scores_at(const ScoringBatch& query,
                                               const std::vector<float>& scores, std::size_t n) {
   const auto& batch = query.batch;
@@ -141,7 +141,7 @@ protocol::RewardResult outcome_result(const std::vector<std::span<const float>>&
 }  // namespace
 
 double Normalization::operator()(double score) const {
-  const double scaled = (score - mean) / deviation;
+  const double scaled = (score - mean) / std_dev;
   return clip > 0 ? std::clamp(scaled, -clip, clip) : scaled;
 }
 

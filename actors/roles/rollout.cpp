@@ -44,9 +44,10 @@ Result<Rollout> Rollout::create(std::unique_ptr<engine::models::Decoder> model,
 
 namespace {
 
-// Every replica's samples in the order of the replicas. A replica that failed fails all of them.
-Result<std::vector<protocol::Completion>> together(engine::parallel::Communicator& replicas,
-                                                   Result<std::vector<protocol::Completion>> mine) {
+// Gathers the samples of all replicas, in the order of the replicas. A failure of one replica is a
+// failure of all.
+Result<std::vector<protocol::Completion>> gather_samples(
+    engine::parallel::Communicator& replicas, Result<std::vector<protocol::Completion>> mine) {
   using Outcome = std::pair<std::string, std::vector<protocol::Completion>>;
   Outcome outcome = mine ? Outcome{"", std::move(*mine)} : Outcome{mine.error().what, {}};
   const auto bytes = transports::wire::flatten(transports::Body::of(std::move(outcome)).to_wire());
@@ -75,15 +76,15 @@ Result<std::vector<protocol::Completion>> Rollout::on(protocol::Generate message
                                    mesh_->coordinates().dp, mesh_->grid().dp);
   message.requests =
       std::vector(message.requests.begin() + share.begin, message.requests.begin() + share.end);
-  // A logit that is not finite throws; the other replicas must hear of it, or they would wait for
-  // this one.
+  // A logit that is not finite throws; the other replicas must be told, because they wait for this
+  // one.
   Result<std::vector<protocol::Completion>> mine;
   try {
     mine = draw(std::move(message));
   } catch (const Failure& failure) {
     mine = fail(failure.error());
   }
-  return together(mesh_->dp(), std::move(mine));
+  return gather_samples(mesh_->dp(), std::move(mine));
 }
 
 Result<std::vector<protocol::Completion>> Rollout::draw(protocol::Generate message) {
@@ -115,7 +116,7 @@ Result<std::vector<float>> Rollout::on(protocol::PrepareWeights message) {
     engine::nn::scatter_logical(*weights.values, shadow_->parameters());
     logp = probe(*shadow_, weights);
   } else {
-    logp = stage_adapter(weights);
+    logp = prepare_adapter(weights);
   }
   prepared_ = weights.version;
   return logp;
@@ -127,13 +128,12 @@ std::vector<float> Rollout::probe(engine::models::Decoder& model,
                                  {.precision = precision_});
 }
 
-// An adapter is small: it takes the present one's place for the time of the probe, and waits on the
-// host.
-std::vector<float> Rollout::stage_adapter(const protocol::Weights& weights) {
+// An adapter is small: it replaces the current one during the probe, and is then kept on the host.
+std::vector<float> Rollout::prepare_adapter(const protocol::Weights& weights) {
   auto& trained = model_->parameters().trained();
   const auto present = engine::ops::to_host(trained.device(), trained.values());
   engine::nn::scatter_logical(*weights.values, trained);
-  staged_ = engine::ops::to_host(trained.device(), trained.values());
+  prepared_adapter_ = engine::ops::to_host(trained.device(), trained.values());
   auto logp = probe(*model_, weights);
   trained.device().upload(trained.values(), present);
   return logp;
@@ -148,7 +148,7 @@ Result<> Rollout::on(protocol::CommitWeights message) {
   if (shadow_)
     device.copy(shadow_->parameters().values(), model_->parameters().values());
   else
-    device.upload(model_->parameters().trained().values(), staged_);
+    device.upload(model_->parameters().trained().values(), prepared_adapter_);
   prepared_.reset();
   version_ = message.version;
   generator_.weights_changed(version_);

@@ -1,5 +1,5 @@
-// Rollout: draws samples from its own copy of the policy's weights, which are replaced between
-// requests, in two phases.
+// Rollout: samples completions from its own copy of the policy's weights, which are replaced
+// between requests, in two phases.
 #pragma once
 
 #include <memory>
@@ -16,10 +16,9 @@ namespace troupe::actors::roles {
 class Rollout {
  public:
   using Handled = Messages<protocol::Generate, protocol::PrepareWeights, protocol::CommitWeights>;
-  /// `shadow` has the shape of `model`: the place of weights that are prepared. A model with an
-  /// adapter has its base already and needs none (nullptr): only the adapter comes by message.
-  /// `config.decode` gives the text of completions. Errc::usage when the generator's sizes cannot
-  /// work.
+  /// `shadow` has the shape of `model` and receives prepared weights. A model with an adapter needs
+  /// none (nullptr): only the adapter is sent. `config.decode` gives the text of completions.
+  /// Errc::usage for invalid sizes of the generator.
   static Result<Rollout> create(std::unique_ptr<engine::models::Decoder> model,
                                 std::unique_ptr<engine::models::Decoder> shadow,
                                 engine::generate::GeneratorConfig config,
@@ -35,7 +34,7 @@ class Rollout {
           const engine::generate::GeneratorConfig& config, const engine::parallel::Mesh* mesh);
   Result<std::vector<protocol::Completion>> draw(protocol::Generate message);
   std::vector<float> probe(engine::models::Decoder& model, const protocol::Weights& weights);
-  std::vector<float> stage_adapter(const protocol::Weights& weights);
+  std::vector<float> prepare_adapter(const protocol::Weights& weights);
 
   std::unique_ptr<engine::models::Decoder> model_, shadow_;
   engine::generate::Generator generator_;
@@ -43,8 +42,8 @@ class Rollout {
   engine::ops::Precision precision_;
   const engine::parallel::Mesh* mesh_;
   std::uint64_t version_ = 0;
-  std::optional<std::uint64_t> prepared_;  ///< what shadow_ or staged_ holds
-  std::vector<float> staged_;              ///< a prepared adapter
+  std::optional<std::uint64_t> prepared_;  ///< version of the prepared weights
+  std::vector<float> prepared_adapter_;
 };
 
 }  // namespace troupe::actors::roles

@@ -1,6 +1,6 @@
-// Scorer: a model that is only asked what it thinks of tokens: the reference of DPO and GRPO, a
-// reward model. A reference may follow the policy (TR-DPO): its weights then move, by message, and
-// are saved beside the policy's.
+// Scorer: a model that computes log-probabilities and scores but is not trained: the reference of
+// DPO and GRPO, a reward model. A reference may follow the policy (TR-DPO): its weights are then
+// updated by messages and saved beside the policy's.
 #pragma once
 
 #include <functional>
@@ -23,9 +23,9 @@ class Scorer {
  public:
   using Handled = Messages<protocol::Logprobs, protocol::Score, protocol::Release,
                            protocol::PrepareWeights, protocol::MixWeights, protocol::Save>;
-  /// `mesh` (nullptr: one rank) outlives this; `model` was made with its tp, its replicas share the
-  /// sequences. Without `save` the weights stay what they are: the messages that move and save them
-  /// are refused (Errc::bad_input).
+  /// `mesh` (nullptr: one rank) outlives this; `model` was created with its tp, and its replicas
+  /// partition the sequences. Without `save` the weights are fixed: messages that update or save
+  /// them are refused (Errc::bad_input).
   Scorer(std::unique_ptr<engine::models::Decoder> model, engine::train::ScoringOptions options,
          const engine::parallel::Mesh* mesh = nullptr, ScorerSaver save = {});
 
@@ -43,7 +43,7 @@ class Scorer {
   engine::train::ScoringOptions options_;
   const engine::parallel::Mesh* mesh_;
   ScorerSaver save_;
-  std::unique_ptr<engine::models::Decoder> shadow_;  ///< what was prepared, until it is mixed in
+  std::unique_ptr<engine::models::Decoder> shadow_;  ///< prepared weights, until they are mixed in
   std::optional<std::uint64_t> prepared_;
 };
 

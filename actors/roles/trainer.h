@@ -1,4 +1,4 @@
-// Trainer: a policy, a critic or a reward model: updates, scores, publishes and saves one set of
+// Trainer: a policy, a critic or a reward model. Updates, scores, publishes and saves one set of
 // weights.
 #pragma once
 
@@ -19,8 +19,8 @@ class Trainer {
  public:
   using Handled = Messages<protocol::TrainStep, protocol::Logprobs, protocol::Score,
                            protocol::Publish, protocol::Save, protocol::Release>;
-  /// `losses` turns a LossSpec back into a loss. `mesh` (nullptr: one rank) is the one that
-  /// `trainer` was made with, and outlives this.
+  /// `losses` creates a loss from a LossSpec. `mesh` (nullptr: one rank) is the one that `trainer`
+  /// was created with, and outlives this.
   Trainer(std::unique_ptr<engine::train::Trainer> trainer, engine::loss::LossTable losses,
           Saver save, const engine::parallel::Mesh* mesh = nullptr);
 

@@ -10,7 +10,7 @@ namespace troupe::actors::roles {
 class Verifier {
  public:
   using Handled = Messages<protocol::ComputeRewards>;
-  /// The rules were started.
+  /// `rules` have been started.
   explicit Verifier(rules::Rules rules) : rules_(std::move(rules)) {}
 
   std::vector<protocol::RewardResult> on(protocol::ComputeRewards message) {

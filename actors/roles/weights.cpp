@@ -22,8 +22,7 @@ void for_each_tensor(const engine::models::DecoderSpec& spec, std::span<const fl
   }
 }
 
-// Spread over the vocabulary, so that a part of the embedding or of the head in the wrong place is
-// seen.
+// Spread over the vocabulary, to detect a part of the embedding or of the head in the wrong place.
 std::vector<std::int32_t> probe_tokens(const engine::models::DecoderSpec& spec) {
   std::vector<std::int32_t> tokens;
   const auto vocabulary = static_cast<std::uint64_t>(spec.vocabulary);

@@ -16,8 +16,8 @@ namespace troupe::actors {
 /// Exactly one of the two is set.
 struct Handler {
   std::function<transports::Body(transports::Body)> compute;  ///< runs on the engine executor
-  std::function<Task<transports::Body>(transports::Body)>
-      run_async;  ///< runs on the control executor
+  /// Runs on the control executor.
+  std::function<Task<transports::Body>(transports::Body)> run_async;
 };
 
 /// Owns the actor, which the handlers share. Handlers throw what the actor throws: Failure for

@@ -93,8 +93,7 @@ void build_root(const Setup& setup) {
   int which = 0;
   for (const Mount& mount : plan.mounts)
     setup.require(make_mount(mount), SetupStep::mounts, which++);
-  // Where the present /proc is partly hidden, the kernel refuses a new one; the program then has
-  // none.
+  // The kernel refuses a new /proc if the present one is partly hidden; the program then has none.
   ::mount("proc", "/new/proc", "proc", no_devices | MS_NOEXEC, nullptr);
 }
 

@@ -44,10 +44,10 @@ struct SetupError {
 /// Descriptors in the child; all are 3 or above.
 struct ChildPipes {
   int input, output, errors;  ///< become 0, 1, 2
-  int go;       ///< receives a byte when the parent is ready; its other end closes with the parent
-  int report;   ///< a SetupError is written here; exec closes it
-  int parents;  ///< the parent's end of `go`, closed first: while open it would hide the parent's
-                ///< end
+  int go;      ///< receives a byte when the parent is ready; its other end closes with the parent
+  int report;  ///< a SetupError is written here; exec closes it
+  /// The parent's end of `go`. Closed first: while open it would hide the end of the parent.
+  int parents;
 };
 
 /// Sets the process up and runs the program. Never returns. `folder`: working directory under

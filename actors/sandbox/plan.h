@@ -23,14 +23,14 @@ struct Mount {
 struct Plan {
   Limits limits;
   std::string program;  ///< absolute path
-  std::vector<std::string>
-      run;  ///< the program's arguments; the first is its name. Files are absolute paths.
+  /// The program's arguments; the first is its name. Files are absolute paths.
+  std::vector<std::string> run;
   std::vector<std::string> environment;  ///< "NAME=value"; nothing is inherited
   std::vector<std::string> folders;      ///< created in the new root, parents first
   std::vector<Mount> mounts;
   std::string work_options;  ///< mount options of its working folder (tmpfs)
-  int processes = 0;  ///< limit on tasks of its user: a namespace counts its own, a host counts all
-                      ///< that there are already
+  /// Limit on the tasks of its user: a namespace counts its own, a host counts all existing ones.
+  int processes = 0;
   std::vector<sock_filter> filter;  ///< seccomp filter
 };
 

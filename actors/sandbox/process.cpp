@@ -240,7 +240,7 @@ double Process::processor_seconds() const {
 ExitStatus Process::kill() {
   ExitStatus result;
   if (id_ <= 0) return result;
-  // Before the leader is reaped: until then its id cannot be reused.
+  // Sent before the leader is reaped: until then its id cannot be reused.
   ::kill(is_namespace_ ? id_ : -id_, SIGKILL);
   pollfd ended{exited_.get(), POLLIN, 0};
   if (::poll(&ended, 1, kill_timeout_ms) == 0) {

@@ -74,8 +74,8 @@ class Process {
   pid_t id_ = -1;
   bool is_namespace_ = false;  ///< first process of a namespace, whose end ends all its processes
   std::string folder_;         ///< removed at the end
-  std::uint64_t inherited_memory_ =
-      0;  ///< peak of this process, counted for the child from its fork
+  /// Peak of this process, counted for the child from its fork.
+  std::uint64_t inherited_memory_ = 0;
   Handle input_, output_, errors_, exited_;
 };
 

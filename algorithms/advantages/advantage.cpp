@@ -11,7 +11,7 @@ namespace {
 
 struct Moments {
   std::int64_t count = 0;
-  double mean = 0, deviation = 0;
+  double mean = 0, std_dev = 0;
   bool flat = true;
 };
 
@@ -30,7 +30,7 @@ Moments moments(std::span<const double> rewards) {
   m.mean = m.flat ? first : sum / static_cast<double>(m.count);
   double squares = 0;
   for (const double r : rewards) squares += std::isnan(r) ? 0 : (r - m.mean) * (r - m.mean);
-  m.deviation = m.count > 1 ? std::sqrt(squares / static_cast<double>(m.count - 1)) : 0;
+  m.std_dev = m.count > 1 ? std::sqrt(squares / static_cast<double>(m.count - 1)) : 0;
   return m;
 }
 
@@ -44,18 +44,18 @@ Advantages by_group(std::span<const double> rewards, int group, F&& advantage) {
   out.values.assign(rewards.size(), 0);
   out.failed = static_cast<std::int64_t>(rewards.size()) - all.count;
   out.mean = all.mean;
-  out.deviation = all.deviation;
+  out.std_dev = all.std_dev;
   for (std::size_t begin = 0; begin < rewards.size(); begin += static_cast<std::size_t>(group)) {
     const auto members = rewards.subspan(begin, static_cast<std::size_t>(group));
     const Moments m = moments(members);
     if (m.count == 0) continue;
     ++out.groups;
     out.flat += m.flat;
-    out.group_deviation += m.deviation;
+    out.group_std_dev += m.std_dev;
     for (std::size_t i = 0; i < members.size(); ++i)
       if (!std::isnan(members[i])) out.values[begin + i] = advantage(members[i], m);
   }
-  if (out.groups > 0) out.group_deviation /= static_cast<double>(out.groups);
+  if (out.groups > 0) out.group_std_dev /= static_cast<double>(out.groups);
   return out;
 }
 
@@ -74,11 +74,11 @@ Advantages by_member(std::span<const double> rewards, int group, F&& advantage) 
 
 Advantages group_advantages(std::span<const double> rewards, int group, GroupScale scale,
                             double eps) {
-  const double batch_deviation = moments(rewards).deviation;
+  const double batch_std_dev = moments(rewards).std_dev;
   return by_group(rewards, group, [&](double reward, const Moments& m) {
     const double distance = reward - m.mean;
     if (scale == GroupScale::none || distance == 0) return distance;
-    return distance / ((scale == GroupScale::group ? m.deviation : batch_deviation) + eps);
+    return distance / ((scale == GroupScale::group ? m.std_dev : batch_std_dev) + eps);
   });
 }
 
@@ -97,7 +97,7 @@ Advantages leave_one_out_scaled(std::span<const double> rewards, int group, doub
     const Moments m = moments(others);
     if (m.count == 0) return 0.0;
     const double distance = members[own] - m.mean;
-    return m.deviation > 0 ? distance / (m.deviation + eps) : distance;
+    return m.std_dev > 0 ? distance / (m.std_dev + eps) : distance;
   });
 }
 
@@ -107,8 +107,7 @@ Advantages pass_at_k(std::span<const double> rewards, int group, double eps) {
     double second = -std::numeric_limits<double>::infinity();
     for (std::size_t i = 0; i < members.size(); ++i)
       if (i != own && !std::isnan(members[i])) second = std::max(second, members[i]);
-    return m.count > 1 && members[own] > second ? (members[own] - second) / (m.deviation + eps)
-                                                : 0.0;
+    return m.count > 1 && members[own] > second ? (members[own] - second) / (m.std_dev + eps) : 0.0;
   });
 }
 

@@ -1,9 +1,9 @@
 // Advantages: how much better each sample was than its group. Pure functions over host arrays, in
 // float64.
 //
-// Samples of one prompt stand next to each other, `group` of them. A reward that is not a number (a
-// failed reward) takes no part in any mean or deviation and gives advantage 0: it is counted, never
-// mistaken for a low score.
+// Samples of one prompt are adjacent, `group` of them. A NaN reward (a failed one) is excluded from
+// every mean and standard deviation and gets advantage 0: it is counted, never mistaken for a low
+// score.
 #pragma once
 
 #include <array>
@@ -14,8 +14,8 @@
 
 namespace troupe::algorithms {
 
-/// What the distance to the group's mean is divided by: the group's standard deviation (GRPO,
-/// arXiv:2402.03300), that of the whole batch (arXiv:2508.08221), or nothing (Dr. GRPO,
+/// Divisor of the difference from the group's mean: the group's standard deviation (GRPO,
+/// arXiv:2402.03300), that of the whole batch (arXiv:2508.08221), or none (Dr. GRPO,
 /// arXiv:2503.20783).
 enum class GroupScale { group, batch, none };
 constexpr std::array<std::string_view, 3> names_of(GroupScale) {
@@ -24,14 +24,14 @@ constexpr std::array<std::string_view, 3> names_of(GroupScale) {
 
 struct Advantages {
   std::vector<double> values;  ///< [N]
-  std::int64_t failed = 0;     ///< rewards that were not numbers
+  std::int64_t failed = 0;     ///< NaN rewards
   std::int64_t groups = 0;     ///< groups with a reward
-  std::int64_t flat = 0;  ///< of these, groups whose rewards are all the same: they teach nothing
-  double mean = 0,
-         deviation =
-             0;  ///< of the rewards of the whole batch (deviation with n - 1; 0 for fewer than two)
-  /// The mean over groups of their own deviation (TRL's reward_std).
-  double group_deviation = 0;
+  /// Groups with a reward whose rewards are all equal: they have no gradient.
+  std::int64_t flat = 0;
+  /// Of the rewards of the whole batch; the standard deviation with n - 1, 0 for fewer than two.
+  double mean = 0, std_dev = 0;
+  /// Mean over groups of their standard deviations (TRL's reward_std).
+  double group_std_dev = 0;
 };
 
 /// A = (R - mean) / (std + eps), std with n - 1; a group of one has std 0. eps: TRL 1e-4, verl
@@ -44,14 +44,13 @@ Advantages group_advantages(std::span<const double> rewards, int group,
 /// group's others; 0 without others.
 Advantages leave_one_out(std::span<const double> rewards, int group);
 
-/// As leave_one_out, and divided by the deviation (n - 1) of the group's others plus eps; not
-/// divided where that is 0, as where a sole winner leaves equal rewards behind (NeMo-RL's default).
-/// A group of two has no such deviation.
+/// leave_one_out() divided by the standard deviation (n - 1) of the group's others plus eps; not
+/// divided where that is 0, as for a sole winner among equal rewards (NeMo-RL's default). A group
+/// of two has no such standard deviation.
 Advantages leave_one_out_scaled(std::span<const double> rewards, int group, double eps = 1e-6);
 
-/// Only the best sample of a group counts, by how far it is ahead of the second: A = (first -
-/// second) / (std + eps), 0 for the others (verl's grpo_passk, arXiv:2503.19595). Of several best
-/// ones none is ahead.
+/// Only the best sample of a group gets an advantage: A = (first - second) / (std + eps), 0 for the
+/// others (verl's grpo_passk, arXiv:2503.19595), and 0 if several are best.
 Advantages pass_at_k(std::span<const double> rewards, int group, double eps = 1e-6);
 
 /// OPO (arXiv:2505.23585): A = R - sum of length * R / sum of length over the group. lengths [N],
@@ -59,31 +58,31 @@ Advantages pass_at_k(std::span<const double> rewards, int group, double eps = 1e
 Advantages length_weighted_baseline(std::span<const double> rewards,
                                     std::span<const double> lengths, int group);
 
-/// GPG (arXiv:2504.02546) as verl has it: A = alpha (R - mean), alpha = samples / samples whose
+/// GPG (arXiv:2504.02546) in verl's form: A = alpha (R - mean), alpha = samples / samples whose
 /// reward is not 0.
 Advantages group_policy_gradient(std::span<const double> rewards, int group);
 
-/// MaxRL as prime-rl has it: A = (R - mean) / mean; 0 where the mean is 0. Rewards are at least 0.
+/// MaxRL in prime-rl's form: A = (R - mean) / mean; 0 where the mean is 0. Rewards are at least 0.
 Advantages relative_to_mean(std::span<const double> rewards, int group);
 
 /// ReMax (arXiv:2310.10505): A = R - the reward of the greedy answer to the same prompt,
-/// `baselines` [N / group]. Where that one failed, 0.
+/// `baselines` [N / group]; 0 where the greedy answer's reward failed.
 Advantages against_baseline(std::span<const double> rewards, std::span<const double> baselines,
                             int group);
 
-/// GDPO (arXiv:2601.05242; TRL's normalize_then_sum): every reward part is scaled within its group,
-/// then the weighted sum within the batch. parts [K][N], weights [K]; `rewards` [N] are what the
-/// statistics tell of.
+/// GDPO (arXiv:2601.05242; TRL's normalize_then_sum): each reward part is scaled within its group,
+/// then the weighted sum within the batch. parts [K][N], weights [K]; the statistics are those of
+/// `rewards` [N].
 Advantages normalise_then_sum(std::span<const double> rewards,
                               const std::vector<std::vector<double>>& parts,
                               std::span<const double> weights, int group, double eps = 1e-4);
 
 /// (x - mean) / (std + eps) over the whole batch, std with n - 1 (TRL's RLOO with
-/// normalize_advantages). What is not a number stays 0.
+/// normalize_advantages). NaN becomes 0.
 std::vector<double> normalised_over_batch(std::span<const double> x, double eps);
 
-/// sum over k >= 0 of gamma^k r_(t+k) over the trained tokens of one sequence; tokens that are not
-/// trained on are stepped over. [L]
+/// sum over k >= 0 of gamma^k r_(t+k) over the trained tokens of one sequence; untrained tokens are
+/// skipped. [L]
 std::vector<double> returns_to_go(std::span<const double> rewards, std::span<const float> mask,
                                   double gamma);
 

@@ -11,7 +11,7 @@ double KlControl::next(double coef, double kl, double samples) const {
 
 double EntropyControl::next(double coef, double entropy) const {
   if (!adaptive() || entropy == target) return coef;
-  return std::clamp(coef + (entropy < target ? delta : -delta), least, most);
+  return std::clamp(coef + (entropy < target ? delta : -delta), min, max);
 }
 
 }  // namespace troupe::algorithms

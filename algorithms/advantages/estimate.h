@@ -1,5 +1,5 @@
-// Estimating advantages: from the rewards of a round's samples to one number for each of their
-// tokens, by the rule of an algorithm.
+// Advantage estimation: from the rewards of the samples of a rollout step to an advantage for each
+// of their tokens.
 #pragma once
 
 #include <array>
@@ -16,19 +16,22 @@
 
 namespace troupe::algorithms {
 
-/// advantage.h has the equations:
-///   group         distance to the group's mean, divided as `scale` says (GRPO; none: Dr. GRPO,
-///   REINFORCE++-baseline before whitening) rloo          distance to the mean of the group's
-///   others;  loo_scaled: divided by their deviation (NeMo-RL) reinforce_pp  no group: what a
-///   token's answer still earns (rewards to go, discounted by gamma), arXiv:2501.03262 remax
-///   distance to the greedy answer's reward pass_at_k, opo, gpg, max_rl
+/// Estimators; advantage.h has the equations:
+///   group         reward minus the group's mean, divided as `scale` defines (GRPO; none: Dr. GRPO,
+///                 REINFORCE++-baseline before whitening)
+///   rloo          reward minus the mean of the group's others
+///   loo_scaled    rloo divided by the standard deviation of the others (NeMo-RL)
+///   reinforce_pp  without groups: the rewards to go of each token, discounted by gamma
+///                 (arXiv:2501.03262)
+///   remax         reward minus the greedy answer's reward
+///   pass_at_k, opo, gpg, max_rl
 enum class Estimator { group, rloo, loo_scaled, reinforce_pp, remax, pass_at_k, opo, gpg, max_rl };
 constexpr std::array<std::string_view, 9> names_of(Estimator) {
   return {"group",     "rloo", "loo_scaled", "reinforce_pp", "remax",
           "pass_at_k", "opo",  "gpg",        "max_rl"};
 }
 
-/// What is done to all advantages of the round at last: nothing, (A - mean) / (std + eps) over
+/// Final normalization of all advantages of a rollout step: none, (A - mean) / (std + eps) over
 /// samples (TRL's RLOO with normalize_advantages), or whitening over trained tokens (REINFORCE++;
 /// MindSpeed-LLM's GRPO).
 enum class Normalise { none, samples, tokens };
@@ -41,13 +44,13 @@ struct AdvantageConfig {
   GroupScale scale = GroupScale::group;
   double eps = 1e-4;  ///< TRL 1e-4, verl and MindSpeed-RL 1e-6, MindSpeed-LLM 1e-8, OpenRLHF 1e-9
   Normalise normalise = Normalise::none;
-  Variance variance = Variance::bessel;  ///< of `tokens`: OpenRLHF biased
-  double gamma = 1;                      ///< reinforce_pp
-  /// GDPO: each of these reward parts is scaled within its group before the weighted sum; empty:
-  /// the sum is (TRL: sum_then_normalize).
+  Variance variance = Variance::bessel;  ///< for `tokens`; OpenRLHF: biased
+  double gamma = 1;                      ///< reinforce_pp only
+  /// GDPO: reward parts that are scaled separately within their group before the weighted sum;
+  /// empty: the sum is scaled (TRL: sum_then_normalize).
   std::vector<std::pair<std::string, double>> parts;
-  /// KL from the reference, taken from the reward: beta times the estimate at each token for
-  /// reinforce_pp, its sum over the answer for the others (TRL's RLOO: k1). 0: none.
+  /// Coefficient of the KL penalty in the reward: the estimate of each token for reinforce_pp, its
+  /// sum over the answer for the others (TRL's RLOO: k1). 0: none.
   double reward_beta = 0;
   KlEstimator reward_kl = KlEstimator::k1;
   KlClamp reward_kl_clamp = KlClamp::none;
@@ -77,17 +80,17 @@ struct AdvantageConfig {
 
 /// Rewards of the samples of a batch.
 struct RewardInputs {
-  std::vector<double> rewards;             ///< [N] shaped; NaN where one failed
+  std::vector<double> rewards;             ///< [N] after shaping; NaN where one failed
   std::vector<std::vector<double>> parts;  ///< [K][N] of AdvantageConfig::parts
   std::vector<double> baselines;           ///< [N / group] of the greedy answers; remax only
 };
 
-/// [T] estimates of the KL from the reference at the trained tokens; 0 elsewhere. Reads old_logp
-/// (what sampled) and reference_logp.
+/// [T] KL estimates to the reference at the trained tokens; 0 elsewhere. Reads old_logp (the
+/// sampling policy) and reference_logp.
 std::vector<double> token_kl(const engine::data::Experience& b, KlEstimator estimator,
                              KlClamp clamp);
 
-/// Fills b.advantage. The statistics tell of the rewards as they came out of the KL term.
+/// Fills b.advantage. The statistics are those of the rewards after the KL penalty.
 Advantages estimate(engine::data::Experience& b, int group, RewardInputs inputs,
                     const AdvantageConfig& config);
 

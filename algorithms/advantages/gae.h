@@ -11,29 +11,30 @@
 
 namespace troupe::algorithms {
 
-/// What a token that is not trained on (a tool's output between two answers) does to the recursion:
-///   carry  it is stepped over: value and advantage of the next trained token pass through
-///   unchanged (verl, AReaL, NeMo-RL) zero   it stays a step of the episode, of value 0 and reward
-///   0 (OpenRLHF)
-/// A reward at such a token is not seen by either.
+/// Treatment of an untrained token (a tool's output between two answers) in the recursion; its
+/// reward is ignored:
+///   carry  skipped: value and advantage of the next trained token pass through unchanged (verl,
+///          AReaL, NeMo-RL)
+///   zero   a step of the episode with value 0 and reward 0 (OpenRLHF)
 enum class Untrained { carry, zero };
 constexpr std::array<std::string_view, 2> names_of(Untrained) {
   return {"carry", "zero"};
 }
 
-/// What lies behind the last token.
+/// The state after the last token.
 struct AfterEnd {
-  double value = 0;   ///< of the state after it: 0 where the episode ended; a critic's estimate
-                      ///< bootstraps a sequence that was cut
-  double reward = 0;  ///< given for that state, one step after the last token's (TRL's and
-                      ///< MindSpeed-LLM's place of the score)
-  bool ends = false;  ///< `reward` is the last of the episode: the state counts as one more step,
-                      ///< after which nothing comes
+  /// Its value: 0 at the end of an episode; a critic's estimate for a truncated sequence.
+  double value = 0;
+  /// Reward of that state, one step after the last token's (the place of the score in TRL and
+  /// MindSpeed-LLM).
+  double reward = 0;
+  /// `reward` is the last of the episode: the state counts as one more step, the final one.
+  bool ends = false;
 };
 
 struct Gae {
   std::vector<double> advantages;  ///< [L]
-  std::vector<double> returns;     ///< [L] advantage + value: what the critic is trained towards
+  std::vector<double> returns;     ///< [L] advantage + value: training targets of the critic
 };
 
 struct GaeOptions {
@@ -49,10 +50,12 @@ struct GaeOptions {
   }
 };
 
-///   delta_t = r_t + gamma V_{t+1} - V_t,   A_t = delta_t + gamma lambda A_{t+1},   returns_t = A_t
-///   + V_t
-/// rewards, values, mask: [L], indexed by token; V_t is the value of the state that token t was
-/// chosen in.
+/// Computes the recursion
+///   delta_t = r_t + gamma V_{t+1} - V_t
+///   A_t = delta_t + gamma lambda A_{t+1}
+///   returns_t = A_t + V_t
+/// for rewards, values and mask [L], indexed by token; V_t is the value of the state in which token
+/// t was sampled.
 Gae gae(std::span<const double> rewards, std::span<const double> values,
         std::span<const float> mask, const GaeOptions& options, const AfterEnd& beyond = {});
 

@@ -17,10 +17,10 @@ std::vector<double> credited(std::span<const double> steps, Credit credit, doubl
   std::vector<double> out(steps.begin(), steps.end());
   if (credit == Credit::sum || steps.empty()) return out;
   check(temperature > 0, "credited: a temperature above 0 is needed");
-  const double least = *std::ranges::min_element(steps);
+  const double minimum = *std::ranges::min_element(steps);
   double total = 0;
-  for (const double reward : steps) total += std::exp((least - reward) / temperature);
-  for (double& reward : out) reward *= std::exp((least - reward) / temperature) / total;
+  for (const double reward : steps) total += std::exp((minimum - reward) / temperature);
+  for (double& reward : out) reward *= std::exp((minimum - reward) / temperature) / total;
   return out;
 }
 

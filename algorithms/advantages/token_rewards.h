@@ -1,4 +1,5 @@
-// From the rewards of a sample to a reward for each of its tokens. Pure functions, in float64.
+// Token rewards: from the rewards of a sample to a reward for each of its tokens. Pure functions,
+// in float64.
 #pragma once
 
 #include <array>
@@ -11,22 +12,22 @@
 
 namespace troupe::algorithms {
 
-/// Where the score of a whole sample is given:
-///   last       at its last trained token (verl, OpenRLHF, MindSpeed-RL)
-///   after_end  one step later, for the state after the end token; at the last token where the
-///   sample has no room for one more, because it
-///              is as long as allowed (TRL; MindSpeed-LLM: first end token + 1, clamped)
+/// Token that receives the score of a whole sample:
+///   last       the last trained token (verl, OpenRLHF, MindSpeed-RL)
+///   after_end  one step later, the state after the end token; the last token if the sample has the
+///              maximum length (TRL; MindSpeed-LLM: first end token + 1, clamped)
 enum class ScorePlace { last, after_end };
 constexpr std::array<std::string_view, 2> names_of(ScorePlace) {
   return {"last", "after_end"};
 }
 
-/// What becomes of a sample's score before it is placed.
+/// Scaling of a sample's score before it is assigned to a token.
 struct ScoreShape {
   double scale = 1;
-  double clip = 0;  ///< held within +-clip after scaling; 0: not. OpenRLHF 10, AReaL 20
-  double missing_eos_penalty =
-      0;  ///< taken from the score of a sample that did not end by itself, after clipping
+  /// Scores are clipped to +-clip after scaling; 0: no clipping. OpenRLHF 10, AReaL 20.
+  double clip = 0;
+  /// Subtracted after clipping from the score of a sample without an end token.
+  double missing_eos_penalty = 0;
 
   static void each_field(auto& self, auto&& field) {
     field("reward_scale", self.scale, "rewards are multiplied by this");
@@ -39,11 +40,11 @@ struct ScoreShape {
 };
 double shaped(double score, bool ended, const ScoreShape& shape);
 
-/// How the rewards of a sample's steps become rewards at their ends:
-///   sum  as they are: the return of a token is what the steps from it on are worth together
-///   min  weighed by softmax(-r / temperature) over the sample's steps, so that they sum up to
-///   nearly the worst step's reward and only a
-///        step that is the worst pays (PURE, Cheng et al. 2025, arXiv:2504.15275)
+/// Credit assignment of process rewards:
+///   sum  unchanged: the return of a token is the sum of the rewards from its step on
+///   min  weighted by softmax(-r / temperature) over the sample's steps: their sum is close to the
+///        reward of the worst step, and only the worst step is penalized (PURE, Cheng et al. 2025,
+///        arXiv:2504.15275)
 enum class Credit { sum, min };
 constexpr std::array<std::string_view, 2> names_of(Credit) {
   return {"sum", "min"};
@@ -52,28 +53,27 @@ constexpr std::array<std::string_view, 2> names_of(Credit) {
 /// [steps] -> [steps]. temperature > 0 (PURE: 0.1); unused by sum.
 std::vector<double> credited(std::span<const double> steps, Credit credit, double temperature);
 
-/// rewards[t] += the step's, at its last trained token at or before `ends[k]` (an end between
-/// steps, that is not trained on, counts for the token that was chosen before it). A step without
-/// one is dropped; the reply is how many were. mask, rewards: [L].
+/// Adds the reward of each step to that of its last trained token at or before `ends[k]` (an end
+/// between steps, which is not trained on, counts for the token sampled before it). Returns the
+/// number of steps without such a token, which are dropped. mask, rewards: [L].
 std::int64_t add_steps(std::span<double> rewards, std::span<const float> mask,
                        std::span<const std::int32_t> ends, std::span<const double> steps);
 
-/// The last token with a mask other than 0, or -1.
+/// Index of the last token with a nonzero mask, or -1.
 std::int64_t last_trained(std::span<const float> mask);
 
-// Shaping: what becomes of a sample's reward before samples are compared. Pure functions, in
-// float64.
+// Shaping of a sample's reward before samples are compared. Pure functions, in float64.
 struct Shaping {
-  /// Soft overlong punishment (DAPO, arXiv:2503.14476 sec. 3.4): an answer that is longer than
-  /// allowed - buffer loses (its length - (allowed - buffer)) / buffer * factor; capped: at most
-  /// `factor` (OpenRLHF, MindSpeed), else as far as it goes (verl, AReaL).
+  /// Soft overlong punishment (DAPO, arXiv:2503.14476 sec. 3.4): the penalty of an answer longer
+  /// than allowed - buffer is (length - (allowed - buffer)) / buffer * factor; capped: at most
+  /// `factor` (OpenRLHF, MindSpeed), else unbounded (verl, AReaL).
   double overlong_buffer = 0;  ///< tokens; 0: none
   double overlong_factor = 1;
   bool overlong_capped = true;
-  /// Stop properly (ProRL, as OpenRLHF has it): the reward of an answer that was cut is multiplied
-  /// by it; a negative one replaces the reward.
+  /// Stop properly (ProRL, in OpenRLHF's form): the reward of a truncated answer is multiplied by
+  /// this; a negative value replaces the reward.
   double truncated_scale = 1;
-  ScoreShape score;  ///< then scaled, clipped, and what a missing end costs
+  ScoreShape score;  ///< applied last
 
   static void each_field(auto& self, auto&& field) {
     field("overlong_buffer", self.overlong_buffer, at_least_0,
@@ -89,10 +89,9 @@ struct Shaping {
   }
 };
 
-/// 0 or less. Lengths in tokens.
+/// Returns 0 or less. Lengths in tokens.
 double overlong_penalty(double length, double allowed, const Shaping& shaping);
-/// Of an answer of `length` tokens that was cut (`truncated`) or ended by itself. Not-a-number
-/// stays.
+/// Reward of an answer of `length` tokens, `truncated` or ended by an end token. NaN stays NaN.
 double shaped_reward(double reward, double length, double allowed, bool truncated,
                      const Shaping& shaping);
 

@@ -1,5 +1,5 @@
-// Whitening: numbers of a whole batch brought to deviation 1, usually to mean 0 as well. Pure, in
-// float64.
+// Whitening: scales the numbers of a whole batch to standard deviation 1, usually also to mean 0.
+// Pure, in float64.
 #pragma once
 
 #include <array>
@@ -17,11 +17,11 @@ constexpr std::array<std::string_view, 2> names_of(Variance) {
 
 struct Whitening {
   Variance variance = Variance::bessel;
-  bool shift_mean = true;  ///< false: the mean stays what it was (TRL's whitened rewards)
+  bool shift_mean = true;  ///< false: keeps the mean (TRL's whitened rewards)
 };
 
-/// (x - mean) / sqrt(var + 1e-8) [+ mean] over the elements whose mask is not 0; the others get 0.
-/// Equal numbers, or a single one, are their own mean exactly.
+/// (x - mean) / sqrt(var + 1e-8) [+ mean] over the elements with a nonzero mask; the others get 0.
+/// Equal numbers, or a single one, equal their mean exactly.
 std::vector<double> whitened(std::span<const double> x, std::span<const float> mask,
                              const Whitening& how = {});
 

@@ -40,8 +40,8 @@ constexpr const char* aggregation_doc =
 engine::loss::Expr averaged(Aggregation aggregation, const engine::loss::Expr& losses,
                             const engine::data::Experience& b);
 
-/// Whether sequences without a trained token (masked truncated samples, failed rewards) count as
-/// sequences of loss 0 (TRL) or are excluded (verl, OpenRLHF).
+/// Treatment of sequences without a trained token (masked truncated samples, failed rewards):
+/// counted as sequences of loss 0 (TRL) or excluded (verl, OpenRLHF).
 struct Counting {
   bool empty_sequences = true;
 };

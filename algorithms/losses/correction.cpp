@@ -12,28 +12,28 @@ namespace {
 
 using engine::data::Experience;
 
-// f(first token, last token + 1) for every sequence.
+// Calls f(n, first token, last token + 1) for every sequence.
 template <class F>
 void each_sequence(const Experience& b, F&& f) {
   for (std::size_t n = 0; n + 1 < b.offsets.size(); ++n)
     f(n, static_cast<std::size_t>(b.offsets[n]), static_cast<std::size_t>(b.offsets[n + 1]));
 }
 
-// The sum, the mean or the greatest of x over the trained tokens of [begin, end).
+// The sum, the mean or the maximum of x over the trained tokens of [begin, end).
 double over(FilterOver level, const std::vector<double>& x, const Experience& b, std::size_t begin,
             std::size_t end) {
-  double sum = 0, count = 0, most = 0;
+  double sum = 0, count = 0, maximum = 0;
   for (std::size_t t = begin; t < end; ++t)
     if (b.mask[t] != 0) {
       sum += x[t];
       count += 1;
-      most = std::max(most, x[t]);
+      maximum = std::max(maximum, x[t]);
     }
-  if (level == FilterOver::greatest) return most;
+  if (level == FilterOver::greatest) return maximum;
   return level == FilterOver::geometric && count > 0 ? sum / count : sum;
 }
 
-// [T] x over the tokens that `level` says.
+// [T] x aggregated at `level` and broadcast to the tokens.
 std::vector<double> spread_over(FilterOver level, const std::vector<double>& x,
                                 const Experience& b) {
   if (level == FilterOver::token) return x;
@@ -47,7 +47,7 @@ std::vector<double> spread_over(FilterOver level, const std::vector<double>& x,
   return out;
 }
 
-// Weights and filters have the words of weights in common, in the same order.
+// FilterOver begins with the enumerators of Over, in the same order.
 FilterOver filter_over(Over level) {
   return static_cast<FilterOver>(level);
 }
@@ -112,17 +112,17 @@ std::vector<double> Correction::operator()(const std::vector<double>& proximal,
     if (b.mask[t] != 0) difference[t] = proximal[t] - static_cast<double>(behaviour[t]);
   const auto log_w = spread_over(filter_over(weight), difference, b);
   const auto passed = passes(difference, b);
-  const double most = high > 0 ? high : std::numeric_limits<double>::infinity();
+  const double maximum = high > 0 ? high : std::numeric_limits<double>::infinity();
   std::vector<double> out(difference.size(), 1);
   double count = 0, apart = 0, sum = 0, beyond = 0, filtered = 0;
   for (std::size_t t = 0; t < out.size(); ++t) {
     if (b.mask[t] == 0) continue;
     const double w = ratio_of(log_w[t]);
-    const bool inside = w >= low && w <= most;
+    const bool inside = w >= low && w <= maximum;
     if (inside || outside == Outside::keep)
       out[t] = w;
     else
-      out[t] = outside == Outside::mask ? 0 : std::clamp(w, low, most);
+      out[t] = outside == Outside::mask ? 0 : std::clamp(w, low, maximum);
     if (filter != FilterOver::none && !passed[t]) {
       out[t] = 0;
       filtered += 1;
@@ -165,8 +165,9 @@ double proximal_share(std::int64_t now, std::int64_t behaviour) {
 
 double proximal_logp(Proximal how, double behaviour, double logp, double share) {
   if (how != Proximal::linear) return behaviour + share * (logp - behaviour);
-  const double most = std::max(behaviour, logp);
-  return most + std::log((1 - share) * std::exp(behaviour - most) + share * std::exp(logp - most));
+  const double maximum = std::max(behaviour, logp);
+  return maximum +
+         std::log((1 - share) * std::exp(behaviour - maximum) + share * std::exp(logp - maximum));
 }
 
 }  // namespace troupe::algorithms

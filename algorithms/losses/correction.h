@@ -60,9 +60,9 @@ constexpr std::array<std::string_view, 3> names_of(Outside) {
 struct Correction {
   Over weight = Over::none;
   Outside outside = Outside::truncate;
-  double low = 0, high = 3;              ///< bounds of the weight; high 0: none
-  FilterOver filter = FilterOver::none;  ///< samples (token: tokens) that do not pass are left out
-                                         ///< of the policy's loss
+  double low = 0, high = 3;  ///< bounds of the weight; high 0: none
+  /// Samples (token: tokens) that do not pass are excluded from the policy's loss.
+  FilterOver filter = FilterOver::none;
   FilterBy filter_by = FilterBy::k1;
   /// A ratio passes between the two bounds, a distance below filter_high.
   double filter_low = 0.5, filter_high = 5;

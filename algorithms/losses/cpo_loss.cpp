@@ -13,7 +13,7 @@ static_assert(Loss<CpoLoss>);
 
 namespace {
 
-// Without a margin the kinds are SimPO's, over other log-probabilities.
+// The losses are SimPO's without a margin, over other log-probabilities.
 SimpoLoss as_simpo(const CpoLoss& loss) {
   return {.kind = static_cast<SimpoLossKind>(loss.kind),
           .beta = loss.beta,

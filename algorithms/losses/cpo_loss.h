@@ -26,9 +26,10 @@ struct CpoLoss {
   static constexpr std::string_view name = "cpo";
   CpoLossKind kind = CpoLossKind::sigmoid;
   double beta = 0.1;
-  double label_smoothing = 0;  ///< sigmoid: the share of labels thought to be wrong
+  double label_smoothing = 0;  ///< sigmoid: assumed fraction of flipped labels
   double alpha = 0;            ///< AlphaPO's reward in place of x
-  double nll_weight = 1;  ///< TRL's cpo_alpha; 0 leaves nothing that holds the policy where it is
+  /// TRL's cpo_alpha; at 0, no term limits the drift of the policy.
+  double nll_weight = 1;
   NllMean nll_mean = NllMean::token;
 
   static void each_field(auto& self, auto&& field) {

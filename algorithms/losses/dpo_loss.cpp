@@ -27,8 +27,8 @@ bool has(const std::vector<DpoLossKind>& kinds, std::initializer_list<DpoLossKin
       kinds, [&](DpoLossKind kind) { return std::ranges::find(wanted, kind) != wanted.end(); });
 }
 
-// A tail's tokens weigh less: those of an answer after as many tokens as the shorter answer of its
-// pair has.
+// LD-DPO: lowers the weight of an answer's tokens beyond the length of the shorter answer of its
+// pair.
 std::vector<float> length_desensitized(const Experience& b, double ld_alpha) {
   std::vector<float> weight = b.mask;
   if (ld_alpha == 1) return weight;
@@ -134,7 +134,7 @@ Expr DpoLoss::operator()(const TokenStats& now, const Experience& b, Report& rep
 
 namespace {
 
-// f'(e^x) - f'(1). alpha's exponent is held where float32 still has a number for its power, as in
+// f'(e^x) - f'(1). The exponent of alpha is clipped so that its power is finite in float32, as in
 // TRL.
 Expr score(const Expr& x, DpoDivergence divergence, double alpha) {
   switch (divergence) {

@@ -16,11 +16,12 @@ namespace troupe::algorithms {
 
 using engine::loss::spec_of;
 
-/// Where tools differ under one name: `ipo` divides log-ratios by the answers' lengths (TRL from
-/// 0.24, MindSpeed), `ipo_sum` does not (the paper, OpenRLHF, older TRL). Label smoothing: `cdpo`
-/// (Mitchell 2023, OpenRLHF, MindSpeed) and `robust` (Chowdhury et al. 2024); TRL's `sigmoid`
-/// ignores it, so unused smoothing is rejected. `kto_pair` (MindSpeed, older TRL): each half of the
-/// pairs is the KL estimate of the other half. `sft` is the likelihood of the chosen answers.
+/// Losses that tools define differently under one name: `ipo` divides log-ratios by the answers'
+/// lengths (TRL from 0.24, MindSpeed), `ipo_sum` does not (the paper, OpenRLHF, older TRL). Label
+/// smoothing: `cdpo` (Mitchell 2023, OpenRLHF, MindSpeed) and `robust` (Chowdhury et al. 2024);
+/// TRL's `sigmoid` ignores it, so unused smoothing is rejected. `kto_pair` (MindSpeed, older TRL):
+/// each half of the pairs is the KL estimate of the other half. `sft` is the likelihood of the
+/// chosen answers.
 enum class DpoLossKind {
   sigmoid,
   cdpo,
@@ -60,14 +61,15 @@ constexpr std::array<std::string_view, 4> names_of(DpoDivergence) {
 /// entropy over the answers' tokens.
 struct DpoLoss {
   static constexpr std::string_view name = "dpo";
-  std::vector<DpoLossKind> kind{
-      DpoLossKind::sigmoid};    ///< several are summed: MPO (arXiv:2411.10442) is
-                                ///< sigmoid, bco_pair and sft; RPO sigmoid and sft
-  std::vector<double> weights;  ///< of the kinds; empty: 1 each
-  double beta =
-      0.1;  ///< strength of the pull to the reference; 1 / beta is ipo's and sppo's target scale
-  double label_smoothing = 0;  ///< the share of labels thought to be wrong: cdpo, robust (below
-                               ///< 0.5), exo_pair (above 0), aot, aot_unpaired
+  /// Several losses are summed: MPO (arXiv:2411.10442) is sigmoid, bco_pair and sft; RPO is sigmoid
+  /// and sft.
+  std::vector<DpoLossKind> kind{DpoLossKind::sigmoid};
+  std::vector<double> weights;  ///< one per loss; empty: 1 each
+  /// Strength of the KL constraint to the reference; 1 / beta is the target scale of ipo and sppo.
+  double beta = 0.1;
+  /// Assumed fraction of flipped labels: cdpo, robust (below 0.5), exo_pair (above 0), aot,
+  /// aot_unpaired.
+  double label_smoothing = 0;
   DpoDivergence divergence = DpoDivergence::reverse_kl;
   double divergence_alpha = 0.5;  ///< alpha_divergence's alpha; 1 is the reverse KL
   /// LD-DPO (arXiv:2409.06411): weight of an answer's tokens beyond the length of the shorter

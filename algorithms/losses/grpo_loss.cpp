@@ -22,16 +22,16 @@ void report_ratio(const Expr& log_ratio, const Experience& b, Report& report) {
   const Expr ratio = exp(detach(log_ratio));
   report.mean("ppo_kl", -log_ratio, b.mask);
   report.mean("ratio/mean", ratio, b.mask);
-  double least = std::numeric_limits<double>::infinity(), greatest = -least;
+  double minimum = std::numeric_limits<double>::infinity(), maximum = -minimum;
   const auto values = ratio.values();
   for (std::size_t t = 0; t < values.size(); ++t)
     if (b.mask[t] != 0) {
-      least = std::min(least, values[t]);
-      greatest = std::max(greatest, values[t]);
+      minimum = std::min(minimum, values[t]);
+      maximum = std::max(maximum, values[t]);
     }
-  if (least > greatest) return;
-  report.min("ratio/min", least);
-  report.max("ratio/max", greatest);
+  if (minimum > maximum) return;
+  report.min("ratio/min", minimum);
+  report.max("ratio/max", maximum);
 }
 
 const std::vector<float>& behaviour_of(const Experience& b) {
@@ -57,8 +57,7 @@ Expr proximal_of(const GrpoLoss& loss, const Expr& logp, const Experience& b) {
   return out;
 }
 
-// [T] what the surrogate of each token is multiplied by: DeepSeek's mask, the entropy mask and the
-// correction.
+// [T] factor of each token's surrogate: the off-policy mask, the entropy mask and the correction.
 Expr weight_of(const GrpoLoss& loss, const TokenStats& now, const std::vector<double>& correction,
                const Experience& b) {
   Expr weight = 1.0;

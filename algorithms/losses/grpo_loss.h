@@ -1,12 +1,15 @@
-// The policy-gradient losses without a critic: Group Relative Policy Optimization (Shao et al.
-// 2024, arXiv:2402.03300, sec. 4.1) and those that came after it, put together from their parts.
+// Policy-gradient losses without a critic: Group Relative Policy Optimization (Shao et al. 2024,
+// arXiv:2402.03300, sec. 4.1) and its variants, composed from their parts.
 //
 //   l_t = c_t surrogate(rho_t, A_t) + beta KL_t - entropy_coef H_t
-//   L   = the average of l_t over the trained tokens, as `aggregation` says
+//   L   = the average of l_t over the trained tokens, by `aggregation`
 //
-// surrogate.h: clip, CISPO, SAPO, VESPO, GMPO, DRO, DPPO, Clip-Cov, KL-Cov · ratio.h: rho of a
-// token or a sequence · correction.h: c_t, the weight of a sample that other weights drew, and
-// which samples and tokens are left out · kl.h · averaging.h
+// Parts:
+//   surrogate.h   clip, CISPO, SAPO, VESPO, GMPO, DRO, DPPO, Clip-Cov, KL-Cov
+//   ratio.h       rho of a token or a sequence
+//   correction.h  c_t, the importance weight of an off-policy sample, and the filters
+//   kl.h          KL_t
+//   averaging.h   aggregation
 #pragma once
 
 #include "algorithms/losses/averaging.h"
@@ -22,33 +25,34 @@ using engine::loss::spec_of;
 
 /// Reads old_logp, advantage, rollout_logp for a correction (old_logp where it is absent),
 /// reference_logp when beta is not 0. Without old_logp the ratio is exactly 1 and its gradient that
-/// of log pi: the first update after sampling. Metrics, means over trained tokens: kl (as it stands
-/// in the loss), entropy, ppo_kl (mean of log pi_old - log pi), policy_loss, ratio/{mean,min,max},
-/// and those of the parts.
+/// of log pi: the first update after sampling. Metrics, means over trained tokens: kl (as in the
+/// loss), entropy, ppo_kl (mean of log pi_old - log pi), policy_loss, ratio/{mean,min,max}, and
+/// those of the parts.
 struct GrpoLoss {
   static constexpr std::string_view name = "grpo";
   using Aggregation = algorithms::Aggregation;
 
   Surrogate surrogate;
   RatioLevel ratio = RatioLevel::token;
-  double log_ratio_limit = 0;  ///< log rho is held within it (ratio.h); 0: not
+  double log_ratio_limit = 0;  ///< clamp of log rho (ratio.h); 0: none
   double beta = 0;
   KlEstimator kl = KlEstimator::k3;
   KlClamp kl_clamp = KlClamp::none;
-  bool kl_times_ratio = true;  ///< KL_t multiplied by rho_t, differentiably (TRL's
-                               ///< use_bias_correction_kl; DeepSeek-V3.2); false: the paper's
+  /// Multiplies KL_t by rho_t, differentiably (TRL's use_bias_correction_kl; DeepSeek-V3.2); false:
+  /// the paper's KL_t.
+  bool kl_times_ratio = true;
   double entropy_coef = 0;
-  double top_entropy_quantile = 1;  ///< the share of tokens, those with the most entropy, that the
-                                    ///< surrogate is taken of; 1: all
-  double off_policy_mask = 0;  ///< DeepSeek-V3.2's mask of samples with a negative advantage: its
-                               ///< threshold, in nats; 0: none
+  /// Fraction of tokens, those of highest entropy, that enter the surrogate; 1: all.
+  double top_entropy_quantile = 1;
+  /// DeepSeek-V3.2's mask of samples with a negative advantage: its threshold in nats; 0: none.
+  double off_policy_mask = 0;
   Correction correction;
   Proximal proximal = Proximal::given;
-  double version = 0;  ///< of the weights that are trained, counted as Experience::version; read
-                       ///< unless proximal is given
+  /// Version of the trained weights, as in Experience::version; read unless `proximal` is given.
+  double version = 0;
   Aggregation aggregation = Aggregation::token_global;
-  double temperature =
-      1;  ///< of sampling: log-probabilities are those of the distribution that was sampled from
+  /// Sampling temperature: log-probabilities are those of the sampled distribution.
+  double temperature = 1;
   bool report_entropy = true;
 
   static void each_field(auto& self, auto&& field) {
@@ -87,8 +91,8 @@ struct GrpoLoss {
             .whole_batch = top_entropy_quantile < 1 || surrogate.chooses_tokens()};
   }
   Result<> validate() const;
-  /// A sample whose advantage is 0 has neither loss nor gradient, and changes those of no other: it
-  /// need not go through the network.
+  /// True if a sample with advantage 0 has neither loss nor gradient and does not affect other
+  /// samples: it can be left out of the batch.
   bool advantage_is_all() const;
   engine::loss::Expr operator()(const engine::loss::TokenStats& now,
                                 const engine::data::Experience& b,

@@ -8,14 +8,14 @@ using namespace engine::loss;
 
 namespace {
 
-Expr held(const Expr& x, double most) {
-  return clip(x, -most, most);
+Expr clamped(const Expr& x, double maximum) {
+  return clip(x, -maximum, maximum);
 }
 
 Expr k3(const Expr& x, KlClamp clamp) {
-  const Expr within = clamp == KlClamp::verl ? held(x, 20) : x;
+  const Expr within = clamp == KlClamp::verl ? clamped(x, 20) : x;
   const Expr value = exp(-within) - 1.0 + within;
-  return clamp == KlClamp::verl ? held(value, 10) : value;
+  return clamp == KlClamp::verl ? clamped(value, 10) : value;
 }
 
 Expr plain(KlEstimator estimator, const Expr& x, KlClamp clamp) {
@@ -42,7 +42,7 @@ Expr plain(KlEstimator estimator, const Expr& x, KlClamp clamp) {
 
 Expr kl(KlEstimator estimator, const Expr& x, KlClamp clamp) {
   const Expr value = plain(estimator, x, clamp);
-  return clamp == KlClamp::openrlhf ? held(value, 10) : value;
+  return clamp == KlClamp::openrlhf ? clamped(value, 10) : value;
 }
 
 }  // namespace troupe::algorithms

@@ -9,7 +9,7 @@
 
 namespace troupe::algorithms {
 
-/// With x = log pi - log pi_ref:
+/// KL estimators, with x = log pi - log pi_ref:
 ///   k1        x: unbiased, high variance
 ///   k2        x^2 / 2: biased; its gradient is that of the KL
 ///   k3        e^-x - 1 + x: unbiased and never negative (GRPO)

@@ -28,8 +28,9 @@ constexpr std::array<std::string_view, 2> names_of(OrmLossKind) {
 struct OrmLoss {
   static constexpr std::string_view name = "orm";
   OrmLossKind kind = OrmLossKind::bradley_terry;
-  double center = 0;  ///< pulls each pair's scores towards a sum of 0 (Eisenstein et al. 2023,
-                      ///< arXiv:2312.09244); TRL suggests 0.01
+  /// Regularizes each pair's scores towards a sum of 0 (Eisenstein et al. 2023, arXiv:2312.09244);
+  /// TRL suggests 0.01.
+  double center = 0;
 
   static void each_field(auto& self, auto&& field) {
     field("loss", self.kind,

@@ -10,7 +10,7 @@ using namespace engine::loss;
 
 namespace {
 
-// The weights of the tokens of chosen sequences; 0 elsewhere.
+// The mask of the chosen sequences; 0 for the rejected ones.
 std::vector<float> of_chosen(const engine::data::Experience& b) {
   std::vector<float> weight = b.mask;
   for (std::size_t n = 1; n + 1 < b.offsets.size(); n += 2)

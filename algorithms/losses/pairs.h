@@ -1,4 +1,4 @@
-// What the losses over pairs of answers have in common. Sequence 2k is y_w (chosen), 2k+1 is y_l
+// Functions shared by the losses over pairs of answers. Sequence 2k is y_w (chosen), 2k+1 is y_l
 // (rejected).
 #pragma once
 
@@ -9,9 +9,9 @@
 
 namespace troupe::algorithms {
 
-/// What a likelihood term beside a preference loss is a mean of. `token`: the tokens of all chosen
-/// answers together (TRL's CPO, ORPO and `sft`, NeMo-RL): long answers weigh more. `answer`: the
-/// answers, each by the mean over its tokens (MindSpeed's and LLaMA-Factory's pref_ftx).
+/// Mean of the likelihood term of a preference loss. `token`: over the tokens of all chosen answers
+/// (TRL's CPO, ORPO and `sft`, NeMo-RL), so that long answers have more weight. `answer`: over the
+/// answers, each the mean over its tokens (MindSpeed's and LLaMA-Factory's pref_ftx).
 enum class NllMean { token, answer };
 constexpr std::array<std::string_view, 2> names_of(NllMean) {
   return {"token", "answer"};
@@ -24,27 +24,27 @@ constexpr const char* nll_mean_doc =
 /// Allowed label smoothing: at one half, labels carry no information.
 constexpr Range label_noise{0, 0.5, false, true};
 
-/// Two answers' numbers, [N/2] each.
+/// One number per answer of each pair, [N/2] each.
 struct Two {
   engine::loss::Expr chosen, rejected;
 };
 Two split(const engine::loss::Expr& by_sequence);
 
-/// [N]: the sum of x over each sequence's tokens of non-zero weight; those of weight 0 may carry
-/// anything.
+/// [N]: the sum of x over each sequence's tokens of nonzero weight; tokens of weight 0 may have any
+/// value.
 engine::loss::Expr weighted_sum(const engine::loss::Expr& x, const std::vector<float>& weight,
                                 const std::vector<std::int32_t>& offsets);
 /// [N]: the sum of the weights, at least 1.
 engine::loss::Expr weight_of(const std::vector<float>& weight,
                              const std::vector<std::int32_t>& offsets);
 
-/// - (1 - wrong) log sigmoid(margin) - wrong log sigmoid(-margin): cross-entropy when a share of
-/// the labels is thought to be wrong.
+/// - (1 - wrong) log sigmoid(margin) - wrong log sigmoid(-margin): cross-entropy if a fraction
+/// `wrong` of the labels is assumed to be flipped.
 engine::loss::Expr smoothed(const engine::loss::Expr& margin, double wrong);
 
-/// Negative log-likelihood of the chosen answers under `mask`: this batch's share of the mean over
-/// the global one. `token` divides by b.scale, which set_nll_tokens() gave; `answer` by b.count,
-/// the pairs. Reports nll_loss.
+/// Negative log-likelihood of the chosen answers under `mask`: this batch's part of the mean over
+/// the global batch. `token` divides by b.scale, set by set_nll_tokens(); `answer` by b.count, the
+/// pairs. Reports nll_loss.
 engine::loss::Expr nll_of_chosen(const engine::loss::Expr& logp, const engine::data::Experience& b,
                                  NllMean mean, engine::loss::Report& report);
 /// The term of nll_of_chosen in a formula: "+ 0.5 mean over the chosen answers' tokens of - log p";

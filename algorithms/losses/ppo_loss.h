@@ -26,15 +26,15 @@ struct PpoLoss {
 
   Surrogate surrogate;
   Aggregation aggregation = Aggregation::token_local;
-  double log_ratio_limit = 0;  ///< the log-ratio is held within +- this (verl: 20); 0: not
-  double kl_coef = 0;          ///< of the KL term in the loss; where it is in the reward, 0
+  double log_ratio_limit = 0;  ///< clamp of the log-ratio to +- this (verl: 20); 0: none
+  double kl_coef = 0;          ///< of the KL term in the loss; 0 if the penalty is in the reward
   KlEstimator kl = KlEstimator::k3;
   KlClamp kl_clamp = KlClamp::none;
   double entropy_coef = 0;
-  double temperature =
-      1;  ///< of sampling: log-probabilities are those of the distribution that was sampled from
+  /// Sampling temperature: log-probabilities are those of the sampled distribution.
+  double temperature = 1;
 
-  /// Settings of `ppo` that are the loss's own; PpoConfig has those of the KL term.
+  /// Settings of the section `ppo` that belong to the loss; PpoConfig has those of the KL term.
   static void each_setting(auto& self, auto&& field) {
     Surrogate::each_clip_field(self.surrogate, field);
     field("log_ratio_limit", self.log_ratio_limit, at_least_0,

@@ -28,13 +28,13 @@ std::vector<double> has_class(const engine::data::Experience& b, std::int32_t wa
   return out;
 }
 
-// L / count with torch's cross-entropy of float32 logits: log-softmax, then slopes softmax - [c =
-// class], each number rounded to float32.
+// L / count with torch's cross-entropy of float32 logits: log-softmax, then gradients softmax - [c
+// = class], each number rounded to float32.
 Expr float32_cross_entropy(const std::vector<Expr>& scores, const std::vector<double>& weight,
                            const engine::data::Experience& b) {
   const float share = 1.0f / static_cast<float>(b.count);
   std::vector<std::vector<double>> values,
-      slopes(scores.size(), std::vector<double>(weight.size(), 0));
+      grads(scores.size(), std::vector<double>(weight.size(), 0));
   for (const Expr& column : scores) values.push_back(column.values());
   std::vector<float> x(scores.size());
   double loss = 0;
@@ -51,13 +51,12 @@ Expr float32_cross_entropy(const std::vector<Expr>& scores, const std::vector<do
     for (std::size_t c = 0; c < x.size(); ++c) {
       const bool right = b.classes[t] == static_cast<std::int32_t>(c);
       const float log_p = x[c] - normaliser;
-      slopes[c][t] = share * (std::exp(log_p) - (right ? 1.0f : 0.0f));
+      grads[c][t] = share * (std::exp(log_p) - (right ? 1.0f : 0.0f));
       if (right) loss -= static_cast<double>(log_p) / b.count;
     }
   }
   Expr linear = 0.0;
-  for (std::size_t c = 0; c < scores.size(); ++c)
-    linear = linear + sum(Expr(slopes[c]) * scores[c]);
+  for (std::size_t c = 0; c < scores.size(); ++c) linear = linear + sum(Expr(grads[c]) * scores[c]);
   return loss + (linear - detach(linear));
 }
 
@@ -97,7 +96,7 @@ Expr PrmLoss::operator()(const TokenStats& now, const engine::data::Experience& 
   }
   report.mean("accuracy", 1.0 - (greatest > detach(right)), weight);
   if (float32) return float32_cross_entropy(scores, labeled_tokens, b);
-  // The candidates' numbers are log-probabilities over the whole vocabulary already.
+  // Scores of candidates are log-probabilities over the whole vocabulary already.
   const Expr log_p = whole_vocabulary ? right : right - greatest - log(normaliser);
   return -sum(where(weight, log_p, 0.0)) / b.count;
 }

@@ -36,9 +36,9 @@ struct SimpoLoss {
   /// Target margin of the mean log-probabilities, as in SimPO's code and MindSpeed. TRL's
   /// simpo_gamma is the margin of the rewards: beta * gamma_beta_ratio.
   double gamma_beta_ratio = 0.25;
-  double gamma = -1;           ///< the margin as TRL's simpo_gamma; -1: gamma_beta_ratio gives it
-  double label_smoothing = 0;  ///< sigmoid: the share of labels thought to be wrong
-  double alpha = 0;            ///< AlphaPO's
+  double gamma = -1;           ///< margin as TRL's simpo_gamma; -1: gamma_beta_ratio is used
+  double label_smoothing = 0;  ///< sigmoid: assumed fraction of flipped labels
+  double alpha = 0;            ///< alpha of AlphaPO
   /// Weight of the NLL of the chosen answers. 0 is SimPO; TRL's CPOTrainer adds 1 unless cpo_alpha
   /// is set to 0 ("CPO-SimPO").
   double nll_weight = 0;
@@ -60,7 +60,7 @@ struct SimpoLoss {
           "CPOTrainer uses cpo_alpha = 1 by default)");
     field("nll_mean", self.nll_mean, nll_mean_doc);
   }
-  /// Target margin of the mean log-probabilities, from whichever of the two settings gives it.
+  /// Target margin of the mean log-probabilities, from the setting that is given.
   double margin() const { return gamma >= 0 ? gamma / beta : gamma_beta_ratio; }
   engine::loss::Needs needs() const { return {.entropy = true}; }
   Result<> validate() const;

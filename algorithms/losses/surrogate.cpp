@@ -60,9 +60,9 @@ Expr Surrogate::clipped(const PolicyTerms& now, const engine::data::Experience& 
   report.mean("clip_ratio/high_mean", high, b.mask);
   report.mean("clip_ratio/region_mean", low + high, b.mask);
   if (dual_clip == 0) return loss;
-  const Expr most = -dual_clip * a;
-  report.mean("clip_ratio/dual_mean", (loss > most) * (a < 0.0), b.mask);
-  return where(a < 0.0, min(loss, most), loss);
+  const Expr maximum = -dual_clip * a;
+  report.mean("clip_ratio/dual_mean", (loss > maximum) * (a < 0.0), b.mask);
+  return where(a < 0.0, min(loss, maximum), loss);
 }
 
 Expr Surrogate::cispo(const PolicyTerms& now, const engine::data::Experience& b,
@@ -76,11 +76,11 @@ Expr Surrogate::cispo(const PolicyTerms& now, const engine::data::Experience& b,
 
 Expr Surrogate::vespo(const PolicyTerms& now, const engine::data::Experience& b,
                       Report& report) const {
-  const double least = std::log(1e-8);
+  const double minimum = std::log(1e-8);
   Expr log_w = sum_by_sequence(clip(detach(now.log_ratio), -20, 20) * b.mask, b.offsets);
   if (!now.log_weight.empty())
-    log_w = log_w + sum_by_sequence(clip(Expr(now.log_weight), least, 20) * b.mask, b.offsets);
-  log_w = spread(clip(log_w, least, 20), b.offsets);
+    log_w = log_w + sum_by_sequence(clip(Expr(now.log_weight), minimum, 20) * b.mask, b.offsets);
+  log_w = spread(clip(log_w, minimum, 20), b.offsets);
   const Expr gains = Expr(1.0) - (now.advantage < 0.0);
   const Expr k = where(gains, vespo_k_pos, vespo_k_neg),
              lambda = where(gains, vespo_lambda_pos, vespo_lambda_neg);
@@ -91,9 +91,9 @@ Expr Surrogate::vespo(const PolicyTerms& now, const engine::data::Experience& b,
 
 Expr Surrogate::gmpo(const PolicyTerms& now, const engine::data::Experience& b) const {
   const Expr sign = (now.advantage > 0.0) - (now.advantage < 0.0);
-  const Expr least =
+  const Expr minimum =
       sign * min(sign * now.log_ratio, sign * clip(now.log_ratio, -clip_low, clip_high));
-  return -(now.advantage * exp(spread(mean_by_sequence(least, b.mask, b.offsets), b.offsets)));
+  return -(now.advantage * exp(spread(mean_by_sequence(minimum, b.mask, b.offsets), b.offsets)));
 }
 
 Expr Surrogate::dppo_tv(const PolicyTerms& now, const engine::data::Experience& b,

@@ -75,7 +75,7 @@ struct Surrogate {
   double sapo_temperature_pos = 1, sapo_temperature_neg = 1.05;
   double vespo_k_pos = 2, vespo_lambda_pos = 3, vespo_k_neg = 3, vespo_lambda_neg = 2;
   double dro_beta = 0.1;
-  double cov_ratio = 2e-4;           ///< share of the update's trained tokens, at least one of them
+  double cov_ratio = 2e-4;  ///< fraction of the update's trained tokens, at least one token
   double cov_low = 1, cov_high = 5;  ///< clip_cov
   double cov_kl = 1;                 ///< kl_cov
 
@@ -116,13 +116,14 @@ struct Surrogate {
   }
   /// `section` ("grpo", "ppo") starts every message.
   Result<> validate(std::string_view section) const;
-  /// Tokens are chosen among those of the whole update.
+  /// True if tokens are selected among those of the whole update.
   bool chooses_tokens() const {
     return kind == SurrogateKind::clip_cov || kind == SurrogateKind::kl_cov;
   }
-  /// A token of advantage 0 has neither loss nor gradient, and no part in those of others.
+  /// True if a token with advantage 0 has neither loss nor gradient and does not affect other
+  /// tokens.
   bool advantage_is_all() const { return kind != SurrogateKind::dro && !chooses_tokens(); }
-  /// Whether log_ratio must be that of single tokens.
+  /// True if log_ratio must be that of single tokens.
   bool wants_token_ratio() const {
     return kind == SurrogateKind::vespo || kind == SurrogateKind::gmpo ||
            kind == SurrogateKind::dro || kind == SurrogateKind::dppo_tv || chooses_tokens();

@@ -34,7 +34,7 @@ struct Candidate {
   auto order() const { return std::tuple(key, sample, place); }
 };
 
-// Every token that `wanted` says, by its sample and its place in it.
+// Trained tokens for which `wanted` is true, with their samples and positions.
 template <class Wanted, class Key>
 std::vector<Candidate> candidates(const Experience& b, const Wanted& wanted, const Key& key) {
   check(b.sample_id.size() + 1 == b.offsets.size(),
@@ -50,7 +50,7 @@ std::vector<Candidate> candidates(const Experience& b, const Wanted& wanted, con
   return out;
 }
 
-// [T] 1 at the `count` first of them.
+// [T] 1 at the first `count` tokens in the order of their keys.
 std::vector<double> first_of(std::vector<Candidate> all, std::size_t count, std::size_t tokens) {
   count = std::min(count, all.size());
   std::ranges::partial_sort(all, all.begin() + static_cast<std::ptrdiff_t>(count), {},

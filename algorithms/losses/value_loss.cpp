@@ -13,7 +13,7 @@ static_assert(Loss<ValueLoss>);
 
 namespace {
 
-// 1/2 x^2, from |x| = huber on continued as a straight line.
+// Huber loss: 1/2 x^2, linear beyond |x| = huber.
 Expr distance(const Expr& x, double huber) {
   const Expr squared = square(x) / 2.0;
   if (huber == 0) return squared;

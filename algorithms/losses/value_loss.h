@@ -18,12 +18,14 @@ using engine::loss::spec_of;
 struct ValueLoss {
   static constexpr std::string_view name = "value";
 
-  double clip =
-      0.2;  ///< 0: not clipped. TRL and MindSpeed-LLM 0.2; verl, OpenRLHF and MindSpeed-RL 0.5
-  double huber =
-      0;  ///< beyond this distance the loss grows linearly (AReaL: 10); 0: squared everywhere
-  double coef =
-      1;  ///< AdamW takes no notice but for its epsilon and a bound on the gradient. TRL 0.1
+  /// Clipping range; 0: no clipping. TRL and MindSpeed-LLM 0.2; verl, OpenRLHF and MindSpeed-RL
+  /// 0.5.
+  double clip = 0.2;
+  /// Threshold of the Huber loss (AReaL: 10); 0: squared error everywhere.
+  double huber = 0;
+  /// Loss coefficient; affects AdamW only through its epsilon and the clipping of gradients. TRL
+  /// 0.1.
+  double coef = 1;
   static void each_field(auto& self, auto&& field) {
     field("value_clip", self.clip, at_least_0,
           "clip new values to this distance from the old ones; 0: no clipping");

@@ -10,7 +10,7 @@
 namespace troupe::algorithms {
 namespace {
 
-// The reward, or the part that is compared; NaN where there is none.
+// The compared reward: the total or one part; NaN where there is none.
 double compared_reward(const protocol::RewardResult& result, const std::string& metric) {
   if (metric.empty()) return result.reward.value_or(std::nan(""));
   for (const auto& [rule, value] : result.parts)
@@ -49,16 +49,16 @@ void count_samples(SamplingStats& stats, const RolloutBatch& sampled) {
 
 bool has_reward_differences(std::span<const protocol::RewardResult> group,
                             const DynamicSampling& options) {
-  double sum = 0, count = 0, least = std::numeric_limits<double>::infinity(), greatest = -least;
+  double sum = 0, count = 0, minimum = std::numeric_limits<double>::infinity(), maximum = -minimum;
   for (const auto& result : group) {
     const double value = compared_reward(result, options.metric);
     if (std::isnan(value)) continue;
     sum += value;
     count += 1;
-    least = std::min(least, value);
-    greatest = std::max(greatest, value);
+    minimum = std::min(minimum, value);
+    maximum = std::max(maximum, value);
   }
-  return least < greatest && sum / count > options.low() && sum / count < options.high();
+  return minimum < maximum && sum / count > options.low() && sum / count < options.high();
 }
 
 void append_groups(RolloutBatch& batch, RolloutBatch more, const GrpoConfig& config,

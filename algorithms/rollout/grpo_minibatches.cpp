@@ -24,7 +24,7 @@ double mean_of_numbers(const std::vector<double>& values) {
 Metrics reward_metrics(const RolloutBatch& samples, const Advantages& unscaled) {
   const auto groups = static_cast<double>(unscaled.groups);
   Metrics metrics{{"reward", unscaled.mean},
-                  {"reward_std", unscaled.group_deviation},
+                  {"reward_std", unscaled.group_std_dev},
                   {"frac_reward_zero_std",
                    unscaled.groups > 0 ? static_cast<double>(unscaled.flat) / groups : 0},
                   {"rewards/failed", static_cast<double>(unscaled.failed)}};
@@ -33,9 +33,9 @@ Metrics reward_metrics(const RolloutBatch& samples, const Advantages& unscaled) 
   return metrics;
 }
 
-// The samples that have a gradient. Where the loss is the advantage times a ratio and nothing else,
-// a sample of advantage 0 adds exact zeros: leaving it out saves a forward and a backward pass and
-// changes no bit. The constants of the minibatch were counted with it.
+// The samples that have a gradient. If the loss is only the advantage times a ratio, a sample of
+// advantage 0 adds exact zeros: leaving it out saves a forward and a backward pass and changes no
+// bit. The constants of the minibatch include it.
 std::vector<std::int32_t> nonzero_advantage_samples(const engine::data::Experience& minibatch,
                                                     const GrpoConfig& config) {
   std::vector<std::int32_t> kept;

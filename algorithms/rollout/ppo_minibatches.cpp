@@ -79,7 +79,7 @@ void whiten(Rewards& rewards, const Experience& b, Variance variance) {
 }
 
 struct Summary {
-  double mean = 0, least = 0, greatest = 0, variance = 0;
+  double mean = 0, minimum = 0, maximum = 0, variance = 0;
 };
 
 // Summary of the elements whose mask is not 0; an empty mask selects all.
@@ -88,8 +88,8 @@ Summary summary(std::span<const double> x, std::span<const float> mask) {
   double count = 0, sum = 0, squares = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
     if (!mask.empty() && mask[i] == 0) continue;
-    s.least = count == 0 ? x[i] : std::min(s.least, x[i]);
-    s.greatest = count == 0 ? x[i] : std::max(s.greatest, x[i]);
+    s.minimum = count == 0 ? x[i] : std::min(s.minimum, x[i]);
+    s.maximum = count == 0 ? x[i] : std::max(s.maximum, x[i]);
     count += 1;
     sum += x[i];
     squares += x[i] * x[i];
@@ -102,8 +102,8 @@ Summary summary(std::span<const double> x, std::span<const float> mask) {
 
 void add(Metrics& metrics, const std::string& name, const Summary& s) {
   metrics.emplace_back(name + "/mean", s.mean);
-  metrics.emplace_back(name + "/max", s.greatest);
-  metrics.emplace_back(name + "/min", s.least);
+  metrics.emplace_back(name + "/max", s.maximum);
+  metrics.emplace_back(name + "/min", s.minimum);
 }
 
 double sum_of(const Numbers& x) {

@@ -1,4 +1,4 @@
-// From the samples of a rollout step to PPO's minibatches. Pure functions, without actors.
+// PPO's minibatches, computed from the samples of a rollout step. Pure functions, without actors.
 #pragma once
 
 #include <vector>

@@ -121,11 +121,11 @@ Metrics length_metrics(const RolloutBatch& samples) {
   }
   Metrics metrics;
   const auto add = [&](const std::string& kind, const std::vector<double>& values) {
-    const auto [least, greatest] =
+    const auto [minimum, maximum] =
         values.empty() ? std::ranges::minmax_result<double>{0, 0} : std::ranges::minmax(values);
     metrics.insert(metrics.end(), {{"completions/mean_" + kind, mean_of(values)},
-                                   {"completions/min_" + kind, least},
-                                   {"completions/max_" + kind, greatest}});
+                                   {"completions/min_" + kind, minimum},
+                                   {"completions/max_" + kind, maximum}});
   };
   add("length", lengths);
   add("terminated_length", terminated);

@@ -1,4 +1,4 @@
-// Samples: from prompts to requests, and from completions to a batch. Pure functions, without
+// Samples: conversion of prompts to requests and of completions to a batch. Pure functions, without
 // actors.
 #pragma once
 
@@ -29,7 +29,7 @@ struct RolloutOptions {
   }
 };
 
-/// Counts of dynamic sampling: all groups that were sampled for a batch, kept or not.
+/// Counts of dynamic sampling over all groups that were sampled for a batch, kept or not.
 struct SamplingStats {
   std::int64_t groups = 0;   ///< sampled groups
   std::int64_t refills = 0;  ///< prompt batches beyond the first
@@ -37,7 +37,7 @@ struct SamplingStats {
   double reward_sum = 0;     ///< over these samples
 };
 
-/// The samples of one rollout step, in the order of their prompts, `group` to each.
+/// The samples of one rollout step in the order of their prompts, `group` per prompt.
 struct RolloutBatch {
   PromptBatch prompts;
   engine::data::Experience batch;                 ///< N sequences: prompt and completion
@@ -53,7 +53,8 @@ bool truncated(const protocol::Completion& completion);
 /// `group` requests per prompt. The sample id is the prompt's id times group plus the index in the
 /// group: the same after a restart.
 std::vector<protocol::SampleRequest> sample_requests(const PromptBatch& prompts, int group);
-/// At most `parts` consecutive ranges of nearly equal length; none is empty.
+/// Splits the requests into at most `parts` consecutive ranges of nearly equal length; none is
+/// empty.
 std::vector<std::vector<protocol::SampleRequest>> split_requests(
     std::vector<protocol::SampleRequest> requests, std::size_t parts);
 

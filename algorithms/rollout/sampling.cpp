@@ -90,7 +90,7 @@ Task<void> rollout_worker(Cluster& c, const RolloutRef& rollout, RolloutStep& st
   }
 }
 
-// Appends a chunk whose replies may still be under way.
+// Appends a chunk, waiting for its replies.
 Task<void> collect(Chunk& chunk, RolloutBatch& samples) {
   if (chunk.reference_logp) chunk.batch.reference_logp = co_await chunk.reference_logp->get();
   samples.batch.append(chunk.batch);

@@ -73,9 +73,9 @@ void Bandwidth::take() {
 
 template <class Pass>
 double Bandwidth::best(double bytes, Pass pass) {
-  double least = seconds(pass);
-  for (int i = 0; i < 2; ++i) least = std::min(least, seconds(pass));
-  return 1e-9 * bytes / least;
+  double minimum = seconds(pass);
+  for (int i = 0; i < 2; ++i) minimum = std::min(minimum, seconds(pass));
+  return 1e-9 * bytes / minimum;
 }
 
 double Bandwidth::read() {

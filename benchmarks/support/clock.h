@@ -29,9 +29,11 @@ class Pairs {
  public:
   explicit Pairs(int wanted) : wanted_(wanted) {}
   /// Until so many rounds are undisturbed, or there are three times as many.
-  bool wants_more() const { return undisturbed_ < wanted_ && std::ssize(seconds_) < most(); }
+  bool wants_more() const { return undisturbed_ < wanted_ && std::ssize(seconds_) < maximum(); }
   /// Whether half of that is there.
-  bool halfway() const { return 2 * undisturbed_ >= wanted_ || 2 * std::ssize(seconds_) >= most(); }
+  bool halfway() const {
+    return 2 * undisturbed_ >= wanted_ || 2 * std::ssize(seconds_) >= maximum();
+  }
   void add(double ceiling, double seconds, bool disturbed);
 
   double time() const { return middle(seconds_); }
@@ -47,7 +49,7 @@ class Pairs {
  private:
   /// Whether undisturbed rounds alone count: a third of those that were wanted, two at least.
   bool enough() const { return undisturbed_ >= std::min(wanted_, std::max(2, wanted_ / 3)); }
-  int most() const { return wanted_ == 1 ? 1 : 3 * wanted_; }
+  int maximum() const { return wanted_ == 1 ? 1 : 3 * wanted_; }
 
   int wanted_, undisturbed_ = 0;
   std::vector<double> seconds_, ceilings_;

@@ -13,12 +13,13 @@ namespace {
 constexpr std::string_view known =
     "--shape a|b|c, --dtype f32|bf16, --threads N, --batch N, --rounds N, --isa NAME and --peer";
 
-Result<std::int64_t> read_count(std::string_view flag, std::string_view text, std::int64_t most) {
+Result<std::int64_t> read_count(std::string_view flag, std::string_view text,
+                                std::int64_t maximum) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 1 || value > most)
+  if (error != std::errc() || end != text.data() + text.size() || value < 1 || value > maximum)
     return fail(Errc::usage,
-                cat(flag, " must be a number from 1 to ", most, ", found ", quote(text)));
+                cat(flag, " must be a number from 1 to ", maximum, ", found ", quote(text)));
   return value;
 }
 

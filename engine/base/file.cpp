@@ -75,11 +75,11 @@ Result<std::string> read_file(const std::string& path, std::size_t limit) {
 }
 
 std::string read_proc_file(const std::string& path) {
-  constexpr std::size_t most = std::size_t{16} << 20, step = 4096;
+  constexpr std::size_t maximum = std::size_t{16} << 20, step = 4096;
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   std::string out;
   std::size_t done = 0;
-  while (file.fd >= 0 && done < most) {
+  while (file.fd >= 0 && done < maximum) {
     out.resize(done + step);
     const auto count = ::read(file.fd, out.data() + done, step);
     if (count < 0 && errno == EINTR) continue;

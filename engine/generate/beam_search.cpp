@@ -325,14 +325,14 @@ Result<std::vector<Generation>> beam_search(models::Decoder& decoder, const Requ
       pages_needed(request, limit, config.page_size, spec.keys_depend_on_length());
   const std::int64_t page_bytes =
       std::max<std::int64_t>(config.page_size * cached_token_bytes(spec), 1);
-  const std::int64_t most = config.pages > 0 ? config.pages
-                                             : std::min(max_cache_bytes / page_bytes,
-                                                        max_cached_tokens / config.page_size);
-  if (needed > most) {
+  const std::int64_t maximum = config.pages > 0 ? config.pages
+                                                : std::min(max_cache_bytes / page_bytes,
+                                                           max_cached_tokens / config.page_size);
+  if (needed > maximum) {
     return fail(Errc::full,
                 cat("request ", request.id, ": ", request.params.beams.count, " beams of ", limit,
-                    " tokens need ", needed, " pages of the cache, which may have ", most, " of ",
-                    config.page_size, " tokens; lower num_beams or max_new_tokens"));
+                    " tokens need ", needed, " pages of the cache, which may have ", maximum,
+                    " of ", config.page_size, " tokens; lower num_beams or max_new_tokens"));
   }
   return Search(decoder, request, config, static_cast<std::size_t>(limit),
                 static_cast<std::int32_t>(needed))

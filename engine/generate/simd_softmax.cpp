@@ -128,7 +128,7 @@ struct Avx512 {
   /// n is rounded once, to 2^-25, and what `scale` lacks of the double is added: f is right to
   /// 3e-8, and 2^f, rounded a few times more, to 1.4e-7 of itself.
   [[gnu::always_inline, gnu::target("avx512f,avx512dq")]] static inline __m512 approximate_exp2(
-      const float* logits, __m512 scale, __m512 rest, __m512 base, __m512 least) {
+      const float* logits, __m512 scale, __m512 rest, __m512 base, __m512 minimum) {
     constexpr double ln2 = std::numbers::ln2;
     constexpr double series[] = {ln2 * ln2 * ln2 * ln2 * ln2 * ln2 / 720,
                                  ln2 * ln2 * ln2 * ln2 * ln2 / 120,
@@ -137,7 +137,7 @@ struct Avx512 {
                                  ln2 * ln2 / 2,
                                  ln2,
                                  1};
-    const __m512 z = _mm512_max_ps(_mm512_loadu_ps(logits), least);
+    const __m512 z = _mm512_max_ps(_mm512_loadu_ps(logits), minimum);
     const __m512 n = _mm512_roundscale_ps(_mm512_mul_ps(z, scale),
                                           _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     const __m512 f = _mm512_fmadd_ps(z, rest, _mm512_fmsub_ps(z, scale, n));
@@ -154,14 +154,14 @@ struct Avx512 {
     const __m512 first = _mm512_set1_ps(near),
                  rest = _mm512_set1_ps(static_cast<float>(scale - double{near}));
     const __m512 from = _mm512_set1_ps(static_cast<float>(base));
-    const __m512 least =
+    const __m512 minimum =
         _mm512_set1_ps(static_cast<float>((base - 300) / scale));  // so that f stays small
     __m512d sums = _mm512_setzero_pd();
     for (std::size_t i = 0; i < row_block; i += 64) {
-      const __m512 a = approximate_exp2(logits + i, first, rest, from, least),
-                   b = approximate_exp2(logits + i + 16, first, rest, from, least);
-      const __m512 c = approximate_exp2(logits + i + 32, first, rest, from, least),
-                   d = approximate_exp2(logits + i + 48, first, rest, from, least);
+      const __m512 a = approximate_exp2(logits + i, first, rest, from, minimum),
+                   b = approximate_exp2(logits + i + 16, first, rest, from, minimum);
+      const __m512 c = approximate_exp2(logits + i + 32, first, rest, from, minimum),
+                   d = approximate_exp2(logits + i + 48, first, rest, from, minimum);
       const __m512 four = _mm512_add_ps(_mm512_add_ps(a, b), _mm512_add_ps(c, d));
       sums = _mm512_add_pd(sums, _mm512_cvtps_pd(_mm512_castps512_ps256(four)));
       sums = _mm512_add_pd(sums, _mm512_cvtps_pd(_mm512_extractf32x8_ps(four, 1)));

@@ -195,14 +195,14 @@ std::string strip_text(const std::string& text, const std::string* which, bool l
 }
 
 Value replace_text(Runtime& runtime, const std::string& text, const std::string& old,
-                   const std::string& with, std::int64_t most) {
+                   const std::string& with, std::int64_t maximum) {
   std::string out;
   const auto room = [&](std::size_t more) {
     runtime.reserve(out.size() + more > (1u << 20) ? out.size() + more : more);
   };
   std::size_t from = 0;
   if (old.empty()) {
-    for (; from <= text.size() && most-- != 0;) {
+    for (; from <= text.size() && maximum-- != 0;) {
       const std::size_t size = from < text.size() ? utf8_length(text[from]) : 0;
       room(with.size() + size);
       out.append(with).append(text, from, size);
@@ -210,7 +210,7 @@ Value replace_text(Runtime& runtime, const std::string& text, const std::string&
     }
     return out + (from < text.size() ? text.substr(from) : "");
   }
-  for (std::size_t at; most-- != 0 && (at = text.find(old, from)) != std::string::npos;
+  for (std::size_t at; maximum-- != 0 && (at = text.find(old, from)) != std::string::npos;
        from = at + old.size()) {
     room(with.size() + at - from);
     out.append(text, from, at - from).append(with);

@@ -28,7 +28,7 @@ std::string strip_text(const std::string& text, const std::string* which, bool l
 
 /// At most `most` replacements; any number when negative.
 Value replace_text(Runtime& runtime, const std::string& text, const std::string& old,
-                   const std::string& with, std::int64_t most);
+                   const std::string& with, std::int64_t maximum);
 
 /// str.splitlines().
 std::vector<std::string> lines_of(const std::string& text, bool keep_ends);

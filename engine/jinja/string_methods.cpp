@@ -15,7 +15,7 @@ namespace {
 
 Value split(Runtime& runtime, const std::string& text, const Arguments& arguments) {
   const std::string* separator = text_argument(arguments, 0, "sep");
-  std::int64_t most = integer_argument(arguments, 1, "maxsplit", -1);
+  std::int64_t maximum = integer_argument(arguments, 1, "maxsplit", -1);
   List out;
   runtime.charge(text.size() / 16);
   if (!separator) {
@@ -26,7 +26,7 @@ Value split(Runtime& runtime, const std::string& text, const Arguments& argument
     };
     for (skip(true); at < text.size(); skip(true)) {
       const std::size_t begin = at;
-      if (most-- == 0) {
+      if (maximum-- == 0) {
         out.items.emplace_back(strip_text(text.substr(begin), nullptr, false, true));
         break;
       }
@@ -37,7 +37,7 @@ Value split(Runtime& runtime, const std::string& text, const Arguments& argument
   }
   if (separator->empty()) raise("empty separator");
   std::size_t from = 0;
-  for (std::size_t at; (at = text.find(*separator, from)) != std::string::npos && most-- != 0;
+  for (std::size_t at; (at = text.find(*separator, from)) != std::string::npos && maximum-- != 0;
        from = at + separator->size())
     out.items.emplace_back(text.substr(from, at - from));
   out.items.emplace_back(text.substr(from));
@@ -46,12 +46,12 @@ Value split(Runtime& runtime, const std::string& text, const Arguments& argument
 
 Value rsplit(Runtime& runtime, const std::string& text, const Arguments& arguments) {
   const std::string* separator = text_argument(arguments, 0, "sep");
-  std::int64_t most = integer_argument(arguments, 1, "maxsplit", -1);
-  if (most < 0) return split(runtime, text, arguments);
+  std::int64_t maximum = integer_argument(arguments, 1, "maxsplit", -1);
+  if (maximum < 0) return split(runtime, text, arguments);
   runtime.charge(text.size() / 16);
   List out;
   std::string rest = separator ? text : strip_text(text, nullptr, false, true);
-  while (most-- > 0) {
+  while (maximum-- > 0) {
     std::size_t at = std::string::npos, width = 0;
     if (separator) {
       if (separator->empty()) raise("empty separator");

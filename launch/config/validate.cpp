@@ -107,11 +107,11 @@ class General {
 
   void parallel() {
     const ParallelConfig& p = c_.parallel;
-    constexpr std::int64_t most = 1024;
-    if (p.tp < 1 || p.dp < 1 || p.tp > most || p.dp > most || p.tp * p.dp <= most)
+    constexpr std::int64_t maximum = 1024;
+    if (p.tp < 1 || p.dp < 1 || p.tp > maximum || p.dp > maximum || p.tp * p.dp <= maximum)
       return;  // valid, or reported as out of range
-    problem(cat(named("parallel.dp"), " x ", named("parallel.tp"), ": a group has at most ", most,
-                " ranks, found ", p.tp * p.dp));
+    problem(cat(named("parallel.dp"), " x ", named("parallel.tp"), ": a group has at most ",
+                maximum, " ranks, found ", p.tp * p.dp));
   }
 
   void unused() {

@@ -129,7 +129,7 @@ void validate_surrogate(Validation& v) {
 
 void validate_entropy(Validation& v) {
   const GrpoConfig& g = v.config.grpo;
-  const double coef = g.loss.entropy_coef, min = g.entropy.least, max = g.entropy.most;
+  const double coef = g.loss.entropy_coef, min = g.entropy.min, max = g.entropy.max;
   if (!g.entropy.adaptive()) {
     v.unused({"grpo.entropy_target", "grpo.entropy_delta", "grpo.entropy_coef_min",
               "grpo.entropy_coef_max"},

@@ -102,15 +102,15 @@ roles::ScorerSaver reference_saver(const RoleParts& parts, const std::string& so
 roles::Normalization saved_normalization(const OutcomeItem& item) {
   const std::string path = item.path + "/config.json";
   const Json config = value_or_throw(read_json(path));
-  const auto mean = get_number(config, "mean", path), deviation = get_number(config, "std", path);
-  if (!mean || !deviation || !(*deviation > 0))
+  const auto mean = get_number(config, "mean", path), std_dev = get_number(config, "std", path);
+  if (!mean || !std_dev || !(*std_dev > 0))
     throw Failure(
         {Errc::usage,
          cat(path,
              ": normalize: saved expects the numbers \"mean\" and \"std\" (above 0) there, found ",
-             mean && deviation ? to_text(*deviation) : "none",
+             mean && std_dev ? to_text(*std_dev) : "none",
              "; measure them with `troupe score` and give them with normalize: given")});
-  return {*mean, *deviation, item.clip};
+  return {*mean, *std_dev, item.clip};
 }
 
 roles::RewardScoring reading_of(const OutcomeItem& item, const engine::models::DecoderSpec&,

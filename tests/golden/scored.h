@@ -8,7 +8,7 @@ namespace troupe::algorithms {
 /// The weights of the head rise evenly from -most to most over all its rows; a bias is 0.
 inline std::unique_ptr<engine::models::Decoder> with_score_head(engine::ops::Device& device,
                                                                 int labels, bool bias,
-                                                                double most) {
+                                                                double maximum) {
   const auto base = value_or_throw(engine::checkpoint::load_decoder(device, model_folder, false));
   auto spec = base->spec();
   spec.labels = labels;
@@ -21,7 +21,7 @@ inline std::unique_ptr<engine::models::Decoder> with_score_head(engine::ops::Dev
     if (parameter.name == "score.weight")
       for (std::int64_t i = 0; i < count; ++i)
         values[static_cast<std::size_t>(i)] = static_cast<float>(
-            most * (2 * static_cast<double>(i) / static_cast<double>(count - 1) - 1));
+            maximum * (2 * static_cast<double>(i) / static_cast<double>(count - 1) - 1));
     else if (parameter.name != "score.bias")
       values = engine::ops::to_host(device, base->parameters().at(parameter.name).value);
     device.upload(parameter.value, values);

@@ -110,11 +110,11 @@ void expect_survival(const GridModel& model, Grid from, Grid to, checkpoint::Sto
 TEST(GridCheckpoint, IsReadAtAnyOtherGridBitForBit) {
   for (const auto& model : grid_models()) {
     SCOPED_TRACE(model.title);
-    const int most = model.max_tp;
+    const int maximum = model.max_tp;
     expect_survival(model, {2, 2}, {1, 1}, checkpoint::StoredType::f32);
-    expect_survival(model, {1, 1}, {1, most}, checkpoint::StoredType::f32);
-    expect_survival(model, {1, most}, {2, 2}, checkpoint::StoredType::bf16);
-    expect_survival(model, {2, 1}, {2, most}, checkpoint::StoredType::f32);
+    expect_survival(model, {1, 1}, {1, maximum}, checkpoint::StoredType::f32);
+    expect_survival(model, {1, maximum}, {2, 2}, checkpoint::StoredType::bf16);
+    expect_survival(model, {2, 1}, {2, maximum}, checkpoint::StoredType::f32);
   }
 }
 

@@ -31,7 +31,8 @@ struct Control {
   std::uint64_t frames = 0, bytes = 0;
 };
 
-/// Throws Failure(bad_input) when the body cannot be sent, Bug when its type has no wire form.
+/// Encodes a frame. Throws Failure(bad_input) when the body cannot be sent, Bug when its type has
+/// no wire form.
 WireBody encode_frame(const Frame& frame);
 /// Encodes a frame within limits on its total and header bytes. A reply that cannot be sent is
 /// replaced by an error reply, because the asker waits for one.

@@ -8,7 +8,7 @@
 
 namespace troupe::transports {
 
-/// Both in Z85: 40 printable characters for 32 bytes.
+/// A key pair in Z85: 40 printable characters for 32 bytes.
 struct KeyPair {
   std::string public_key, secret_key;
 };

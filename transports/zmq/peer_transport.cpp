@@ -164,8 +164,8 @@ void PeerTransport::send_bye(const std::string& peer) {
 }
 
 void PeerTransport::check_timers(LinkTime now) {
-  // After this thread itself was suspended (a sleeping laptop, SIGSTOP), it first reads what
-  // arrived meanwhile.
+  // A thread that was suspended itself (a sleeping laptop, SIGSTOP) first reads what arrived
+  // meanwhile.
   const bool on_time = now - next_tick_ < options.silence / 2;
   next_tick_ = now + options.silence / 5;
   for (const auto& [peer, link] : links_) {

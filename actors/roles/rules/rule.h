@@ -36,20 +36,18 @@ struct Rule {
 };
 
 /// Creates a rule from its options (an object, or null for the defaults). Errc::usage; `where`
-/// starts the message. Rules and their options:
-///   - exact_match: 1 when the completion equals the answer; strip, collapse_spaces, ignore_case,
-///   tag
-///   - gsm8k: 1 when the number after "####" equals the answer's; flexible (accepts the last
-///   number),
-///     format_score (for a wrong number after the mark), tag
-///   - boxed: 1 when the last \boxed{} equals the answer; tolerance, format_score (for a wrong
-///   box), tag
-///   - format: 1 when the completion is <think>..</think> <answer>..</answer>; tags
-///   - regex: 1 when the pattern (Oniguruma syntax) is found; pattern, full (match the whole text)
-///   - length: 0, falling to -1 as the completion approaches `max`; unit, min, max, buffer
-///   - command: the reward of a user program (docs/rewards.md); run, timeout, workers, memory_mb,
-///   ...
-/// `tag`: score only the content of the last <tag>..</tag>, if there is one.
+/// starts the message. `tag`, where a rule has it, restricts the rule to the content of the last
+/// <tag>..</tag>. Rules and their options:
+///   exact_match  1 when the completion equals the answer; strip, collapse_spaces, ignore_case, tag
+///   gsm8k        1 when the number after "####" equals the answer's; flexible (accepts the last
+///                number), format_score (for a wrong number after the mark), tag
+///   boxed        1 when the last \boxed{} equals the answer; tolerance, format_score (for a wrong
+///                box), tag
+///   format       1 when the completion is <think>..</think> <answer>..</answer>; tags
+///   regex        1 when the pattern (Oniguruma syntax) is found; pattern, full (match the whole
+///                text)
+///   length       0, falling to -1 as the completion approaches `max`; unit, min, max, buffer
+///   command      the reward of a user program (docs/rewards.md); run, timeout, workers, ...
 Result<Rule> make_rule(std::string_view name, const Json& options, const std::string& where);
 
 }  // namespace troupe::actors::rules

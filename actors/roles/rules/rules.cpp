@@ -9,7 +9,7 @@
 namespace troupe::actors::rules {
 namespace {
 
-// Beyond this no rule looks at a completion.
+// Maximum size of a completion that rules score.
 constexpr std::size_t max_completion_bytes = 16u << 20;
 
 struct PartConfig {

@@ -11,12 +11,12 @@ std::optional<std::size_t> next_source(const std::vector<double>& weights,
                                        const std::vector<std::uint64_t>& drawn,
                                        const std::vector<bool>& open) {
   std::optional<std::size_t> best;
-  double least = 0;
+  double minimum = 0;
   for (std::size_t k = 0; k < weights.size(); ++k) {
     const double after = (static_cast<double>(drawn[k]) + 0.5) / weights[k];
-    if (open[k] && (!best || after < least)) {
+    if (open[k] && (!best || after < minimum)) {
       best = k;
-      least = after;
+      minimum = after;
     }
   }
   return best;

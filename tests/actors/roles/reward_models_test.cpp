@@ -69,7 +69,7 @@ TEST(RewardScoring, AnOutcomeIsReadAtTheLastToken) {
   EXPECT_THAT(judged(query, 1), ElementsAre("qq<eos>"));
   const std::vector<float> scores{9, 9, 9, 9, 2, 9, 9, -1};
   const auto results = reward_results(
-      query, scores, OutcomeScoring{{.mean = 1, .deviation = 0.5, .clip = 3}}, "model", 2);
+      query, scores, OutcomeScoring{{.mean = 1, .std_dev = 0.5, .clip = 3}}, "model", 2);
   EXPECT_EQ(results[0].reward, 2 * 2.0);
   EXPECT_EQ(results[1].reward, 2 * -3.0) << "(-1 - 1) / 0.5, clipped";
   EXPECT_THAT(results[1].parts, ElementsAre(std::pair<std::string, double>("model", -3)));

@@ -74,10 +74,10 @@ TEST(GroupAdvantages, SeveralRewardsMayBeScaledBeforeTheyAreAddedUp) {
   // One part alone, weighed in any way, is scaled to deviation 1 by its group and by the batch.
   const std::vector<double> part{0, 1, 5, 7};
   const double by_group = 0.5 / (std::sqrt(0.5) + 1e-4), of_two = 1 / (std::sqrt(2.0) + 1e-4);
-  const double deviation = std::sqrt((2 * by_group * by_group + 2 * of_two * of_two) / 3) * 3;
+  const double std_dev = std::sqrt((2 * by_group * by_group + 2 * of_two * of_two) / 3) * 3;
   const auto out = normalise_then_sum(part, {part}, std::vector<double>{3}, 2);
-  expect_near(out.values, {-3 * by_group / (deviation + 1e-4), 3 * by_group / (deviation + 1e-4),
-                           -3 * of_two / (deviation + 1e-4), 3 * of_two / (deviation + 1e-4)});
+  expect_near(out.values, {-3 * by_group / (std_dev + 1e-4), 3 * by_group / (std_dev + 1e-4),
+                           -3 * of_two / (std_dev + 1e-4), 3 * of_two / (std_dev + 1e-4)});
   EXPECT_EQ(out.groups, 2);
   // A part a thousand times as large counts as much as the other.
   const std::vector<double> once{1, 1};
@@ -98,11 +98,11 @@ TEST(ReturnsToGo, AreDiscountedOverTheTrainedTokens) {
 
 TEST(GroupAdvantages, ScaledByTheBatchDivideByTheDeviationOfAllRewards) {
   const std::vector<double> two{0, 1, 5, 7};
-  const double deviation = std::sqrt((3.25 * 3.25 + 2.25 * 2.25 + 1.75 * 1.75 + 3.75 * 3.75) / 3);
+  const double std_dev = std::sqrt((3.25 * 3.25 + 2.25 * 2.25 + 1.75 * 1.75 + 3.75 * 3.75) / 3);
   const auto out = group_advantages(two, 2, GroupScale::batch);
-  expect_near(out.values, {-.5 / (deviation + 1e-4), .5 / (deviation + 1e-4),
-                           -1 / (deviation + 1e-4), 1 / (deviation + 1e-4)});
-  EXPECT_NEAR(out.deviation, deviation, 1e-12);
+  expect_near(out.values, {-.5 / (std_dev + 1e-4), .5 / (std_dev + 1e-4), -1 / (std_dev + 1e-4),
+                           1 / (std_dev + 1e-4)});
+  EXPECT_NEAR(out.std_dev, std_dev, 1e-12);
   EXPECT_EQ(out.mean, 3.25);
 }
 

@@ -45,10 +45,9 @@ TEST(Estimate, NormalisedOverSamplesHasDeviationOne) {
   auto b = round_of_four();
   estimate(b, 2, {{1, 0, 0, 2}, {}, {}},
            {.estimator = Estimator::rloo, .eps = 0, .normalise = Normalise::samples});
-  const double deviation = std::sqrt((1 + 1 + 4 + 4) / 3.0);
-  expect_tokens(b, {1 / deviation, 1 / deviation, 1 / deviation, -1 / deviation, -1 / deviation,
-                    -2 / deviation, -2 / deviation, -2 / deviation, -2 / deviation, 2 / deviation,
-                    2 / deviation});
+  const double std_dev = std::sqrt((1 + 1 + 4 + 4) / 3.0);
+  expect_tokens(b, {1 / std_dev, 1 / std_dev, 1 / std_dev, -1 / std_dev, -1 / std_dev, -2 / std_dev,
+                    -2 / std_dev, -2 / std_dev, -2 / std_dev, 2 / std_dev, 2 / std_dev});
 }
 
 TEST(Estimate, ReinforcePlusPlusPaysEachTokenWhatItsAnswerStillEarns) {
@@ -83,9 +82,9 @@ TEST(Estimate, ItsBaselineFormIsTheGroupsMeanThenWhitened) {
   estimate(b, 2, {{1, 0, 0, 2}, {}, {}},
            {.scale = GroupScale::none, .normalise = Normalise::tokens});
   // Distances .5 .5 | -.5 | -1 -1 -1 | 1 over seven tokens.
-  const double mean = -1.5 / 7, deviation = std::sqrt((.75 + 4 - 7 * mean * mean) / 6);
-  const double up = (.5 - mean) / deviation, down = (-.5 - mean) / deviation,
-               worst = (-1 - mean) / deviation, best = (1 - mean) / deviation;
+  const double mean = -1.5 / 7, std_dev = std::sqrt((.75 + 4 - 7 * mean * mean) / 6);
+  const double up = (.5 - mean) / std_dev, down = (-.5 - mean) / std_dev,
+               worst = (-1 - mean) / std_dev, best = (1 - mean) / std_dev;
   expect_tokens(b, {0, up, up, 0, down, 0, worst, worst, worst, 0, best});
 }
 

@@ -79,8 +79,8 @@ TEST(Correction, AFilterByADistanceHasAnUpperBoundAlone) {
                others3 = std::exp(.1) + std::exp(-.1) - 2;
   for (const auto& [by, last, others] :
        {std::tuple(FilterBy::k2, k2, others2), {FilterBy::k3, k3, others3}}) {
-    const auto filtered = [&](FilterOver over, double most) {
-      return Correction{.filter = over, .filter_by = by, .filter_high = most};
+    const auto filtered = [&](FilterOver over, double maximum) {
+      return Correction{.filter = over, .filter_by = by, .filter_high = maximum};
     };
     p.expect(filtered(FilterOver::token, last - 1e-6), {1, 1, 1, 0});
     p.expect(filtered(FilterOver::token, last + 1e-6), {1, 1, 1, 1});

@@ -153,9 +153,9 @@ TEST(GrpoLoss, KnowsWhetherASampleOfAdvantageZeroCouldChangeAnything) {
     }
     Report report;
     const auto out = slopes_of(loss, p.logp, std::vector<double>(p.logp.size()), p.b, report);
-    double most = std::abs(out.loss);
-    for (const double derivative : out.dlogp) most = std::max(most, std::abs(derivative));
-    EXPECT_EQ(most == 0, loss.advantage_is_all()) << names_of(SurrogateKind{})[i];
+    double maximum = std::abs(out.loss);
+    for (const double derivative : out.dlogp) maximum = std::max(maximum, std::abs(derivative));
+    EXPECT_EQ(maximum == 0, loss.advantage_is_all()) << names_of(SurrogateKind{})[i];
   }
   EXPECT_FALSE(GrpoLoss{.beta = 0.1}.advantage_is_all());
   EXPECT_FALSE(GrpoLoss{.entropy_coef = 0.1}.advantage_is_all());

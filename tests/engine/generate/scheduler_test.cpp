@@ -230,12 +230,12 @@ TEST(Scheduler, EveryRowSeesItsOwnTextInRandomRuns) {
   for (unsigned seed = 0; seed < 300; ++seed) {
     std::mt19937 random(seed);
     const auto below = [&](int n) { return static_cast<std::int32_t>(random() % n); };
-    const std::int32_t page = 1 + below(6), most = 1 + below(6), longest = 30;
+    const std::int32_t page = 1 + below(6), maximum = 1 + below(6), longest = 30;
     const std::int32_t pages = (longest + page - 1) / page + below(40);
     Simulation s({.page_size = page,
                   .pages = pages,
-                  .max_sequences = most,
-                  .tokens_per_step = most + below(20)});
+                  .max_sequences = maximum,
+                  .tokens_per_step = maximum + below(20)});
     std::map<std::uint64_t, std::int32_t> prompt_of;
     std::uint64_t added = 0;
     for (int i = 0; i < 40 || s.scheduler().size() > 0; ++i) {

@@ -128,16 +128,16 @@ void Attention::expect_slopes(const Case& of, Precision precision) {
   const auto loss = [&](const Doubles& a, const Doubles& b, const Doubles& c) {
     return oracle::dot(oracle::attention(a, b, c, x.layout, of.shape), up);
   };
-  const double most = bound(precision, 5e-6, 4e-3);
+  const double maximum = bound(precision, 5e-6, 4e-3);
   EXPECT_LT(relative_error(found[0], oracle::gradient(
                                          [&](const Doubles& at) { return loss(at, ks, vs); }, qs)),
-            most);
+            maximum);
   EXPECT_LT(relative_error(found[1], oracle::gradient(
                                          [&](const Doubles& at) { return loss(qs, at, vs); }, ks)),
-            most);
+            maximum);
   EXPECT_LT(relative_error(found[2], oracle::gradient(
                                          [&](const Doubles& at) { return loss(qs, ks, at); }, vs)),
-            most);
+            maximum);
 }
 
 TEST_P(Attention, BackwardIsTheSlopeOfForward) {

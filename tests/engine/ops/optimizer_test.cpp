@@ -116,9 +116,9 @@ TEST_P(Optimizer, RoundingByChanceGivesTheNeighboursInBf16AndKeepsTheMean) {
 
 TEST_P(Optimizer, RoundingByChanceLeavesBf16AndWhatIsNotFinite) {
   const float infinite = std::numeric_limits<float>::infinity(),
-              most = __builtin_bit_cast(float, 0x7f7fffffU);
-  const Floats values{0,         -0.0F,         1.5F, -0x1.02p-100F, infinite,
-                      -infinite, std::nanf(""), most, -most};
+              maximum = __builtin_bit_cast(float, 0x7f7fffffU);
+  const Floats values{0,         -0.0F,         1.5F,    -0x1.02p-100F, infinite,
+                      -infinite, std::nanf(""), maximum, -maximum};
   Tensor x = put({9}, values);
   device().round_to_bf16(x, by_chance);
   const Floats found = get(x);

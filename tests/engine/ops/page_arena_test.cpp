@@ -69,13 +69,13 @@ struct Range {
 TEST(PageArena, RangesInUseKeepTheirValuesWhateverHappensAroundThem) {
   PageArena arena;
   std::vector<Range> used;
-  std::size_t bytes_used = 0, most = 0;
+  std::size_t bytes_used = 0, maximum = 0;
   for (std::uint64_t i = 0; i < 3000; ++i) {
     const Range range{nullptr, PageArena::page * (1 + uniform_below(60, 1, 0, i))};
     used.push_back({arena.take(range.bytes), range.bytes});
     std::memset(used.back().data, static_cast<int>(i % 251), range.bytes);
     std::memcpy(used.back().data, &i, sizeof i);
-    most = std::max(most, bytes_used += range.bytes);
+    maximum = std::max(maximum, bytes_used += range.bytes);
     while (used.size() > uniform_below(40, 2, 0, i)) {
       const std::size_t at = uniform_below(used.size(), 3, used.size(), i);
       const Range gone = used[at];
@@ -86,8 +86,8 @@ TEST(PageArena, RangesInUseKeepTheirValuesWhateverHappensAroundThem) {
       used.erase(used.begin() + static_cast<std::ptrdiff_t>(at));
       bytes_used -= gone.bytes;
     }
-    arena.release(most - bytes_used);
-    ASSERT_LE(arena.warm() + bytes_used, most);
+    arena.release(maximum - bytes_used);
+    ASSERT_LE(arena.warm() + bytes_used, maximum);
   }
   for (const Range& range : used) arena.give_back(range.data, range.bytes);
 }

@@ -7,9 +7,9 @@ KeyRange keys_at(std::int64_t position, int window) {
 }
 
 KeyRange keys_seen(const Layout& layout, std::int64_t begin, std::int64_t end, int window) {
-  const auto [least, most] =
+  const auto [minimum, maximum] =
       std::minmax_element(layout.positions.begin() + begin, layout.positions.begin() + end);
-  return {keys_at(*least, window).first, std::int64_t{*most} + 1};
+  return {keys_at(*minimum, window).first, std::int64_t{*maximum} + 1};
 }
 
 KvRuns::KvRuns(const KeyValues& kv, const Layout& layout, int window) {

@@ -8,10 +8,10 @@ namespace {
 /// Columns per range: equally many ranges for each thread; whole groups of the kernel and whole
 /// lines of C.
 std::int64_t columns_of_part(std::int64_t n, int threads) {
-  constexpr std::int64_t most = 256, group = 16;
+  constexpr std::int64_t maximum = 256, group = 16;
   if (threads == 1) return n;
   const std::int64_t parts =
-      threads * std::max<std::int64_t>(3, (n + threads * most - 1) / (threads * most));
+      threads * std::max<std::int64_t>(3, (n + threads * maximum - 1) / (threads * maximum));
   return std::max<std::int64_t>(2 * group, ((n + parts - 1) / parts + group - 1) / group * group);
 }
 

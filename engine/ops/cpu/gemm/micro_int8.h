@@ -22,12 +22,12 @@ inline constexpr std::int64_t prefetch_bytes = 8192;
 template <class V>
 [[gnu::always_inline]] inline Quantization quantization_of(const float* x, std::int64_t n) {
   if (!all_finite<V>(x, n)) return {0, __builtin_nanf("")};
-  V most = V::zero();
+  V maximum = V::zero();
   for_each_vec<V>(0, n, [&](std::int64_t i, auto mask) {
     const V value = V::load(x + i, mask);
-    most = V::max(most, V::max(value, V::zero() - value));
+    maximum = V::max(maximum, V::max(value, V::zero() - value));
   });
-  const float largest = most.largest();
+  const float largest = maximum.largest();
   if (largest < min_int8_row) return {0, 0};
   return {127 / largest, largest / 127};
 }

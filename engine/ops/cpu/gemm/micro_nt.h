@@ -56,7 +56,7 @@ void gemm_nt_rows(const GemmArgs& p, const float* rows, std::int64_t m, std::int
 /// hardware prefetcher looks further ahead.
 template <class V>
 void gemm_nt_in_place(const GemmArgs& p, const float* rows, std::int64_t k, std::int64_t depth) {
-  constexpr int most = V::few_rows_columns(V::tile_rows);
+  constexpr int maximum = V::few_rows_columns(V::tile_rows);
   const std::int64_t tiles = (p.m + V::tile_rows - 1) / V::tile_rows,
                      group = tiles > 1 ? prefetch_columns : p.n;
   for (std::int64_t n = 0; n < p.n; n += group) {
@@ -69,8 +69,8 @@ void gemm_nt_in_place(const GemmArgs& p, const float* rows, std::int64_t k, std:
         constexpr int alone = V::few_rows_columns(H);
         if (tiles == 1)
           return gemm_nt_rows<V, H, alone>(p, from, m, k, depth, n, columns, {0, alone});
-        gemm_nt_rows<V, H, most>(p, from, m, k, depth, n, columns,
-                                 prefetch_share(tile, tiles, most));
+        gemm_nt_rows<V, H, maximum>(p, from, m, k, depth, n, columns,
+                                    prefetch_share(tile, tiles, maximum));
       });
     }
   }
@@ -81,9 +81,9 @@ template <class V>
 [[gnu::always_inline]] inline void prefetch_first(const GemmArgs& p, std::int64_t k,
                                                   std::int64_t depth) {
   const std::int64_t columns = p.n < prefetch_columns ? p.n : prefetch_columns,
-                     most = depth < dot_kc ? depth : dot_kc;
+                     maximum = depth < dot_kc ? depth : dot_kc;
   for (std::int64_t j = 0; j < columns; ++j) {
-    for (std::int64_t at = 0; at < most; at += 16) __builtin_prefetch(p.b + j * p.ldb + k + at);
+    for (std::int64_t at = 0; at < maximum; at += 16) __builtin_prefetch(p.b + j * p.ldb + k + at);
   }
 }
 

@@ -14,8 +14,8 @@ std::int64_t tiles_per_block(std::int64_t rows, std::int64_t steps) {
 /// Splits panels evenly, into equally many ranges for each thread: the first elements of a range
 /// have not been prefetched.
 std::vector<Range> even_ranges(std::int64_t panels, int threads) {
-  constexpr std::int64_t most = 32;
-  const std::int64_t count = threads * ((panels + threads * most - 1) / (threads * most));
+  constexpr std::int64_t maximum = 32;
+  const std::int64_t count = threads * ((panels + threads * maximum - 1) / (threads * maximum));
   std::vector<Range> parts;
   for (std::int64_t i = 0; i < count; ++i)
     parts.push_back({i * panels / count, (i + 1) * panels / count - i * panels / count});
@@ -135,13 +135,13 @@ struct PanelRange {
 };
 /// Splits the panels of all products, in order. A range does not extend over two products.
 std::vector<PanelRange> panel_ranges_of(std::span<const UnpackedGemm> products, std::int64_t width,
-                                        std::int64_t most, int threads) {
+                                        std::int64_t maximum, int threads) {
   const auto panels = [&](std::size_t i) { return (products[i].gemm.n + width - 1) / width; };
   std::int64_t total = 0, before = 0;
   for (std::size_t i = 0; i < products.size(); ++i) total += panels(i);
   std::vector<PanelRange> columns;
   std::size_t at = 0;
-  for (auto [first, count] : balanced_ranges(total, most, threads)) {
+  for (auto [first, count] : balanced_ranges(total, maximum, threads)) {
     for (std::int64_t taken = 0; count > 0; first += taken, count -= taken) {
       while (first >= before + panels(at)) before += panels(at++);
       taken = std::min(count, before + panels(at) - first);
@@ -169,10 +169,10 @@ void gemm_packing_b(const Context& context, const GemmKernel& kernel,
   const std::int64_t steps = products[0].gemm.k_groups, m = products[0].gemm.m;
   const bool prefetches = &kernel != &context.kernels.gemm_f32_dot;
   const std::int64_t room = prefetches ? l2_elements_with_prefetch : l2_elements;
-  const std::int64_t most =
+  const std::int64_t maximum =
       std::clamp<std::int64_t>(room / (steps * kernel.nr), 1, 512 / kernel.nr);
   const std::int64_t height = products[0].gemm.mr * tiles_per_block(products[0].gemm.mr, steps);
-  const auto parts = panel_ranges_of(products, kernel.nr, most, context.pool.threads());
+  const auto parts = panel_ranges_of(products, kernel.nr, maximum, context.pool.threads());
   std::int64_t work = 0;
   for (const auto& [right, p] : products) work += p.m * p.n * p.k_groups;
   context.parallel_for(std::ssize(parts), work, [&](std::int64_t item, int worker) {

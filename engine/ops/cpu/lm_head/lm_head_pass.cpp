@@ -42,15 +42,15 @@ std::int64_t LmHeadPass::height_for(std::int64_t rows) const {
   // Overhead of a block, in rows: the time to read the weight.
   constexpr std::int64_t overhead = 4, max_rows = 112;
   const std::int64_t threads = context_.pool.threads();
-  std::int64_t best = 0, least = 0;
+  std::int64_t best = 0, minimum = 0;
   for (std::int64_t height = max_rows / unit_ * unit_; height > 0; height -= unit_) {
     const std::int64_t whole = rows / height, rest = rows % height,
                        rounds = (whole + threads - 1) / threads;
     const std::int64_t longest =
         rounds * (height + overhead) + (whole % threads == 0 && rest > 0 ? rest + overhead : 0);
-    if (best == 0 || longest < least) {
+    if (best == 0 || longest < minimum) {
       best = height;
-      least = longest;
+      minimum = longest;
     }
   }
   return best;

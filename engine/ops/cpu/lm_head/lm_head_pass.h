@@ -66,8 +66,8 @@ class LmHeadPass {
   std::int64_t kept_logits(std::int64_t rows) const { return rows * blocks_ * ld_; }
   /// Number of rows, from the first on, whose kept logits fit in `logits`.
   std::int64_t rows_within(std::int64_t logits) const {
-    const std::int64_t most = logits / kept_logits(1);
-    return most < rows() ? most / unit_ * unit_ : rows();
+    const std::int64_t maximum = logits / kept_logits(1);
+    return maximum < rows() ? maximum / unit_ * unit_ : rows();
   }
   /// kept [kept_logits(kept_rows)] receives the logits of the first rows.
   void forward(const LmHeadScores& to, float* kept, std::int64_t kept_rows);
@@ -202,8 +202,8 @@ void LmHeadPass::for_each_chunk(std::int64_t begin, std::int64_t end, std::int64
                                 Visit visit) const {
   constexpr std::int64_t forward_rows = 8192;
   if (begin == end) return;
-  const std::int64_t most = std::clamp(max_rows, unit_, forward_rows) / unit_ * unit_;
-  const std::int64_t chunks = (end - begin + most - 1) / most,
+  const std::int64_t maximum = std::clamp(max_rows, unit_, forward_rows) / unit_ * unit_;
+  const std::int64_t chunks = (end - begin + maximum - 1) / maximum,
                      even = (end - begin + chunks - 1) / chunks;
   const std::int64_t whole = (even + unit_ - 1) / unit_ * unit_;
   for (; begin < end; begin += whole) {
