@@ -22,7 +22,8 @@ class Sharded {
  public:
   using Handled = typename A::Handled;
 
-  /// `actor` is rank 0's. `followers`, when given, is destroyed after the channel told them to end.
+  /// `actor` is rank 0's. `followers`, when given, is destroyed after the channel has ended the
+  /// group.
   Sharded(std::string name, std::shared_ptr<GroupChannel> channel, std::unique_ptr<A> actor,
           std::unique_ptr<FollowerThreads> followers = nullptr)
       : name_(std::move(name)),

@@ -48,11 +48,11 @@ Result<std::vector<protocol::RewardResult>> RewardModels::on(protocol::ComputeRe
         process && process->tokens ? process->tokens->reward_ids : std::vector<std::int32_t>{};
     const auto scores = engine::train::scores(*part.model, query.batch, engine::loss::ReadAt::token,
                                               candidates, options_, mesh_ ? &mesh_->dp() : nullptr);
-    auto judged = reward_results(query, scores, part.scoring, part.label, part.weight);
+    auto results = reward_results(query, scores, part.scoring, part.label, part.weight);
     if (all.empty()) {
-      all = std::move(judged);
+      all = std::move(results);
     } else {
-      for (std::size_t n = 0; n < all.size(); ++n) add(judged[n], all[n]);
+      for (std::size_t n = 0; n < all.size(); ++n) add(results[n], all[n]);
     }
   }
   return all;

@@ -183,7 +183,7 @@ Result<> validate_scoring(const RewardScoring& scoring) {
   if (process->separator.empty())
     return fail(Errc::usage, "separator: expected the text that ends a step, found nothing");
   if (end->empty())
-    return fail(Errc::usage, "step_end: expected text to judge a step at, found nothing");
+    return fail(Errc::usage, "step_end: expected text that ends a step, found nothing");
   if (process->tokens && score_position(*end, *process) == end->size())
     return fail(Errc::usage,
                 cat("step_end: expected the placeholder ", quote(process->tokens->placeholder_text),

@@ -76,8 +76,8 @@ Result<std::vector<protocol::Completion>> Rollout::on(protocol::Generate message
                                    mesh_->coordinates().dp, mesh_->grid().dp);
   message.requests =
       std::vector(message.requests.begin() + share.begin, message.requests.begin() + share.end);
-  // A logit that is not finite throws; the other replicas must be told, because they wait for this
-  // one.
+  // A logit that is not finite throws; the other replicas must be notified, because they wait for
+  // this one.
   Result<std::vector<protocol::Completion>> mine;
   try {
     mine = draw(std::move(message));

@@ -9,7 +9,7 @@ namespace troupe::actors::roles {
 namespace {
 
 tl::unexpected<Error> gone() {
-  return fail(Errc::closed, "this scorer has let its model go; ask before Release");
+  return fail(Errc::closed, "the model of this scorer has been released; ask before Release");
 }
 
 }  // namespace

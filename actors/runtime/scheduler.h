@@ -1,6 +1,6 @@
-// Scheduler: the port that runs jobs on executors and tells the time. ThreadScheduler runs a thread
-// per executor. VirtualScheduler is deterministic: one thread, virtual time, seeded order. The code
-// above does not depend on which is used.
+// Scheduler: the port that runs jobs on executors and provides the clock. ThreadScheduler runs a
+// thread per executor. VirtualScheduler is deterministic: one thread, virtual time, seeded order.
+// The code above does not depend on which is used.
 #pragma once
 
 #include <chrono>

@@ -114,7 +114,7 @@ std::vector<double> Correction::operator()(const std::vector<double>& proximal,
   const auto passed = passes(difference, b);
   const double maximum = high > 0 ? high : std::numeric_limits<double>::infinity();
   std::vector<double> out(difference.size(), 1);
-  double count = 0, apart = 0, sum = 0, beyond = 0, filtered = 0;
+  double count = 0, distance = 0, sum = 0, beyond = 0, filtered = 0;
   for (std::size_t t = 0; t < out.size(); ++t) {
     if (b.mask[t] == 0) continue;
     const double w = ratio_of(log_w[t]);
@@ -128,14 +128,14 @@ std::vector<double> Correction::operator()(const std::vector<double>& proximal,
       filtered += 1;
     }
     count += 1;
-    apart += std::abs(difference[t]);
+    distance += std::abs(difference[t]);
     sum += out[t];
     beyond += inside ? 0 : 1;
     report.max("sampling/sampling_logp_difference/max", std::abs(difference[t]));
     report.min("sampling/importance_sampling_ratio/min", out[t]);
     report.max("sampling/importance_sampling_ratio/max", out[t]);
   }
-  report.mean("sampling/sampling_logp_difference/mean", apart, count);
+  report.mean("sampling/sampling_logp_difference/mean", distance, count);
   report.mean("sampling/importance_sampling_ratio/mean", sum, count);
   report.mean("sampling/is_oob_ratio", beyond, count);
   if (filter != FilterOver::none) report.mean("sampling/filtered_ratio", filtered, count);

@@ -98,13 +98,12 @@ Result<> DpoLoss::validate() const {
                      DpoLossKind::aot, DpoLossKind::aot_unpaired, DpoLossKind::apo_zero,
                      DpoLossKind::apo_down, DpoLossKind::kto_pair}))
       return wrong("divergence: ", word(each),
-                   " looks at one answer's log-ratio alone, which no other divergence than "
-                   "reverse_kl gives a ",
-                   "meaning; found ", names_of(divergence)[static_cast<std::size_t>(divergence)]);
+                   " reads each answer's log-ratio alone and supports only reverse_kl, found ",
+                   names_of(divergence)[static_cast<std::size_t>(divergence)]);
   if (weighting && has(kind, {DpoLossKind::aot, DpoLossKind::aot_unpaired, DpoLossKind::kto_pair}))
     return wrong(
-        "weighting: the kinds aot, aot_unpaired and kto_pair mix the pairs of a batch, so a pair's "
-        "weight has no loss to go to");
+        "weighting: the kinds aot, aot_unpaired and kto_pair mix the pairs of a batch, so the "
+        "weight of a pair cannot be applied");
   return {};
 }
 

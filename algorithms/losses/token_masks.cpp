@@ -37,8 +37,7 @@ struct Candidate {
 // Trained tokens for which `wanted` is true, with their samples and positions.
 template <class Wanted, class Key>
 std::vector<Candidate> candidates(const Experience& b, const Wanted& wanted, const Key& key) {
-  check(b.sample_id.size() + 1 == b.offsets.size(),
-        "covariance: samples are told apart by sample_id, which is missing");
+  check(b.sample_id.size() + 1 == b.offsets.size(), "covariance: sample_id is missing");
   std::vector<Candidate> out;
   for (std::size_t n = 0; n < b.sample_id.size(); ++n)
     for (auto t = static_cast<std::size_t>(b.offsets[n]);

@@ -27,7 +27,7 @@ struct RolloutStep {
   const RolloutOptions& options;
   bool with_reference;
   std::vector<Chunk> chunks;
-  std::size_t next = 0;  ///< first chunk that no rollout was asked for
+  std::size_t next = 0;  ///< first chunk that has not been requested
 };
 
 RolloutStep plan_step(const PromptBatch& prompts, const RolloutOptions& options,

@@ -28,7 +28,8 @@ struct LoraConfig {
   /// Scale by alpha / sqrt(rank) (Kalajdzievski 2023, arXiv:2312.03732), not alpha / rank.
   bool rslora = false;
   bool dora = false;  ///< magnitude vectors (Liu et al. 2024, arXiv:2402.09353)
-  /// By module name, the end of it, or a regular expression: the first match is used.
+  /// Ranks and alphas by module name, the end of it, or a regular expression: the first match is
+  /// used.
   std::vector<std::pair<std::string, std::int64_t>> rank_pattern;
   std::vector<std::pair<std::string, double>> alpha_pattern;
   ModuleNames saved;  ///< modules_to_save: trained in full beside the adapter ("score")

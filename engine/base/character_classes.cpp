@@ -150,8 +150,8 @@ void append_lower(std::string& out, char32_t value) {
                        static_cast<char32_t>(u_tolower(static_cast<UChar32>(value)))));
 }
 
-// What Unicode has added since version 14, which PCRE2 10.42 knows, is a letter, a mark, a digit or
-// a symbol like the one given for it.
+// Characters that Unicode has added since version 14, which PCRE2 10.42 supports, have the class of
+// the letter, mark, digit or symbol given for them.
 char32_t older_equivalent(char32_t value) {
   if (value < 0x897 || (value > 0xA7DC && value < 0x105C0) || (value >= 0x1F300 && value < 0x1F6DC))
     return value;

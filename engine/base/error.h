@@ -1,5 +1,5 @@
 // Errors from outside the program (files, configurations, peers, timeouts) are values: Result<T>.
-// A message says what was expected, what was found, where, and what to do.
+// A message states what was expected, what was found, where, and what to do.
 // Programming errors go through check() in check.h instead.
 #pragma once
 
@@ -15,8 +15,9 @@ namespace troupe {
 
 /// Kinds of failure. The process's exit code follows from the kind (launch/run/exit_code.h).
 enum class Errc {
-  usage,        ///< the command line or the configuration asks for something that does not exist or
-                ///< contradicts itself
+  /// The command line or the configuration names something that does not exist, or contradicts
+  /// itself.
+  usage,
   bad_input,    ///< a malformed data row, prompt or message
   not_found,    ///< a file, key, tensor or actor that does not exist
   corrupt,      ///< a file whose bytes contradict its format, its size or its checksum

@@ -63,7 +63,7 @@ class Json {
   /// Compact text ({"a":1,"b":[1,2]}), members in their order; doubles with the digits that read
   /// back the same.
   std::string dump() const;
-  /// Text with one member a line, for people.
+  /// Text with one member per line, for reading.
   std::string dump(int indent) const;
 
   bool operator==(const Json&) const = default;
@@ -73,9 +73,9 @@ class Json {
 };
 
 struct JsonLimits {
-  std::size_t depth = 64;         ///< nesting; deeper text is refused before it is built
-  std::size_t bytes = 64u << 20;  ///< length of the text, 64 MiB at most; of its values there may
-                                  ///< be an eighth as many, 3 million at most
+  std::size_t depth = 64;  ///< nesting; deeper text is refused before it is built
+  /// Maximum length of the text. The number of values is limited to an eighth of it.
+  std::size_t bytes = 64u << 20;
 };
 
 /// Parses one value and nothing after it. Refuses, with line and column: malformed text, text that

@@ -68,7 +68,7 @@ bool decode_floats(StoredType type, std::span<const std::byte> bytes, std::span<
   }
 }
 
-// Also false when a value does not fit T.
+// Returns false also if a value does not fit T.
 template <class T>
 bool decode_integers(StoredType type, std::span<const std::byte> bytes, std::span<T> into) {
   bool fits = true;

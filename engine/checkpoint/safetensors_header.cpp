@@ -161,8 +161,8 @@ Result<> parse_metadata(const Json& value, const std::string& path, SafetensorsH
   return {};
 }
 
-// In the order of their offsets, each tensor must begin where the previous one ends, and the last
-// must end with the file.
+// Checks that in the order of their offsets each tensor begins where the previous one ends, and
+// that the last ends with the file.
 Result<> check_coverage(SafetensorsHeader& header, std::size_t data_bytes,
                         const std::string& path) {
   std::sort(header.tensors.begin(), header.tensors.end(),

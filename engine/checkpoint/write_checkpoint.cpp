@@ -69,7 +69,7 @@ class Protocol {
     if (written) written = step("publish", [&] { return publish(temporary_, path_, aside); });
     if (written) written = step("sync output", [&] { return sync_directory(output_); });
     std::error_code ignored;
-    // After an error: the incomplete folder; after an exchange: the old checkpoint.
+    // The incomplete folder after an error, or the old checkpoint after an exchange.
     fs::remove_all(temporary_, ignored);
     fs::remove_all(aside, ignored);
     if (written) written = swing();

@@ -34,7 +34,7 @@ struct Snapshot {
 
 struct WriteOptions {
   int keep_last = 0;  ///< number of newest checkpoints to keep, at least 2; 0 keeps all
-  /// For tests: called with the name of each step before it runs; an error makes the step fail.
+  /// Called with the name of each step before it runs, for tests; an error makes the step fail.
   std::function<Result<>(std::string_view step)> before;
 };
 

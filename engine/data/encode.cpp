@@ -10,9 +10,9 @@ namespace {
 
 using Ids = std::vector<std::int32_t>;
 
-// How many of `ids` are decided by the first `bytes` of the text: the tokens that it has in common
-// with that beginning alone. A token that reaches across the border is on its far side, so an
-// answer's first letters are always trained on, whatever they merge with.
+// Number of leading `ids` that the first `bytes` bytes of the text determine: those that also begin
+// the tokens of that part alone. A token that crosses the boundary belongs to the part after it, so
+// the first letters of an answer are always trained on.
 Result<std::size_t> tokens_before(std::size_t bytes, const MarkedText& marked, const Ids& ids,
                                   const TextEncoder& encoder) {
   if (bytes >= marked.text.size()) return ids.size();

@@ -20,8 +20,8 @@ struct Experience {
   std::vector<float> mask;               ///< [T] weight of the token in the loss, usually 0 or 1
 
   // Columns of [T]; empty until they are computed.
-  std::vector<float>
-      answer;  ///< weight among the completion's tokens if mask covers prompts (ORPO)
+  /// Mask of the completion's tokens if `mask` covers prompts (ORPO).
+  std::vector<float> answer;
   /// Under the weights from which the update started.
   std::vector<float> old_logp;
   /// Under the weights that sampled the token, if they differ from those of old_logp.
@@ -30,8 +30,8 @@ struct Experience {
   std::vector<float> advantage;
   std::vector<float> value;    ///< the critic's estimate of the return before the token
   std::vector<float> returns;  ///< training targets of the critic
-  std::vector<std::int32_t>
-      classes;  ///< class of the step that ends here (process rewards), else -1
+  /// Class of the step that ends here (process rewards), else -1.
+  std::vector<std::int32_t> classes;
 
   // Columns of [N].
   std::vector<float> reward;

@@ -1,5 +1,5 @@
-// TextEncoder: what the data library needs of a tokenizer and its chat template. The caller adapts
-// the model's own to it.
+// TextEncoder: the interface of a tokenizer and its chat template for the data library. The caller
+// adapts those of the model.
 #pragma once
 
 #include <cstdint>
@@ -31,10 +31,9 @@ class TextEncoder {
   virtual Result<RenderedChat> render_chat(const Json& messages, bool add_generation_prompt,
                                            const Json& tools) const = 0;
   virtual bool has_chat_template() const = 0;
-  /// The token that ends a completion; nullopt: none is appended.
+  /// The token that ends a completion; nullopt: no token is appended.
   virtual std::optional<std::int32_t> end_token() const = 0;
-  /// Ids are 0 .. vocabulary-1 (of the model): rows of ids outside are malformed. 0: not known, not
-  /// checked.
+  /// Size of the model's vocabulary: rows of ids outside it are malformed. 0: unknown, not checked.
   virtual std::int64_t vocabulary() const = 0;
 };
 

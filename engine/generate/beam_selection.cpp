@@ -67,8 +67,8 @@ bool BeamSelection::may_improve(std::span<const Continuation> best,
   const bool full = ended_.size() == static_cast<std::size_t>(beams_.count);
   if (full && beams_.early_stopping == EarlyStopping::yes) return false;
   if (std::ranges::all_of(best, &Continuation::ends)) return false;
-  // With "never" a longer sequence may still be better where length is rewarded; otherwise the best
-  // beam is scored as if it ended now.
+  // "never": a longer sequence may still be better if the length penalty rewards length; otherwise
+  // the best beam is scored as if it ended now.
   const bool reward_length =
       beams_.early_stopping == EarlyStopping::never && beams_.length_penalty > 0;
   return normalized_score(running.front().score, reward_length ? max_tokens_ : length) >

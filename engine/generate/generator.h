@@ -25,7 +25,7 @@ namespace troupe::engine::generate {
 
 struct Request {
   std::uint64_t id = 0;  ///< chosen by the caller; unique among unfinished requests
-  /// At least one token. Requests with the same prompt share its pages.
+  /// Prompt of at least one token. Requests with the same prompt share its pages.
   std::vector<std::int32_t> prompt;
   SamplingParams params;
   std::uint64_t sample_id = 0;  ///< random stream: samples of one prompt have different ones
@@ -40,10 +40,11 @@ struct Alternative {
 struct Generation {
   std::uint64_t id = 0, sample_id = 0;
   std::int32_t prompt_tokens = 0;
-  std::vector<std::int32_t> ids;     ///< [M] generated tokens, including an end token
-  std::vector<float> logp;           ///< [M] log softmax(z)[id], at temperature 1
-  std::vector<float> sampling_logp;  ///< [M] log softmax(z * ops::inverse_temperature)[id], before
-                                     ///< filters and penalties; for importance ratios
+  std::vector<std::int32_t> ids;  ///< [M] generated tokens, including an end token
+  std::vector<float> logp;        ///< [M] log softmax(z)[id], at temperature 1
+  /// [M] log softmax(z * ops::inverse_temperature)[id], before filters and penalties; for
+  /// importance ratios.
+  std::vector<float> sampling_logp;
   std::vector<std::vector<Alternative>> top;  ///< [M] or empty; most likely first, ties by id
   std::vector<std::uint64_t> versions;        ///< [M] version of the weights for each token
   FinishReason finish = FinishReason::length;

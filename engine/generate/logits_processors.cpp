@@ -229,9 +229,9 @@ void top_p(LogitsRow& row, const ProcessorContext& context) {
   if (context.params.top_p >= 1) return;
   const double droppable = 1 - context.params.top_p;
   const std::vector<double> p = probabilities(row);
-  // As in transformers: drop tokens from the least likely up while the dropped mass is at most
-  // 1 - top_p, but never the most likely one. Tokens so rare that their total stays below that mass
-  // need no sorting: in a large vocabulary, nearly all.
+  // Drops tokens from the least likely up while the dropped mass is at most 1 - top_p, but never
+  // the most likely one, as transformers does. Tokens so rare that their total stays below that
+  // mass need no sorting: in a large vocabulary, nearly all.
   const double rare = 0.5 * droppable / static_cast<double>(p.size());
   std::vector<char> drop(p.size(), 0);
   std::vector<std::size_t> candidates;

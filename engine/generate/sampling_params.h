@@ -39,8 +39,8 @@ struct TokenRules {
   /// Token sequences that must not occur; single end tokens are not banned.
   std::vector<std::vector<std::int32_t>> bad_words;
   std::vector<std::int32_t> suppress_tokens;  ///< never sampled
-  std::vector<std::int32_t>
-      begin_suppress_tokens;  ///< never sampled as the first token of an output
+  /// Never sampled as the first token of an output.
+  std::vector<std::int32_t> begin_suppress_tokens;
   /// forced_bos_token_id: allowed tokens at position 1 of a sequence; empty: any.
   std::vector<std::int32_t> forced_first;
   /// forced_eos_token_id: allowed tokens at the last position of max_new_tokens; empty: any.
@@ -61,9 +61,9 @@ inline auto fields(TokenRules& w) {
                   w.prompt_no_repeat_ngram, w.decay_start, w.decay_factor);
 }
 
-/// When a beam search stops that has num_beams ended sequences: when no running beam, ended now,
-/// would be better than the worst of them (no); at once (yes); when no beam can ever become better
-/// (never).
+/// Condition on which a beam search with num_beams ended sequences stops. no: no running beam,
+/// ended now, would be better than the worst of them. yes: at once. never: no beam can ever become
+/// better.
 enum class EarlyStopping : std::uint8_t { no, yes, never };
 constexpr std::array<std::string_view, 3> names_of(EarlyStopping) {
   return {"false", "true", "never"};
@@ -72,8 +72,8 @@ constexpr std::array<std::string_view, 3> names_of(EarlyStopping) {
 /// Beam search (beam_search.h), where `count` is above 1.
 struct Beams {
   int count = 1;  ///< num_beams
-  double length_penalty =
-      1;  ///< the score of an ended sequence is divided by length^length_penalty
+  /// The score of an ended sequence is divided by length^length_penalty.
+  double length_penalty = 1;
   EarlyStopping early_stopping = EarlyStopping::no;
   /// renormalize_logits: renormalizes log-probabilities after penalties and bans; beam search only.
   bool renormalize = false;
@@ -106,8 +106,8 @@ struct SamplingParams {
   std::int32_t max_new_tokens = 16;       ///< at least 1
   std::int32_t min_new_tokens = 0;        ///< end and stop tokens are banned before
   std::vector<std::int32_t> stop_tokens;  ///< additional end tokens; part of the output
-  std::vector<std::string>
-      stop_strings;         ///< end the output; its text ends before them, its ids do not
+  /// Strings that end the output; its text ends before them, its ids do not.
+  std::vector<std::string> stop_strings;
   bool ignore_eos = false;  ///< the model's end tokens do not end the output
   int top_logprobs = 0;     ///< number of alternatives to report per token
   std::uint64_t seed = 0;   ///< random seed; with sample id and position determines every sample

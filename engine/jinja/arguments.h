@@ -5,14 +5,13 @@
 
 namespace troupe::engine::jinja {
 
-/// Raises where Python would: too many arguments, an unknown name, the same one twice, one missing.
-/// `parameters` names them in order,
-/// "?" behind one that may be absent ("old new count?"); a leading "/ " when none may be given by
-/// name; "*": anything goes.
+/// Raises the errors of Python: too many arguments, an unknown name, a repeated name, a missing
+/// argument. `parameters` names them in order, with "?" after an optional one ("old new count?"); a
+/// leading "/ " means that none may be given by name; "*" allows any arguments.
 void check_arguments(std::string_view callee, std::string_view parameters,
                      const Arguments& arguments);
 
-/// Raises for what Python cannot use as a dict's key: lists, dicts, tuples of them.
+/// Raises for values that cannot be keys of a dict: lists, dicts, and tuples of them.
 void require_hashable(const Value& key);
 
 }  // namespace troupe::engine::jinja

@@ -13,7 +13,7 @@ namespace troupe::engine::jinja {
 struct Expr;
 using ExprPtr = std::unique_ptr<Expr>;
 
-/// name=value; with an empty name, *value, and with the name "**", **value.
+/// A keyword argument name=value; with an empty name, *value, and with the name "**", **value.
 struct Keyword {
   std::string name;
   ExprPtr value;

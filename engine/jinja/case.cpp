@@ -51,7 +51,8 @@ bool cased(char32_t c) {
   return u_hasBinaryProperty(static_cast<UChar32>(c), UCHAR_CASED);
 }
 
-// A capital sigma is written otherwise at the end of a word: behind a letter, and before none.
+// A capital sigma has another lower-case form at the end of a word: after a letter, and not before
+// one.
 bool final_sigma(const std::string& text, std::size_t at) {
   const auto ignorable = [](char32_t c) {
     return u_hasBinaryProperty(static_cast<UChar32>(c), UCHAR_CASE_IGNORABLE);
@@ -80,7 +81,7 @@ std::string lower_at(const std::string& text, std::size_t at, std::size_t size) 
   return mapped(ucasemap_utf8ToLower, std::string_view(text).substr(at, size));
 }
 
-// Each character becomes what `map(character, its offset)` says.
+// Replaces each character by map(character, its offset).
 template <class Map>
 std::string each_character(const std::string& text, Map map) {
   std::string out;

@@ -1,5 +1,5 @@
-// What string methods and text filters share: case, white space, stripping, replacing, lines.
-// Python's rules, on UTF-8.
+// Functions shared by string methods and text filters: case, white space, stripping, replacing,
+// lines. Python's rules, on UTF-8.
 #pragma once
 
 #include <string>
@@ -23,10 +23,10 @@ bool is_python_space(char32_t value);
 /// str.isprintable() of one character.
 bool is_printable(char32_t value);
 
-/// Without the characters of `which` (white space when null) at its ends.
+/// Returns the text without the characters of `which` (white space when null) at its ends.
 std::string strip_text(const std::string& text, const std::string* which, bool left, bool right);
 
-/// At most `most` replacements; any number when negative.
+/// Replaces at most `maximum` occurrences; all if it is negative.
 Value replace_text(Runtime& runtime, const std::string& text, const std::string& old,
                    const std::string& with, std::int64_t maximum);
 
@@ -48,7 +48,7 @@ bool every(const std::string& text, CharacterClass wanted);
 /// str.isidentifier().
 bool is_identifier(const std::string& text);
 
-/// 0 to 9 for a decimal digit of any script; -1.
+/// Returns 0 to 9 for a decimal digit of any script, otherwise -1.
 int digit_value(char32_t value);
 
 /// markupsafe.escape: & < > ' and ".

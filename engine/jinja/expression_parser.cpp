@@ -281,7 +281,7 @@ ExprPtr ExpressionParser::postfix(ExprPtr start) {
   }
 }
 
-// One place between brackets: an expression, or start:stop:step.
+// An expression or start:stop:step between brackets.
 ExprPtr ExpressionParser::subscribed() {
   ExprPtr first = cursor_.is_op(":") ? nullptr : expression();
   if (!cursor_.is_op(":")) return first;

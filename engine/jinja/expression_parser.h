@@ -29,7 +29,7 @@ class ExpressionParser {
   bool lenient = false;
   /// Message about the first unknown filter or test elsewhere; empty if there is none.
   std::string unknown;
-  /// Whether the source has named the special variables of macros so far.
+  /// True once the source has named the special variable of macros.
   bool caller_named = false, kwargs_named = false, varargs_named = false;
 
  private:

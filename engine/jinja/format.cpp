@@ -56,7 +56,7 @@ std::string sign_of(const FieldStyle& style, bool negative) {
   return negative ? "-" : style.sign == '-' ? "" : std::string(1, style.sign);
 }
 
-// Zeros in front count towards the width together with the marks between them.
+// Leading zeros count towards the width together with the separators between them.
 std::string zero_filled(const FieldStyle& style, std::string whole, std::size_t taken,
                         std::size_t every) {
   std::string out = grouped(whole, style.grouping, every);
@@ -83,7 +83,7 @@ std::string real_digits(const FieldStyle& style, double value) {
   if (style.kind == 'n') return printed('g', style.alternate, precision, value);
   if (style.kind) return printed(style.kind, style.alternate, precision, value);
   if (style.precision < 0) return real_to_string(value);
-  // No kind: like g, with a digit behind the point, and an exponent one place earlier.
+  // Without a kind: like g, but with a digit after the point, and an exponent one digit earlier.
   const int wanted = std::max(style.precision, 1);
   const std::string scientific = printed('e', false, wanted - 1, value);
   const int exponent = std::stoi(scientific.substr(scientific.find('e') + 1));

@@ -5,7 +5,7 @@
 
 namespace troupe::engine::jinja {
 
-/// "%s and %d" % values. A text that is markup escapes what it takes in.
+/// "%s and %d" % values. A markup format escapes its values.
 Value format_percent(Runtime& runtime, const Value& format, const Value& values);
 
 }  // namespace troupe::engine::jinja

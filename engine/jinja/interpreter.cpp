@@ -61,8 +61,8 @@ class Interpreter::Macro : public Object {
   }
 
  private:
-  // As jinja2.runtime.Macro: remaining arguments go to varargs, kwargs and caller if the body names
-  // them; otherwise they are an error.
+  // Binds as jinja2.runtime.Macro does: remaining arguments go to varargs, kwargs and caller if the
+  // body names them; otherwise they are an error.
   void bind(Arguments& arguments) const {
     const std::shared_ptr<Scope>& scope = interpreter_.evaluator_.scope();
     const auto& parameters = statement_.parameters;

@@ -127,8 +127,8 @@ class Lexer {
     }
   }
 
-  // Plain text up to the next {{, {% or {#, cut as the tag's sign and lstrip_blocks say; then the
-  // tag.
+  // Plain text up to the next {{, {% or {#, stripped as the tag's sign and lstrip_blocks require;
+  // then the tag.
   void text() {
     std::size_t next = in_.find('{', at_);
     while (next != std::string_view::npos &&
@@ -162,8 +162,8 @@ class Lexer {
     if (!text.empty()) add(Kind::text, std::string(text));
   }
 
-  // After a tag of the kind that trim_blocks is about: one newline is removed, or all space after a
-  // minus, or nothing after a plus.
+  // Handles white space after a tag to which trim_blocks applies: removes one newline, or all white
+  // space after a minus, or nothing after a plus.
   void after_tag(char sign, bool trims) {
     const std::size_t from = at_;
     if (sign == '-')

@@ -74,7 +74,7 @@ Value real_arithmetic(const std::string& op, double a, double b) {
   if (op == "*") return a * b;
   if (op == "/") return a / b;
   if (op == "**") return real_power(a, b);
-  // As Python's float_divmod: the rest has the sign of b.
+  // The remainder has the sign of b, as in Python's float_divmod.
   double rest = std::fmod(a, b);
   double quotient = (a - rest) / b;
   if (rest != 0 && (rest < 0) != (b < 0)) {
@@ -116,7 +116,7 @@ Value add(Runtime& runtime, const Value& left, const Value& right) {
       raise(cat("can only concatenate str (not \"", right.type_name(), "\") to str"));
     runtime.reserve(left.string().size() + right.string().size());
     if (!left.is_markup() && !right.is_markup()) return left.string() + right.string();
-    // Text that counts as escaped escapes what is put beside it.
+    // Markup escapes the text that is joined to it.
     const auto safe = [](const Value& side) {
       return side.is_markup() ? side.string() : escape_html(side.string());
     };
@@ -132,7 +132,7 @@ Value add(Runtime& runtime, const Value& left, const Value& right) {
   unsupported("+", left, right);
 }
 
-// Whether a generator gives `value`; what came before it is spent.
+// True if a generator yields `value`; the items before it are consumed.
 bool given(Runtime& runtime, const Value& generator, const Value& value) {
   for (auto item = runtime.items_of(generator, 1); !item.empty();
        item = runtime.items_of(generator, 1))

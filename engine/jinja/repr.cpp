@@ -182,8 +182,8 @@ class JsonWriter {
 
 }  // namespace
 
-// Python's repr: the shortest digits that read back the same, with an exponent below 1e-4 and from
-// 1e16 on.
+// Python's repr: the shortest digits that parse to the same value, with an exponent below 1e-4 and
+// from 1e16 on.
 std::string real_to_string(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";

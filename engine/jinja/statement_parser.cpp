@@ -174,7 +174,7 @@ class StatementParser {
     return out;
   }
 
-  // With what the body names of the three things that a macro may be given beside its parameters.
+  // Parses a macro's body and records which of varargs, kwargs and caller it names.
   void macro_body(Stmt& macro, std::string_view end) {
     auto &caller = expressions_.caller_named, &kwargs = expressions_.kwargs_named,
          &varargs = expressions_.varargs_named;

@@ -129,7 +129,7 @@ Value justify(Runtime& runtime, const std::string& text, const Arguments& argume
   if (count_code_points(filler) != 1)
     raise("The fill character must be exactly one character long");
   runtime.reserve(text.size() + static_cast<std::size_t>(missing) * filler.size());
-  // Python's str.center puts the odd one left when the width is odd, right otherwise.
+  // Python's str.center puts the extra character left if the width is odd, else right.
   const std::int64_t left = side == Side::left    ? missing
                             : side == Side::right ? 0
                                                   : missing / 2 + (missing & (missing + size) & 1);
@@ -238,7 +238,7 @@ const MethodTable& padding_methods() {
   return table;
 }
 
-// The arguments that a text which counts as escaped takes in are escaped.
+// Escapes the arguments of a method of markup.
 Arguments escaped(const Arguments& arguments) {
   Arguments out = arguments;
   for (Value& value : out.positional) {

@@ -30,7 +30,8 @@ std::int64_t integer_argument(const Arguments& arguments, std::size_t index, std
 
 namespace {
 
-// [start:stop] of a text as find, count and startswith take it; nullopt: start is behind the end.
+// The range [start:stop] of a text for find, count and startswith; nullopt if start is beyond the
+// end.
 struct Window {
   std::string_view text;
   std::int64_t start = 0;

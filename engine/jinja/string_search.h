@@ -7,15 +7,14 @@
 
 namespace troupe::engine::jinja {
 
-/// `stays_escaped`: results of a text that counts as escaped count so too. `parameters` as
-/// check_arguments reads them.
+/// `stays_escaped`: results for markup are markup. `parameters` has the form of check_arguments().
 struct Method {
   Value (*body)(Runtime&, const std::string&, const Arguments&);
   const char* parameters;
   bool stays_escaped = false;
 };
 
-/// The argument as a text (nullptr: absent or None), as one that must be there, as a number.
+/// The argument as a text (nullptr: absent or None), as a required text, or as a number.
 const std::string* text_argument(const Arguments& arguments, std::size_t index,
                                  std::string_view name);
 const std::string& needed_text(const Arguments& arguments, std::size_t index,
@@ -23,7 +22,7 @@ const std::string& needed_text(const Arguments& arguments, std::size_t index,
 std::int64_t integer_argument(const Arguments& arguments, std::size_t index, std::string_view name,
                               std::int64_t otherwise);
 
-/// The methods that ask about a text: find, startswith, isdigit...
+/// Methods that search and test: find, startswith, isdigit...
 const std::map<std::string_view, Method>& string_questions();
 
 }  // namespace troupe::engine::jinja

@@ -16,7 +16,7 @@ using M = Runtime;
 using V = Value;
 using A = Arguments;
 
-// Its argument, whatever it is called.
+// The only argument, positional or by any name.
 const Value& other(const Arguments& arguments) {
   return arguments.positional.empty() ? arguments.keyword.at(0).second : arguments.positional[0];
 }

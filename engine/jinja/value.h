@@ -130,9 +130,9 @@ struct List {
   enum class Kind { list, tuple, range, view, generator };
   std::vector<Value> items;
   Kind kind = Kind::list;
-  int depth = 1;          ///< set when it becomes a Value
-  const char* view = "";  ///< of a view: what it prints as ("dict_items"); of a tuple: "group" when
-                          ///< groupby made it
+  int depth = 1;  ///< set when it becomes a Value
+  /// A view: its printed name ("dict_items"). A tuple: "group" for the result of groupby.
+  const char* view = "";
   std::array<std::int64_t, 3> range = {};  ///< of a range: start, stop, step
   std::shared_ptr<Progress> progress;      ///< of a generator
   bool indexable() const {
@@ -141,7 +141,7 @@ struct List {
   bool is_plain() const { return kind == Kind::list || kind == Kind::tuple; }
 };
 
-/// In the order of insertion.
+/// Items are in the order of insertion.
 struct Dict {
   std::vector<std::pair<Value, Value>> items;
   int depth = 1;  ///< set when it becomes a Value

@@ -25,16 +25,19 @@ namespace troupe::engine::loss {
 /// does not need are empty. The first token of a sequence has no log-probability: 0, and mask 0.
 struct TokenStats {
   Expr logp, entropy;
-  Expr collision;            ///< log of the sum of p^2 over the vocabulary; detached
-  std::vector<Expr> scores;  ///< one [T] per label of the score head or per candidate (its logit up
-                             ///< to a constant of the token)
+  Expr collision;  ///< log of the sum of p^2 over the vocabulary; detached
+  /// One [T] per label of the score head or per candidate (its logit up to a constant of the
+  /// token).
+  std::vector<Expr> scores;
 };
 
 /// Hidden state at which a token's scores are read.
 enum class ReadAt {
-  before,  ///< that before the token, as for its log-probability: a critic's value of the state in
-           ///< which the token was sampled
-  token,   ///< that of the token: a reward model's score of everything up to it
+  /// The state before the token, as for its log-probability: a critic's value of the state in which
+  /// the token was sampled.
+  before,
+  /// The state of the token: a reward model's score of everything up to it.
+  token,
 };
 constexpr std::array<std::string_view, 2> names_of(ReadAt) {
   return {"before", "token"};

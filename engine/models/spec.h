@@ -65,9 +65,10 @@ struct DecoderSpec {
   std::int64_t max_positions = 0;
   std::vector<std::int32_t> eos_ids;  ///< of config.json; generation_config.json may add to them
   std::int32_t bos_id = -1, pad_id = -1;
-  int labels = 0;           ///< 0: a language head; otherwise the number of outputs of a score head
-  bool score_bias = false;  ///< the score head has a bias: true for Hugging Face's token
-                            ///< classifiers, false for its sequence classifiers
+  int labels = 0;  ///< 0: a language head; otherwise the number of outputs of a score head
+  /// The score head has a bias: true for Hugging Face's token classifiers, false for its sequence
+  /// classifiers.
+  bool score_bias = false;
   std::optional<LoraSpec> lora;  ///< adapter; the base is frozen
 
   LayerSpec layer_at(std::int64_t index) const {

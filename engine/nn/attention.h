@@ -13,7 +13,8 @@ struct Attention {
   /// Covers every position of the pass; nullptr: no rotary embedding.
   const RotaryTable* rotary = nullptr;
   int layer = 0;  ///< index into the cache
-  /// Before the rotary embedding: over each head (gain [K]) or the whole row (gain [heads * K]).
+  /// Norms before the rotary embedding: over each head (gain [K]) or the whole row (gain [heads *
+  /// K]).
   Norm q_norm = {}, k_norm = {};
 
   /// x [T, D] -> [T, D]. Where there is a cache, the new keys and values are written to it first.

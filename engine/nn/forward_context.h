@@ -19,17 +19,18 @@ struct KvCache {
 
 /// Random streams of the adapters' dropout in a training pass.
 struct Dropout {
-  std::uint64_t key = 0;            ///< of the run and the update
-  std::vector<std::uint64_t> rows;  ///< [T] number of the sequence in the whole batch and position
-                                    ///< in it: independent of the micro-batches
+  std::uint64_t key = 0;  ///< of the run and the update
+  /// [T] number of the sequence in the whole batch and position in it: independent of the
+  /// micro-batches.
+  std::vector<std::uint64_t> rows;
 };
 
 /// Activations that a training pass recomputes in its backward pass instead of saving them: less
 /// memory, equal bits.
 struct Recomputed {
-  bool layers = false;      ///< all but each layer's input (Chen et al. 2016, arXiv:1604.06174)
-  bool attention = false;   ///< outputs of attention (Korthikanti et al. 2022, arXiv:2205.05198:
-                            ///< "selective")
+  bool layers = false;  ///< all but each layer's input (Chen et al. 2016, arXiv:1604.06174)
+  /// Outputs of attention (Korthikanti et al. 2022, arXiv:2205.05198: "selective").
+  bool attention = false;
   bool activation = false;  ///< outputs of the MLPs' activation functions
   bool norm = false;        ///< outputs of the norms before attention and MLP
   bool operator==(const Recomputed&) const = default;
@@ -49,10 +50,10 @@ struct ForwardContext {
   /// empty: sequences end with their last row.
   std::span<const std::int32_t> lengths = {};
   Recomputed recomputed = {};
-  bool packed = false;  ///< products read packed weights where there are any; the caller has
-                        ///< refreshed them
-  const SharedRows* shared = nullptr;  ///< rows computed once for several sequences
-                                       ///< (shared_rows.h); nullptr: none
+  /// GEMMs read packed weights where they exist; the caller has refreshed them.
+  bool packed = false;
+  /// Rows computed once for several sequences (shared_rows.h); nullptr: none.
+  const SharedRows* shared = nullptr;
 };
 
 }  // namespace troupe::engine::nn

@@ -80,8 +80,8 @@ class Device {
   virtual void scatter_add_rows(const Tensor& from, std::span<const std::int32_t> rows,
                                 Tensor& table) = 0;
 
-  /// y = x * inv_rms * (offset + gain), inv_rms[t] = 1 / sqrt(mean(x[t]^2) + eps)   (Zhang &
-  /// Sennrich 2019). x, y [T, D], gain [D].
+  /// y = x * inv_rms * (offset + gain), inv_rms[t] = 1 / sqrt(mean(x[t]^2) + eps) (Zhang & Sennrich
+  /// 2019). x, y [T, D], gain [D].
   virtual void rms_norm(const Tensor& x, const Tensor& gain, float eps, Tensor& y, Tensor& inv_rms,
                         float offset) = 0;
   virtual void rms_norm_backward(const Tensor& x, const Tensor& gain, const Tensor& inv_rms,

@@ -23,13 +23,13 @@ double with_floor(double factor, double floor) {
 
 double Schedule::operator()(std::int64_t updates_done) const {
   const auto& [total, warmup, floor, decay] = options_;
-  // After the end the factor is constant; transformers' cosine would rise again.
+  // The factor is constant after the end; transformers' cosine would rise again.
   const std::int64_t step = kind_ == ScheduleKind::constant || kind_ == ScheduleKind::inverse_sqrt
                                 ? updates_done
                                 : std::min(updates_done, total);
   if (step < warmup) {
     const double rising = part(step, warmup);
-    // In transformers only this schedule applies the floor to its warm-up.
+    // Only this schedule applies the floor to its warm-up in transformers.
     return kind_ == ScheduleKind::wsd ? with_floor(rising, floor) : rising;
   }
   switch (kind_) {

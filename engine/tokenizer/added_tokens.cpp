@@ -31,7 +31,7 @@ std::size_t previous_character(std::string_view text, std::size_t at) {
   return at;
 }
 
-// Where the white space from `at` on ends.
+// Returns the end of the white space that begins at `at`.
 std::size_t spaces_from(std::string_view text, std::size_t at) {
   while (at < text.size() && is_whitespace(code_point_at(text, at).value))
     at += utf8_length(text[at]);

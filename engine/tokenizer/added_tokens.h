@@ -26,7 +26,7 @@ struct AddedToken {
 /// is the opposite of `special`. id and content stay unset.
 AddedToken read_token_flags(const Json& object);
 
-/// From the "added_tokens" array. Errc::bad_input for ids that are negative, too large, given
+/// Reads the "added_tokens" array. Errc::bad_input for ids that are negative, too large, given
 /// twice, or contradict `vocabulary`.
 Result<std::vector<AddedToken>> read_added_tokens(const Json* list, const Vocabulary& vocabulary,
                                                   std::string_view where);

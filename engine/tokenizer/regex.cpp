@@ -15,8 +15,8 @@
 namespace troupe::engine::tokenizer {
 namespace {
 
-// A search may take so many steps of backtracking at each place; where the first limit is too low
-// the next are tried, at the cost of a budget for the whole text. So time is bounded for every
+// Limits on backtracking at each position: a search that exceeds the first limit is repeated with
+// the next, at the cost of a budget for the whole text. So the time is bounded for every
 // expression, and nearly linear in the text.
 constexpr std::array<std::uint32_t, 5> step_limits = {500, 5'000, 50'000, 500'000, 5'000'000};
 constexpr std::uint64_t step_budget = 20'000'000, step_budget_per_byte = 100;

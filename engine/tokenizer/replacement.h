@@ -31,7 +31,7 @@ class Pattern {
 
 class Replacement {
  public:
-  /// From an object with "pattern" and "content".
+  /// Reads an object with "pattern" and "content".
   static Result<Replacement> from_json(const Json& object, std::string_view where);
   Replacement(Pattern pattern, std::string content)
       : pattern_(std::move(pattern)), content_(std::move(content)) {}

@@ -24,7 +24,7 @@ inline constexpr std::int64_t max_tokens = std::int64_t{1} << 22;
 
 class Vocabulary {
  public:
-  /// From {"piece": id, ...}. Errc::bad_input for ids that are negative, too large or given twice.
+  /// Reads {"piece": id, ...}. Errc::bad_input for ids that are negative, too large or given twice.
   static Result<Vocabulary> from_json(const Json& pieces, std::string_view where);
 
   /// Adds one piece. False when the piece or the id is taken.

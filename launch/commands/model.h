@@ -12,7 +12,7 @@
 
 namespace troupe::launch {
 
-/// How a command loads and runs a model.
+/// Options for loading and running a model.
 struct ModelOptions {
   std::string model;
   std::string adapter;  ///< may be empty

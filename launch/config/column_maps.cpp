@@ -11,7 +11,7 @@ using Kind = YamlNode::Kind;
 
 constexpr std::string_view tags_key = "tags";
 
-// Their column names and ours.
+// Column names of these tools, and ours.
 constexpr std::pair<std::string_view, std::string_view> column_names[] = {
     {"prompt", "instruction"}, {"query", "input"},       {"response", "output"},
     {"history", "history"},    {"system", "system"},     {"chosen", "chosen"},

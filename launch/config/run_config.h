@@ -128,8 +128,8 @@ inline bool resume_is_automatic(const RunConfig& config) {
   return config.resume == resume_auto || config.resume == resume_never;
 }
 
-/// Where each value came from, by key: "default", "algorithm dapo", "compat verl", "run.yaml:7",
-/// "--set", "--algorithm".
+/// Origin of each value, by key: "default", "algorithm dapo", "compat verl", "run.yaml:7", "--set",
+/// "--algorithm".
 using Origins = std::map<std::string, std::string>;
 constexpr std::string_view default_origin = "default", compat_origin = "compat ",
                            algorithm_origin = "algorithm ";

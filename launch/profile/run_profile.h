@@ -41,8 +41,8 @@ class Profiler {
   const bool bf16_;
   bool wants_counts_;
   std::unique_ptr<Counters> counters_;
-  std::vector<std::weak_ptr<engine::ops::Device>>
-      devices_;  ///< the last one determines the ceiling
+  /// The last one determines the ceiling.
+  std::vector<std::weak_ptr<engine::ops::Device>> devices_;
   std::string table_;
   std::optional<Recorder> recorder_;
 };

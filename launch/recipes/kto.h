@@ -11,8 +11,8 @@ namespace troupe::launch {
 
 Recipe recipe_for(std::type_identity<algorithms::KtoConfig>);
 
-/// A warning about the weights for so many good and bad answers, or "": desirable_weight * good :
-/// undesirable_weight * bad should lie between 1 and 4/3 (the paper, sec. 4.2; TRL warns as well).
+/// Returns a warning about the weights for `good` and `bad` answers, or "": desirable_weight * good
+/// : undesirable_weight * bad should be between 1 and 4/3 (the paper, sec. 4.2; TRL warns as well).
 std::string imbalance(const algorithms::KtoLoss& loss, std::size_t good, std::size_t bad);
 
 }  // namespace troupe::launch

@@ -12,8 +12,8 @@ namespace troupe::launch {
 Recipe recipe_for(std::type_identity<algorithms::OrmConfig>);
 Recipe recipe_for(std::type_identity<algorithms::PrmConfig>);
 
-/// How steps are tokenized. Errc::usage: a placeholder or a reward token that is not one token of
-/// this tokenizer.
+/// Returns the settings for the tokenization of steps. Errc::usage for a placeholder or a reward
+/// token that is not one token of this tokenizer.
 Result<engine::data::StepOptions> step_settings(const RunConfig& config,
                                                 const engine::data::TextEncoder& text);
 /// `steps` from step_settings. Errc::usage: settings that the loss refuses.

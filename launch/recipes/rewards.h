@@ -37,15 +37,16 @@ struct OutcomeItem {
 /// Options of {rule: process}.
 struct ProcessItem {
   std::string path;
-  algorithms::PrmKind kind = algorithms::PrmKind::token_class;  ///< prm.kind of its training
-  actors::roles::Aggregation aggregation =
-      actors::roles::Aggregation::min;  ///< of the steps' probabilities of being right
-  std::string separator = "\n";         ///< end of a step of a completion
-  std::string step_end;  ///< text behind each step for the model; empty: the separator, or "
-                         ///< PLACEHOLDER" and it
-  int right = 1;         ///< token_class: the label of a right step
+  algorithms::PrmKind kind = algorithms::PrmKind::token_class;  ///< prm.kind of its training run
+  /// Aggregation of the probabilities that steps are correct.
+  actors::roles::Aggregation aggregation = actors::roles::Aggregation::min;
+  std::string separator = "\n";  ///< end of a step of a completion
+  /// Text after each step for the model; empty: the separator, or " PLACEHOLDER" and the separator.
+  std::string step_end;
+  int right = 1;  ///< token_class: label of a correct step
   std::string placeholder = "ки";
-  std::vector<std::string> reward_tokens{"+", "-"};  ///< placeholder: a right step's first
+  /// placeholder: reward tokens, that of a correct step first.
+  std::vector<std::string> reward_tokens{"+", "-"};
 
   static void each_field(auto& self, auto&& field) {
     field("path", self.path);
@@ -69,8 +70,8 @@ struct RewardItem {
 };
 
 bool is_model(const RewardRule& rule);
-/// In the order of `reward`. Errc::usage: an unknown option, no path, two of one label, a standard
-/// deviation that is not above 0.
+/// Returns the items in the order of `reward`. Errc::usage for an unknown option, a missing path, a
+/// repeated label, a standard deviation that is not above 0.
 Result<std::vector<RewardItem>> reward_items(const RunConfig& config);
 
 /// Roles needed for the items of `reward`.

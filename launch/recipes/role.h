@@ -10,7 +10,7 @@
 
 namespace troupe::launch {
 
-/// In the order in which the ranks of a group create them.
+/// Roles, in the order in which the ranks of a group create them.
 enum class Role : std::size_t { policy, critic, reward, reference, rollout, verifier };
 
 /// The name of each role in cluster files, node names and messages.
@@ -34,7 +34,8 @@ inline std::vector<std::string> role_list() {
 
 struct RoleUse {
   bool needed = false;
-  /// When the algorithm would need a role that it does not need with these settings. Empty: never.
+  /// Condition under which the algorithm would need a role that it does not need with these
+  /// settings. Empty: never.
   std::string_view when = {};
 };
 

@@ -1,5 +1,5 @@
-// RunContext: what a recipe needs to get from its configuration to the end of the run. Implemented
-// by run/algorithm_run.h.
+// RunContext: the interface through which a recipe reads its data, gets its actors and runs its
+// algorithm. Implemented by run/algorithm_run.h.
 #pragma once
 
 #include "actors/runtime/task.h"
@@ -21,7 +21,7 @@ class RunContext {
   virtual const engine::data::TextEncoder& text() const = 0;
   /// State of the algorithm in the checkpoint that the run resumes from; null at the start.
   virtual const Json& saved_state() const = 0;
-  /// State of the algorithm's controllers in it; null where there is none.
+  /// State of the algorithm's controllers in it; null if there is none.
   Json algorithm_state() const {
     const Json* algorithm = saved_state().is_null() ? nullptr : saved_state().find("algorithm");
     const Json* state = algorithm ? algorithm->find("state") : nullptr;

@@ -1,4 +1,4 @@
-// What the recipes that sample share: the checks of `rollout` and `reward`, and their settings.
+// Settings shared by the recipes that sample: the checks of `rollout` and `reward`.
 #pragma once
 
 #include <string>

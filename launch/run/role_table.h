@@ -13,8 +13,8 @@
 
 namespace troupe::launch {
 
-/// How the ranks of a group share a role: sharded by parallel.*, or a whole model on each rank,
-/// with a part of every batch.
+/// Distribution of a role over the ranks of a group: sharded by parallel.*, or a whole model on
+/// each rank, which processes a part of every batch.
 enum class Sharing { grid, replicas };
 
 /// `From`: RoleParts for a role with a model, RunConfig for one without. A role without a model

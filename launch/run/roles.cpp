@@ -165,7 +165,7 @@ Result<> check_same_vocabulary(const std::string& policy, const std::string& mod
 roles::Trainer make_policy(const RoleParts& parts) {
   check((parts.output != nullptr) == (!parts.mesh || parts.mesh->is_root()),
         "make_policy: output must be set on the leader only");
-  // Not owned: the run holds the lock.
+  // Not owned, because the run holds the lock.
   const std::shared_ptr<const checkpoint::DirectoryLock> output(parts.output, [](const auto*) {});
   return roles::Trainer(load_trainer(parts), algorithms::losses(),
                         trainer_saver(parts.config, parts.config.model, output, parts.mesh),

@@ -16,7 +16,7 @@
 
 namespace troupe::launch {
 
-/// What the actor of a role with a model is created from.
+/// Resources from which the actor of a role with a model is created.
 struct RoleParts {
   const RunConfig& config;
   /// The checkpoint that the run resumes from, or "".

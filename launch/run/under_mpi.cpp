@@ -19,7 +19,7 @@ namespace group = actors::group;
 using engine::parallel::Grid;
 using engine::parallel::Mesh;
 
-// What all ranks do in the same order: receive the checkpoint to resume from, create their part of
+// Work of all ranks in the same order: receive the checkpoint to resume from, create their part of
 // each actor.
 class Rank {
  public:
@@ -150,8 +150,8 @@ int train_under_mpirun(const RunConfig& config) {
       std::signal(SIGINT, SIG_IGN);
       std::signal(SIGTERM, SIG_IGN);
     }
-    // An exception that passed the group's destructor would end the group as the death of a rank
-    // does. All ranks leave first; rank 0 reports the failure.
+    // An exception that left the destructor of the group would end it like the death of a rank. All
+    // ranks leave first; rank 0 reports the failure.
     try {
       rank.begin(session);
       if (rank.leads())

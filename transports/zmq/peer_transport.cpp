@@ -243,12 +243,12 @@ void PeerTransport::take(const std::string& peer, Incoming in,
 }
 
 void PeerTransport::take_frame(const std::string& peer, Frame frame, std::size_t bytes) {
-  bool tell = false;
+  bool grant_due = false;
   {
     const std::lock_guard lock(links_mutex_);
     Link& link = links_.at(peer);
     if (frame.kind != Kind::request) link.answered(frame.id);
-    tell = link.received(bytes);
+    grant_due = link.received(bytes);
   }
   if (frame.from.node != peer) {
     refusals.add(Refusal::impersonation, peer,
@@ -259,7 +259,7 @@ void PeerTransport::take_frame(const std::string& peer, Frame frame, std::size_t
   } else {
     deliver(std::move(frame));
   }
-  if (tell) grant(peer);
+  if (grant_due) grant(peer);
 }
 
 void PeerTransport::grant(const std::string& peer) {

@@ -182,7 +182,7 @@ std::optional<double> take_frac(std::string_view& text) {
 constexpr std::array<std::string_view, 7> multipliers{"pi",      "hundred",  "thousand", "million",
                                                       "billion", "trillion", "dozen"};
 
-// A unit: nothing, \text{...} with a small power, or words set apart ("5 cm", "3 square feet", not
+// A unit: nothing, \text{...} with a small power, or separate words ("5 cm", "3 square feet", not
 // "2x" or "2 pi").
 bool is_unit(std::string_view text) {
   if (text.empty()) return true;

@@ -1,4 +1,4 @@
-// Normalization of mathematical answers, and numbers as people and LaTeX write them.
+// Normalization of mathematical answers, and numbers in plain and LaTeX notation.
 #pragma once
 
 #include <optional>

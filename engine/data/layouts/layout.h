@@ -12,28 +12,33 @@
 
 namespace troupe::engine::data {
 
-/// What rows are used for: the same row is read differently for different algorithms.
+/// Use of the rows: the same row is read differently for different algorithms.
 enum class Purpose { sft, pairs, unpaired, prompts, steps };
 
 enum class Layout {
   automatic,  ///< detected from the keys of the first row
-  token_ids,  ///< input_ids, labels; for pairs chosen_input_ids, chosen_labels, rejected_input_ids,
-              ///< rejected_labels
-  messages,  ///< messages (role, content), or ShareGPT's conversations (from, value); tools, system
+  /// input_ids, labels; for pairs chosen_input_ids, chosen_labels, rejected_input_ids,
+  /// rejected_labels.
+  token_ids,
+  /// messages (role, content), or ShareGPT's conversations (from, value); tools, system.
+  messages,
   prompt_completion,  ///< prompt, completion (or response, answer): strings or lists of messages
   question_answer,    ///< question, answer (GSM8K); problem, solution
   alpaca,             ///< instruction, input, output, system, history
   text,               ///< text: the whole of it is trained on
-  pairwise,  ///< chosen, rejected, with a prompt, instruction, conversations, or the prefix that
-             ///< both have in common (HH-RLHF)
-  steps,     ///< prompt, completions (or steps), and labels (TRL), mistake_index or error_steps: a
-             ///< solution's steps, judged
-  placeholders,   ///< input with a placeholder behind each step; value: a reward token for each
-                  ///< (MindSpeed), or label: the same text with reward tokens in their places
-                  ///< (Math-Shepherd)
-  prm800k,        ///< question.problem, label.steps: as PRM800K has them
-  prompt_answer,  ///< prompt (string or messages), question, problem or instruction; answer,
-                  ///< ground_truth or reward_model.ground_truth
+  /// chosen, rejected, with a prompt, instruction, conversations, or the prefix that both have in
+  /// common (HH-RLHF).
+  pairwise,
+  /// A solution with labelled steps: prompt, completions (or steps), and labels (TRL),
+  /// mistake_index or error_steps.
+  steps,
+  /// input with a placeholder after each step; value: a reward token for each (MindSpeed), or
+  /// label: the same text with reward tokens in place of the placeholders (Math-Shepherd).
+  placeholders,
+  prm800k,  ///< question.problem, label.steps (PRM800K)
+  /// prompt (string or messages), question, problem or instruction; answer, ground_truth or
+  /// reward_model.ground_truth.
+  prompt_answer,
 };
 
 constexpr std::array<std::string_view, 12> names_of(Layout) {
@@ -43,8 +48,8 @@ constexpr std::array<std::string_view, 12> names_of(Layout) {
 
 /// Whether plain strings are rendered by the chat template, as one user message.
 enum class ChatUse {
-  automatic,  ///< alpaca rows do when the model has a template; other plain strings stay as they
-              ///< are (as TRL has it)
+  /// Alpaca rows, if the model has a template; other plain strings are unchanged (as in TRL).
+  automatic,
   always,
   never,
 };
@@ -55,8 +60,8 @@ constexpr std::array<std::string_view, 3> names_of(ChatUse) {
 struct LayoutOptions {
   Purpose purpose = Purpose::sft;
   Layout layout = Layout::automatic;
-  std::map<std::string, std::string>
-      columns;  ///< our name to the file's: {"prompt": "question"}; dots go into objects
+  /// Troupe's name to the file's: {"prompt": "question"}; dots descend into objects.
+  std::map<std::string, std::string> columns;
   Tags tags;
   ChatUse chat = ChatUse::automatic;
   bool chat_template = true;    ///< the model has one

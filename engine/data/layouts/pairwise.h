@@ -1,5 +1,4 @@
-// Preference rows: a prompt, a chosen and a rejected completion, in the ways that they are
-// published.
+// Preference rows in their published forms: a prompt, a chosen and a rejected completion.
 #pragma once
 
 #include "engine/data/layouts/columns.h"
@@ -7,10 +6,10 @@
 
 namespace troupe::engine::data {
 
-/// Errc::bad_input, without the place.
+/// Errc::bad_input, without the location.
 Result<Sample> pairwise_sample(const Columns& row, const LayoutOptions& options);
 
-/// The row's "margin", a number; nothing when it has none. Errc::bad_input, without the place.
+/// Returns the row's "margin", a number, or nullopt. Errc::bad_input, without the location.
 Result<std::optional<double>> margin_of(const Columns& row);
 
 }  // namespace troupe::engine::data

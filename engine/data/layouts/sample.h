@@ -28,8 +28,8 @@ struct StepLabels {
   std::string labelled;
 };
 
-/// `prompt`, `completion`, `rejected` are a string or an array of messages ({"role", "content",
-/// ...}); all messages, or all strings.
+/// Prompt, completion and rejected completion are strings or arrays of messages ({"role",
+/// "content", ...}): all messages, or all strings.
 struct Sample {
   Json prompt;  ///< never trained on; null if there is none
   /// SFT: the trained part; in a conversation (prompt null) all its assistant messages. Pairs: the
@@ -50,8 +50,8 @@ struct Sample {
 /// line, key, what was expected and found.
 Result<Sample> to_sample(const Row& row, const LayoutOptions& options);
 
-/// The columns instruction, input, system and history as the prompt: messages for a chat, else
-/// Stanford Alpaca's text. Errc::bad_input, without the place.
+/// Returns the columns instruction, input, system and history as the prompt: messages for a chat,
+/// else Stanford Alpaca's text. Errc::bad_input, without the location.
 Result<Json> alpaca_prompt(const Columns& row, const LayoutOptions& options);
 
 }  // namespace troupe::engine::data

@@ -98,15 +98,15 @@ Result<Loader<T>> make_loader(const DataOptions& options, const TextEncoder& enc
 Experience to_experience(const Batch<SftExample>& batch);
 /// Chosen 2k, rejected 2k+1, unit 2, count = pairs.
 Experience to_experience(const Batch<PairExample>& batch);
-/// For a reward model: as above, but the mask is 1 only at the last token of each sequence, whose
-/// score is the score of the sequence. `label` holds the margins at the sequences 2k if any pair of
-/// the batch has one.
+/// Batch for a reward model: as above, but the mask is 1 only at the last token of each sequence,
+/// whose score is the score of the sequence. `label` holds the margins at the sequences 2k if any
+/// pair of the batch has one.
 Experience to_scored_pairs(const Batch<PairExample>& batch);
 /// One sequence per example, truncated to `max_length` tokens (0: no limit); label 1 desirable, 0
 /// undesirable; count = sequences.
 Experience to_experience(const Batch<UnpairedExample>& batch, std::int64_t max_length);
-/// Each prompt with the answer of the previous example (the first with the last one's): KTO
-/// estimates its KL term on these. Empty for a batch of one. No labels.
+/// Each prompt with the answer of the previous example (the first with that of the last), on which
+/// KTO estimates its KL term. Empty for a batch of one. No labels.
 Experience mismatched(const Batch<UnpairedExample>& batch, std::int64_t max_length);
 /// The mask is 1 at tokens with a step label; `classes` holds the labels; count = labelled tokens.
 Experience to_experience(const Batch<StepExample>& batch);

@@ -5,7 +5,7 @@
 
 namespace troupe::engine::data {
 
-/// How messages name the data part of a checkpoint.
+/// Name of the data part of a checkpoint in messages.
 constexpr const char* data_state = "the checkpoint's data state";
 
 /// A Fisher-Yates shuffle with counter-based random numbers: it depends on `seed` and `stream`

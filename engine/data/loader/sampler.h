@@ -21,8 +21,8 @@ struct LoaderOptions {
   std::int64_t stream_rows = 0;  ///< examples in memory at a time (stream.h); 0: all
 };
 
-/// Returns the source with the smallest (drawn + 1/2) / weight (Sainte-Lague), the first of equals,
-/// among those that are `open`; nullopt if none is.
+/// Returns the source with the smallest (drawn + 1/2) / weight (Sainte-Lague) among those that are
+/// `open`, the first one of equals; nullopt if none is open.
 std::optional<std::size_t> next_source(const std::vector<double>& weights,
                                        const std::vector<std::uint64_t>& drawn,
                                        const std::vector<bool>& open);
@@ -38,8 +38,8 @@ class Sampler {
  public:
   struct Item {
     std::size_t index = 0;
-    std::uint64_t id =
-        0;  ///< pass over its source * size() + index: unique, stable across restarts
+    /// Pass over its source * size() + index: unique, stable across restarts.
+    std::uint64_t id = 0;
   };
   Sampler(std::size_t size, LoaderOptions options)
       : Sampler(std::vector<SourceInfo>{{.size = size, .weight = 1, .epochs = 0}}, options) {}

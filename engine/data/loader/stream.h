@@ -57,7 +57,7 @@ class Stream {
   Result<> end_pass(Source& source);
   Result<> restore_source(std::size_t k, const Json& state);
 
-  std::unique_ptr<DataOptions> options_;  // where the readers find it, wherever this is moved
+  std::unique_ptr<DataOptions> options_;  // stable address for the readers when this is moved
   LoaderOptions loader_;
   std::vector<Source> sources_;
   std::vector<FileFingerprint> files_;

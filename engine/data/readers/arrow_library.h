@@ -1,4 +1,4 @@
-// Parquet and Arrow files through libtroupe_parquet.so, which is loaded when the first one is
+// Parquet and Arrow files, through libtroupe_parquet.so, which is loaded when the first one is
 // opened.
 #pragma once
 
@@ -7,10 +7,10 @@
 
 namespace troupe::engine::data {
 
-/// A reader of a parquet file. Errc::unsupported if the library is missing (says what to do);
-/// Errc::io, corrupt for the file.
+/// Opens a parquet file. Errc::unsupported if the library is missing, with the remedy; Errc::io,
+/// corrupt for the file.
 Result<std::unique_ptr<RowReader>> open_parquet(const std::string& path);
-/// A reader of an Arrow IPC file or stream, mapped. The same errors.
+/// Opens an Arrow IPC file or stream, mapped. The same errors.
 Result<std::unique_ptr<RowReader>> open_arrow(const std::string& path, MappedFile file);
 
 }  // namespace troupe::engine::data

@@ -30,7 +30,7 @@ Result<std::unique_ptr<RowReader>> CsvReader::open(std::string path, TextStream 
   return std::unique_ptr<RowReader>(std::move(reader));
 }
 
-// Behind an opening mark. False: the text ends too early to say.
+// Parses a cell after its opening quotation mark. False if the text ends too early.
 bool CsvReader::parse_quoted(std::string_view text, bool last, Cell& cell, std::size_t& at) const {
   for (cell.quoted = true;;) {
     const auto mark = text.find('"', at);
@@ -44,7 +44,8 @@ bool CsvReader::parse_quoted(std::string_view text, bool last, Cell& cell, std::
   }
 }
 
-// The record that `text` begins with, `used` bytes of it. False: it does not end within the text.
+// Parses the record at the beginning of `text`; `used` receives its length in bytes. False if it
+// does not end within the text.
 bool CsvReader::parse(std::string_view text, bool last, Record& record, std::size_t& used) const {
   const char ends[] = {delimiter_, '\n'};
   for (std::size_t at = 0;;) {
@@ -114,8 +115,8 @@ Result<> CsvReader::read_header() {
     if (!valid_utf8(cell.text)) return bad("expected UTF-8 text in the header");
     if (!seen.insert(cell.text).second)
       return bad(cat("two columns are called ", quote(cell.text),
-                     " in the header; where the first line is a row already, data.column_names "
-                     "says what its columns are called"));
+                     " in the header; if the first line is a row already, set "
+                     "data.column_names"));
     names_.push_back(cell.text);
   }
   return {};

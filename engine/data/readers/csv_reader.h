@@ -1,4 +1,4 @@
-// Tables as text: csv (RFC 4180) and tsv. A row is an object of texts under the names of the
+// Tables as text: csv (RFC 4180) and tsv. A row is an object of strings under the names of the
 // header; an empty cell without quotation marks is null.
 #pragma once
 
@@ -9,8 +9,8 @@ namespace troupe::engine::data {
 
 class CsvReader : public RowReader {
  public:
-  /// `names`: of the columns; empty: the first line has them. Errc::corrupt: the header cannot be
-  /// read.
+  /// `names`: names of the columns; empty: the first line has them. Errc::corrupt if the header
+  /// cannot be read.
   static Result<std::unique_ptr<RowReader>> open(std::string path, TextStream stream,
                                                  char delimiter, std::vector<std::string> names);
   Result<std::optional<Row>> next() override;
@@ -23,8 +23,8 @@ class CsvReader : public RowReader {
   };
   struct Record {
     std::vector<Cell> cells;
-    std::int64_t line = 0;  // where it begins
-    std::string wrong;      // what is wrong with it, or ""
+    std::int64_t line = 0;  // first line of the record
+    std::string wrong;      // error message, or ""
   };
   CsvReader(std::string path, TextStream stream, char delimiter, std::vector<std::string> names)
       : path_(std::move(path)),
@@ -43,8 +43,8 @@ class CsvReader : public RowReader {
   char delimiter_;
   std::vector<std::string> names_;
   bool header_;             // the first record is one
-  std::int64_t line_ = 1;   // of the next byte
-  std::int64_t index_ = 0;  // of the next row
+  std::int64_t line_ = 1;   // line of the next byte
+  std::int64_t index_ = 0;  // index of the next row
 };
 
 }  // namespace troupe::engine::data

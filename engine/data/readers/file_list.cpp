@@ -20,7 +20,7 @@ std::string lower(std::string text) {
   return text;
 }
 
-// Files about data are no data.
+// Metadata files are not data files.
 bool is_data_file(const fs::path& path) {
   constexpr std::array about = {"dataset_info.json", "dataset_infos.json", "dataset_dict.json",
                                 "state.json"};
@@ -49,7 +49,7 @@ bool is_pattern(const std::string& path) {
   return path.find_first_of("*?[") != std::string::npos;
 }
 
-// The parts of a pattern, from `part` on, below `folder`.
+// Files below `folder` that match the parts of a pattern from `part` on.
 class Search {
  public:
   explicit Search(const std::string& pattern) {

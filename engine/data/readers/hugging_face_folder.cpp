@@ -23,7 +23,7 @@ tl::unexpected<Error> choose_split(const std::string& folder,
                                ", none of which is train; name one of them"));
 }
 
-// One split as save_to_disk leaves it.
+// One split in the form of save_to_disk.
 Result<Files> saved_files(const std::string& folder) {
   const auto path = (fs::path(folder) / "state.json").string();
   const auto state = read_json(path, {.depth = 16, .bytes = 16u << 20});
@@ -40,7 +40,7 @@ Result<Files> saved_files(const std::string& folder) {
   std::vector<std::string> out;
   for (const auto& item : list->array()) {
     const auto* name = item.find("filename");
-    // Only files of this folder: a name must not lead out of it.
+    // Only files of this folder are allowed: a name must not refer outside it.
     if (!name || !name->is_string() ||
         fs::path(name->string()).filename() != fs::path(name->string()))
       return fail(

@@ -1,5 +1,5 @@
-// Folders that Hugging Face's datasets wrote: save_to_disk's (state.json, dataset_dict.json) and
-// those of its cache (dataset_info.json).
+// Folders written by Hugging Face's datasets: by save_to_disk (state.json, dataset_dict.json), and
+// its cache (dataset_info.json).
 #pragma once
 
 #include <optional>
@@ -10,9 +10,9 @@
 
 namespace troupe::engine::data {
 
-/// The data files of such a folder in the order of their rows; nullopt: it is another folder.
-/// Errc::usage: several splits, none of them "train"; Errc::unsupported: rows that are picked by an
-/// index file; Errc::bad_input, corrupt: damaged.
+/// Returns the data files of such a folder in the order of their rows; nullopt for another folder.
+/// Errc::usage for several splits without "train"; Errc::unsupported for rows that an index file
+/// selects; Errc::bad_input, corrupt for damaged files.
 Result<std::optional<std::vector<std::string>>> hugging_face_files(const std::string& folder);
 
 }  // namespace troupe::engine::data

@@ -7,7 +7,7 @@
 namespace troupe::engine::data {
 namespace {
 
-// Walks JSON text by its brackets and strings only; the parser judges the rows later.
+// Walks JSON text by its brackets and strings only; the parser validates the rows later.
 class Scanner {
  public:
   Scanner(std::string_view text, const std::string& path) : text_(text), path_(path) {}
@@ -86,7 +86,7 @@ class Scanner {
   std::int64_t line_ = 1;
 };
 
-// The scanner stands on '['.
+// Scans a list, from '[' on.
 Result<std::vector<RowSpan>> scan_list(Scanner& scan) {
   std::vector<RowSpan> rows;
   scan.step();
@@ -115,8 +115,8 @@ bool is_dialogue(std::string_view key) {
          key == "rejected";
 }
 
-// The scanner stands on '{'. The rows are those of its one list of objects; without one the object
-// itself is the only row.
+// Scans an object, from '{' on. The rows are those of its one list of objects; without one the
+// object itself is the only row.
 Result<std::vector<RowSpan>> scan_object(Scanner& scan, std::string_view text,
                                          const std::string& path) {
   const RowSpan whole{scan.at(), 0, scan.line()};

@@ -11,12 +11,12 @@
 
 namespace troupe::engine::data {
 
-/// A whole text file: a map of it, or its content decompressed.
+/// A whole text file: a mapping of it, or its decompressed content.
 class WholeText {
  public:
   /// Errc::not_found, io, corrupt; Errc::unsupported: compressed, and more than 64 MiB inside.
   static Result<WholeText> open(const std::string& path);
-  /// Without a byte order mark.
+  /// The text without a byte order mark.
   std::string_view text() const;
   /// The bytes of the file, possibly compressed.
   std::string_view bytes() const;
@@ -33,9 +33,9 @@ struct RowSpan {
   std::int64_t line = 0;  ///< 1-based
 };
 
-/// The rows of the list in `text`. An object without such a list is one row; nullopt: the text is
-/// JSON lines. Errc::corrupt (path and line): the brackets do not close, or something stands where
-/// a row or a comma should.
+/// Returns the rows of the list in `text`. An object without such a list is one row; nullopt: the
+/// text is JSON lines. Errc::corrupt (path and line) for unbalanced brackets, and for anything but
+/// a row or a comma between rows.
 Result<std::optional<std::vector<RowSpan>>> find_rows(std::string_view text,
                                                       const std::string& path);
 

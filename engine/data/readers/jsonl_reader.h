@@ -1,4 +1,4 @@
-// JSON lines: one value a line. Blank lines are not rows; CRLF and a byte order mark at the start
+// JSON lines: one value per line. Blank lines are not rows; CRLF and a byte order mark at the start
 // are accepted.
 #pragma once
 
@@ -15,18 +15,18 @@ class JsonlReader : public RowReader {
   Result<> seek(std::int64_t index) override;
 
  private:
-  Result<std::optional<Lines::Line>> next_line();  // that is not blank
+  Result<std::optional<Lines::Line>> next_line();  // skips blank lines
 
   std::string path_;
   Lines lines_;
-  std::int64_t index_ = 0;  // of the next row
+  std::int64_t index_ = 0;  // index of the next row
 };
 
-/// The text of `row` (whose place is filled in already) becomes its value, an object.
-/// Errc::bad_input with the file's own line.
+/// Parses `text`, an object, into `row`, whose position is set already. Errc::bad_input with the
+/// line number of the file.
 Result<> parse_row(std::string_view text, Row& row);
 
-/// Errc::bad_input: a row of so many bytes is longer than max_row_bytes.
+/// Errc::bad_input if `bytes` exceeds max_row_bytes.
 Result<> check_row_size(std::size_t bytes, const Row& row);
 
 }  // namespace troupe::engine::data

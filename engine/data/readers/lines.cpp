@@ -37,7 +37,7 @@ Result<std::optional<Lines::Line>> Lines::next() {
   }
 }
 
-// Its text is of no use, but where it ends is.
+// Skips a line that is too long to be returned, and counts its bytes.
 Result<Lines::Line> Lines::long_line(std::size_t searched) {
   std::size_t bytes = 0;
   for (;;) {

@@ -10,12 +10,13 @@ namespace troupe::engine::data {
 class Lines {
  public:
   struct Line {
-    std::string_view text;  ///< without the line end; empty for a line beyond max_row_bytes
-    std::size_t bytes = 0;  ///< of the whole line
+    std::string_view text;  ///< without the line end; empty if longer than max_row_bytes
+    std::size_t bytes = 0;  ///< size of the whole line
     bool ended = true;      ///< false: the file ends before the line does
   };
   explicit Lines(TextStream stream) : stream_(std::move(stream)) {}
-  /// The next line; nullopt at the end. It lives until the next call. Errors of TextStream::peek.
+  /// Returns the next line; nullopt at the end. The line is valid until the next call. Errors of
+  /// TextStream::peek.
   Result<std::optional<Line>> next();
   /// Number of the line that next() returned last, counted from 1.
   std::int64_t number() const { return number_; }
@@ -28,7 +29,7 @@ class Lines {
   std::int64_t number_ = 0;
 };
 
-/// Nothing but white space.
+/// True if the line contains only white space.
 bool is_blank(std::string_view line);
 
 }  // namespace troupe::engine::data

@@ -16,7 +16,7 @@ Result<std::unique_ptr<RowReader>> made(Args&&... args) {
   return std::unique_ptr<RowReader>(std::make_unique<Reader>(std::forward<Args>(args)...));
 }
 
-// What the first bytes say, whatever the name.
+// Rejects files of other formats by their first bytes, whatever the name.
 Result<> refuse_other_formats(std::string_view text, const std::string& path) {
   if (text.starts_with("PK\x03\x04"))
     return fail(Errc::unsupported, cat(path, ": a zip archive; unpack it first"));
@@ -35,7 +35,7 @@ Result<> refuse_other_formats(std::string_view text, const std::string& path) {
   return {};
 }
 
-// A .json file is JSON lines where one object follows the other.
+// Opens a .json file, which is read as JSON lines if one object follows another.
 Result<std::unique_ptr<RowReader>> open_json(const std::string& path, TextStream stream) {
   auto whole = WholeText::open(path);
   RETURN_IF_ERROR(whole);

@@ -19,8 +19,8 @@ struct Row {
   Json value;
   std::string file;
   std::int64_t line = 0;  ///< 1-based line of the file; if `numbered`, the 1-based row
-  std::int64_t index =
-      0;  ///< 0-based row of the file, malformed rows counted too: what seek() takes
+  /// 0-based row of the file, counting malformed rows: the argument of seek().
+  std::int64_t index = 0;
   bool numbered = false;  ///< the file has rows, not lines (parquet, arrow)
   /// "data.jsonl:17" or "train.parquet: row 3".
   std::string where() const {
@@ -59,14 +59,14 @@ constexpr std::array<std::string_view, 4> names_of(SampleBy) {
 struct ReadOptions {
   SampleBy sample_by = SampleBy::line;
   std::string separator = "<|endoftext|>";
-  std::vector<std::string>
-      column_names;  ///< of csv and tsv files without a header; empty: their first line has them
+  /// Column names of csv and tsv files without a header; empty: the first line has them.
+  std::vector<std::string> column_names;
 };
 
-/// Opens a file by its content and extension: .jsonl and .ndjson (a value a line), .json (an array,
-/// an object with a list of rows, or lines after all), .csv, .tsv, .txt; behind these also .gz;
-/// .parquet; .arrow (IPC file or stream). Errc::not_found, io, unsupported (another format, or
-/// Arrow's library is not there: says what to do), corrupt.
+/// Opens a file by its content and extension: .jsonl and .ndjson (one value per line), .json (an
+/// array, an object with a list of rows, or lines), .csv, .tsv, .txt, each also with .gz; .parquet;
+/// .arrow (IPC file or stream). Errc::not_found, io, corrupt; Errc::unsupported for another format
+/// or a missing Arrow library, with the remedy.
 Result<std::unique_ptr<RowReader>> open_rows(const std::string& path,
                                              const ReadOptions& options = {});
 

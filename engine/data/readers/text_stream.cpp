@@ -99,7 +99,7 @@ class GzipFeed : public ByteFeed {
     return {};
   }
 
-  // Members stand one behind the other; zeros behind the last one are padding.
+  // Members are concatenated; zeros after the last one are padding.
   Result<> begin_member() {
     while (members_ > 0 && state_.avail_in > 0 && *state_.next_in == 0) {
       ++state_.next_in;

@@ -15,7 +15,7 @@ namespace troupe::engine::data {
 class ByteFeed {
  public:
   virtual ~ByteFeed() = default;
-  /// The next bytes, at most `size` of them; 0 at the end. Errc::io, corrupt.
+  /// Reads the next bytes, at most `size` of them; returns 0 at the end. Errc::io, corrupt.
   virtual Result<std::size_t> read(char* to, std::size_t size) = 0;
   /// Returns to the first byte.
   virtual Result<> rewind() = 0;
@@ -24,8 +24,8 @@ class ByteFeed {
 /// Limits on decompressed data, against decompression bombs. Plain text compresses to a tenth, rows
 /// of one number to a hundredth.
 constexpr std::size_t expansion_free = 64u << 20;  ///< bytes that are always allowed
-constexpr std::size_t expansion_limit =
-    300;  ///< bytes of text for one byte of the file, beyond those
+/// Maximum bytes of text per byte of the file, beyond expansion_free.
+constexpr std::size_t expansion_limit = 300;
 
 /// Bytes that a reader peeks at before it knows that it needs more.
 constexpr std::size_t first_look = 64u << 10;
@@ -37,8 +37,9 @@ class TextStream {
   /// Errc::not_found, io.
   static Result<TextStream> open(const std::string& path);
 
-  /// The text from here on: at least `bytes` of it, fewer only at the end. It lives until the next
-  /// call. Errc::io; Errc::corrupt: damaged compression, or one that expands beyond the limits.
+  /// Returns the text from the current position: at least `bytes` of it, fewer only at the end.
+  /// Valid until the next call. Errc::io; Errc::corrupt for damaged compression, or one that
+  /// expands beyond the limits.
   Result<std::string_view> peek(std::size_t bytes);
   /// Advances by `bytes`, at most the number that peek() returned.
   void skip(std::size_t bytes) { at_ += bytes; }
@@ -53,7 +54,8 @@ class TextStream {
   bool ended_ = false;
 };
 
-/// The whole text of a compressed file, at most `limit` bytes. Errc::unsupported: longer.
+/// Returns the whole text of a compressed file. Errc::unsupported if it is longer than `limit`
+/// bytes.
 Result<std::string> unpack(const std::string& path, std::size_t limit);
 
 }  // namespace troupe::engine::data

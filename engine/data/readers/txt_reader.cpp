@@ -27,7 +27,7 @@ bool TxtReader::ends_piece(std::string_view line) const {
   return false;
 }
 
-// Blank lines around a piece do not belong to it, those inside it do.
+// Blank lines around a piece are not part of it; those inside it are.
 Result<std::optional<TxtReader::Piece>> TxtReader::next_piece() {
   Piece piece;
   std::size_t blank = 0;  // blank lines since the last other one
@@ -59,8 +59,7 @@ Result<std::optional<Row>> TxtReader::next() {
   if (!*piece) return std::nullopt;
   Row row{Json(), path_, (*piece)->line, index_++};
   if (auto ok = check_row_size((*piece)->bytes, row); !ok)
-    return fail(ok.error().code,
-                cat(ok.error().what, "; data.sample_by says what a row of a text file is"));
+    return fail(ok.error().code, cat(ok.error().what, "; data.sample_by sets the unit of one row"));
   std::size_t bad = 0;
   if (!valid_utf8((*piece)->text, &bad))
     return fail(Errc::bad_input,

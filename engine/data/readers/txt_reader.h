@@ -1,5 +1,5 @@
-// Plain text: a row {"text": ...} for each line, for each paragraph, for each piece between two
-// separators, or for the whole file.
+// Plain text: one row {"text": ...} per line, per paragraph, per section between two separators, or
+// per file.
 #pragma once
 
 #include "engine/data/readers/lines.h"
@@ -18,7 +18,7 @@ class TxtReader : public RowReader {
   struct Piece {
     std::string text;
     std::size_t bytes = 0;
-    std::int64_t line = 0;  // where it begins
+    std::int64_t line = 0;  // its first line
   };
   Result<std::optional<Piece>> next_piece();
   bool ends_piece(std::string_view line) const;

@@ -48,7 +48,7 @@ Value map_filter(Runtime& runtime, const Value& value, Arguments& arguments) {
   });
 }
 
-// Keep where the test holds, or where it does not.
+// Keeps the items for which the test is true, or those for which it is false.
 Value pick(Runtime& runtime, const Value& value, const Arguments& arguments, bool by_attribute,
            bool keep) {
   return generator([&](std::vector<Value>& out) {

@@ -43,7 +43,7 @@ std::string url_quote(Runtime& runtime, const Value& value, bool form) {
   return out;
 }
 
-// A text; or pairs, as the fields of a form.
+// Encodes a text, or pairs as the fields of a form.
 Value url_encode(Runtime& runtime, const Value& value, Arguments&) {
   const bool pairs = value.is(Type::dict) || value.is(Type::list) || value.is(Type::undefined);
   if (!pairs) return url_quote(runtime, value, false);
@@ -91,7 +91,7 @@ void cut_out(std::string& text, std::string_view begin, std::string_view end) {
   text = out.append(text, from);
 }
 
-// The five names of XML, and numbers.
+// Replaces the five named entities of XML, and numeric ones.
 std::string unescape(const std::string& text) {
   static const std::map<std::string_view, std::string_view> names = {
       {"amp", "&"}, {"lt", "<"}, {"gt", ">"}, {"quot", "\""}, {"apos", "'"}};

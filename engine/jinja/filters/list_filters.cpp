@@ -24,7 +24,7 @@ bool flag(const Arguments& arguments, std::size_t index, std::string_view name) 
   return given && given->truth();
 }
 
-// What items are compared by: an attribute, lower case unless case_sensitive.
+// The sort key of an item: an attribute, in lower case unless case_sensitive.
 Value sort_key(Runtime& runtime, const Value& item, const Value* attribute, bool case_sensitive,
                const Value* otherwise = nullptr) {
   Value key = given(attribute) ? dotted(runtime, item, *attribute, otherwise) : item;
@@ -53,7 +53,7 @@ std::vector<Value> sorted(Runtime& runtime, std::vector<Value> items, const Valu
   return sort_by_key(runtime, std::move(keyed), reverse);
 }
 
-// By one attribute or several ("a,b"); keys are compared as Python compares lists of them.
+// Sorts by one attribute or several ("a,b"), compared as Python compares lists of them.
 Value sort(Runtime& runtime, const Value& value, Arguments& arguments) {
   const Value* attribute = arguments.find(2, "attribute");
   const bool sensitive = flag(arguments, 1, "case_sensitive"),
@@ -123,7 +123,7 @@ Value unique(Runtime& runtime, const Value& value, Arguments& arguments) {
   });
 }
 
-// The groups are named by their first item's own spelling.
+// Groups have the spelling of their first item.
 Value group_by(Runtime& runtime, const Value& value, Arguments& arguments) {
   const Value *attribute = arguments.find(0, "attribute"),
               *default_given = arguments.find(1, "default");
@@ -215,7 +215,7 @@ Value batch(Runtime& runtime, const Value& value, Arguments& arguments) {
   });
 }
 
-// In `count` parts of nearly equal length, the longer ones first.
+// Splits into `count` parts of nearly equal length, the longer ones first.
 Value slice_filter(Runtime& runtime, const Value& value, Arguments& arguments) {
   const Value* fill = arguments.find(1, "fill_with");
   const std::int64_t count = to_integer(*arguments.find(0, "slices"), "slices");

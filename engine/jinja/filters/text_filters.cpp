@@ -24,7 +24,7 @@ std::int64_t optional_integer(const Arguments& arguments, std::size_t index, std
   return given && !given->is(Type::none) ? to_integer(*given, name) : otherwise;
 }
 
-/// str(value), and whether it counts as escaped stays.
+/// str(value); keeps markup.
 Value soft(Runtime& runtime, const Value& value) {
   return value.is(Type::string) ? value : Value(runtime.text(value));
 }
@@ -129,7 +129,7 @@ Value format(Runtime& runtime, const Value& value, Arguments& arguments) {
   return format_percent(runtime, text, list);
 }
 
-// As jinja2's: 1 Byte, 999 Bytes, 1.0 kB, 1.0 MiB.
+// jinja2's filesizeformat: 1 Byte, 999 Bytes, 1.0 kB, 1.0 MiB.
 Value file_size(Runtime& runtime, const Value& value, Arguments& arguments) {
   Arguments otherwise;
   otherwise.positional.emplace_back();

@@ -56,8 +56,8 @@ Value absolute(Runtime&, const Value& value, Arguments&) {
   return value.integer() < 0 ? negate(value) : Value(value.integer());
 }
 
-// Digits of any script become ASCII's, white space at both ends is removed, single underscores
-// between digits too; nullopt: they stand elsewhere.
+// Converts digits of any script to ASCII, and removes white space at both ends and single
+// underscores between digits; nullopt if underscores are elsewhere.
 std::optional<std::string> plain_number(const std::string& given) {
   const std::string text = strip_text(given, nullptr, true, true);
   std::string out;
@@ -88,7 +88,7 @@ std::optional<double> read_real(const std::string& given) {
   return read.ec == std::errc() ? std::optional(out) : std::nullopt;
 }
 
-// int(text, base); nullopt: it is none. Raises beyond 64 bits.
+// int(text, base); nullopt for other text. Raises beyond 64 bits.
 std::optional<std::int64_t> read_integer(const std::string& given, std::int64_t base) {
   const auto text = plain_number(given);
   if (!text || base == 1 || base < 0 || base > 36) return std::nullopt;

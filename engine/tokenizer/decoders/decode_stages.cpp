@@ -22,7 +22,7 @@ std::string replace_text(std::string_view text, std::string_view what, std::stri
   return out;
 }
 
-// What the library does to English after WordPiece and CTC.
+// The library's clean-up of English text after WordPiece and CTC.
 std::string clean_up(std::string text) {
   constexpr std::pair<std::string_view, std::string_view> rules[] = {
       {" .", "."},   {" ?", "?"},     {" !", "!"},    {" ,", ","},

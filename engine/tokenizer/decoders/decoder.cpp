@@ -11,7 +11,7 @@
 namespace troupe::engine::tokenizer {
 namespace {
 
-/// A decoder that is nothing but the arguments of its stage.
+/// A decoder whose only state is the arguments of its stage.
 class SimpleDecoder : public Decoder {
  public:
   explicit SimpleDecoder(std::function<std::unique_ptr<DecodeStage>()> start)

@@ -35,8 +35,8 @@ class ConfigTokens {
     return {};
   }
 
-  // A token with a role: known ones become special, pieces of the model are matched from now on,
-  // others are left out.
+  // Adds a token with a role: known tokens become special, pieces of the model are matched from now
+  // on, others are ignored.
   void add_role(const Json& value) {
     const bool plain = value.is_string();
     const Json* content = plain ? &value : value.find("content");

@@ -23,7 +23,7 @@ class WireReader {
  public:
   explicit WireReader(std::string_view in) : in_(in) {}
 
-  /// False at the end and when the rest is not the format; `broken()` tells.
+  /// Returns false at the end and if the rest is malformed; broken() distinguishes the two.
   bool next(Field& out) {
     if (in_.empty()) return false;
     std::uint64_t key = 0;
@@ -74,7 +74,7 @@ class WireReader {
   bool broken_ = false;
 };
 
-/// Reads the file's messages; the first problem stays.
+/// Reads the messages of the file; keeps the first problem.
 class FileReader {
  public:
   explicit FileReader(std::string_view where) : where_(where) {}

@@ -23,7 +23,8 @@ Json typed(const char* type) {
   return Json().set("type", type);
 }
 
-// The class that transformers' AutoTokenizer takes for a model whose tokenizer names none.
+// The tokenizer class that transformers' AutoTokenizer selects for a model whose tokenizer names
+// none.
 std::string class_of_model(const std::string& folder) {
   if (!exists(folder, "config.json")) return {};
   const auto config = read_json(folder + "/config.json");

@@ -14,7 +14,7 @@ namespace troupe::engine::tokenizer {
 /// Whether `folder` has files that read_tokenizer() supports.
 bool has_tokenizer_files(const std::string& folder);
 
-/// As Tokenizer::load().
+/// Implements Tokenizer::load().
 Result<std::shared_ptr<const Pipeline>> read_tokenizer(const std::string& path);
 
 }  // namespace troupe::engine::tokenizer

@@ -149,8 +149,8 @@ bool Bpe::spaces_start_words() const {
   return true;
 }
 
-// SentencePiece texts come whole; where no piece crosses the start of a word they are encoded, and
-// remembered, word by word.
+// SentencePiece texts arrive whole; if no piece crosses the start of a word they are encoded and
+// cached word by word.
 void Bpe::encode(std::string_view word, Workspace& workspace, std::vector<TokenId>& out) const {
   auto& scratch = static_cast<Scratch&>(workspace);
   if (!cut_at_spaces_ || word.size() <= WordCache::max_cached_word)
@@ -211,8 +211,8 @@ bool Bpe::fall_back(std::string_view character, std::vector<TokenId>& symbols) c
   return true;
 }
 
-// The unknown token is written when the next known piece comes, not at once: byte pieces overtake
-// it, as in the library.
+// The unknown token is written at the next known piece, not at once: byte pieces overtake it, as in
+// the library.
 void Bpe::split_characters(std::string_view word, Scratch& scratch) const {
   bool unknown = false;
   const auto flush = [&] {

@@ -39,13 +39,14 @@ class Bpe : public Model {
                       // pieces stand for
   MergeTable merges_;
   std::string prefix_, suffix_;  // continuing_subword_prefix, end_of_word_suffix
-  std::array<TokenId, 256>
-      byte_ids_{};  // raw_bytes: of each byte's character; else: of <0x00> to <0xFF>
+  // Ids by byte: of its character with raw_bytes, else of <0x00> to <0xFF>.
+  std::array<TokenId, 256> byte_ids_{};
   std::array<TokenId, 128> ascii_ids_{};
   TokenId unknown_ = -1;
   bool raw_bytes_ = false, byte_fallback_ = false, fuse_unknown_ = false, ignore_merges_ = false;
-  bool cut_at_spaces_ = false;  // no merge joins a character to a space sign after it, so text may
-                                // be cut there without a change
+  // No merge joins a character to a space sign after it, so text may be split there without
+  // changing the result.
+  bool cut_at_spaces_ = false;
 };
 
 }  // namespace troupe::engine::tokenizer

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t short_word = 32;
 
-// Ranks of neighbours stay in an array; each merge looks up two pairs again.
+// Keeps the ranks of neighbours in an array; each merge looks up two pairs again.
 void merge_by_scan(std::vector<TokenId>& symbols, const MergeTable& merges,
                    std::vector<MergeTable::Merge>& pairs) {
   pairs.clear();
@@ -28,8 +28,8 @@ void merge_by_scan(std::vector<TokenId>& symbols, const MergeTable& merges,
   }
 }
 
-// A linked list of symbols and a heap of candidate merges; a candidate whose neighbours have
-// changed meanwhile is passed over.
+// A linked list of symbols and a heap of candidate merges; candidates whose neighbours have changed
+// are skipped.
 class HeapMerger {
  public:
   HeapMerger(const MergeTable& merges, MergeScratch& scratch)
@@ -84,8 +84,8 @@ class HeapMerger {
   std::vector<MergeScratch::Candidate>& heap_;
 };
 
-// All candidates of a rank, from left to right, then those of the next: where merges are in order,
-// none of a lower rank comes up late.
+// Processes all candidates of a rank from left to right, then those of the next rank: if merges are
+// in order, no candidate of a lower rank appears later.
 class RankMerger {
  public:
   RankMerger(const MergeTable& merges, MergeScratch& scratch)
@@ -139,7 +139,7 @@ class RankMerger {
     for (const std::int32_t position : positions) merge(position, rank);
   }
 
-  // A candidate whose neighbours have changed meanwhile is passed over.
+  // Skips a candidate whose neighbours have changed.
   void merge(std::int32_t left, std::uint32_t rank) {
     if (at(left).id < 0 || at(left).next < 0) return;
     const std::int32_t right = at(left).next;

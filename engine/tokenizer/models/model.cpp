@@ -10,7 +10,7 @@
 namespace troupe::engine::tokenizer {
 namespace {
 
-// Files written before 2022 do not name their model; its members tell.
+// Files written before 2022 do not name their model; it is detected by its members.
 std::string type_of(const Json& model) {
   if (const Json* type = model.find("type"); type && type->is_string()) return type->string();
   if (model.find("merges")) return "BPE";

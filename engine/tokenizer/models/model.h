@@ -33,10 +33,10 @@ class Model {
   Vocabulary vocabulary_;
 };
 
-/// From the "model" object of tokenizer.json; `where` starts each message. With `raw_bytes` the
-/// words are bytes instead of the characters of the byte alphabet (a final byte-level pre-tokenizer
-/// need not map them); only if the model can_take_bytes(). Errc::unsupported,
-/// by name, for other algorithms.
+/// Creates a model from the "model" object of tokenizer.json; `where` starts each message. With
+/// `raw_bytes` the words are bytes instead of the characters of the byte alphabet (a final
+/// byte-level pre-tokenizer need not map them); only if the model can_take_bytes().
+/// Errc::unsupported, by name, for other algorithms.
 Result<std::unique_ptr<Model>> make_model(const Json& model, bool raw_bytes,
                                           std::string_view where);
 

@@ -13,8 +13,8 @@ namespace {
 
 using Type = SentencePieceFile::Type;
 
-/// SentencePiece's Decode, piece by piece: the space that was put before the text goes, bytes
-/// become characters, control pieces nothing.
+/// SentencePiece's Decode, piece by piece: removes the space added before the text, converts byte
+/// pieces to characters, and drops control pieces.
 class SentencePieceStage : public WholeTokenStage {
  public:
   SentencePieceStage(const SentencePieceFile& file, const Vocabulary& vocabulary)
@@ -62,7 +62,7 @@ class SentencePieceStage : public WholeTokenStage {
     if (!text.empty()) emit(text);
   }
 
-  // Each byte that begins no character becomes U+FFFD.
+  // Replaces each byte that begins no character by U+FFFD.
   void flush() {
     std::string out;
     for (std::size_t at = 0; at < bytes_.size();) {
@@ -93,11 +93,10 @@ class SentencePieceDecoder : public Decoder {
   const SentencePiece& model_;
 };
 
-// The library joins unknown characters that follow one another by copying them again and again, in
-// the square of their number; bytes it does not join. So it gets 256 byte pieces behind the model's
-// own (pieces { piece: "<0x00>", type: BYTE }, trainer_spec { byte_fallback: true }; what is
-// appended to a message is merged into it), and encode() turns runs of these into the unknown
-// piece.
+// The library joins consecutive unknown characters by repeated copying, in quadratic time; it does
+// not join bytes. So the model gets 256 byte pieces after its own (pieces { piece: "<0x00>", type:
+// BYTE }, trainer_spec { byte_fallback: true }; data appended to a protocol-buffer message is
+// merged into it), and encode() replaces runs of these by the unknown piece.
 std::string with_byte_pieces(const std::string& model) {
   std::string out = model;
   for (std::size_t byte = 0; byte < 256; ++byte)
@@ -140,8 +139,7 @@ Result<std::unique_ptr<SentencePiece>> SentencePiece::read(const std::string& by
   };
   RETURN_IF_ERROR(load(out->library_->whole, model));
   if (!prefix_everywhere && out->file_.add_dummy_prefix) {
-    // A message that comes again is merged into the first: normalizer_spec { add_dummy_prefix:
-    // false }.
+    // A repeated message is merged into the first: normalizer_spec { add_dummy_prefix: false }.
     out->library_->inside = std::make_unique<sentencepiece::SentencePieceProcessor>();
     RETURN_IF_ERROR(load(*out->library_->inside, model + std::string("\x1A\x02\x18\x00", 4)));
   }

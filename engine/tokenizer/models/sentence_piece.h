@@ -12,9 +12,9 @@ namespace troupe::engine::tokenizer {
 
 class SentencePiece : public Model {
  public:
-  /// From the bytes of a tokenizer.model. `prefix_everywhere`: the space that the model adds before
-  /// a text is also added after an added token (transformers' "legacy").
-  /// Errc::bad_input, unsupported.
+  /// Reads the bytes of a tokenizer.model. `prefix_everywhere`: the space that the model adds
+  /// before a text is also added after an added token (transformers' "legacy"). Errc::bad_input,
+  /// unsupported.
   static Result<std::unique_ptr<SentencePiece>> read(const std::string& bytes,
                                                      bool prefix_everywhere,
                                                      std::string_view where);

@@ -17,7 +17,7 @@ constexpr double unknown_penalty = 10;  // SentencePiece's kUnkPenalty: an unkno
 }
 
 struct Unigram::Scratch : Workspace {
-  /// The best way to cut the text up to here: its last piece and where that begins.
+  /// The best segmentation of the text up to here: its last piece and where that begins.
   struct Node {
     double score = 0;
     std::size_t begin = 0;
@@ -86,7 +86,7 @@ Result<> Unigram::read_options(const Json& model, std::string_view where) {
   return {};
 }
 
-// On equal sums the way that was found first stays, as in the library.
+// Of equal sums the path that was found first is kept, as in the library.
 void Unigram::find_best_path(std::string_view word, Scratch& scratch) const {
   auto& nodes = scratch.nodes;
   nodes.assign(word.size() + 1, {});

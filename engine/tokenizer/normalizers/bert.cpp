@@ -9,7 +9,7 @@
 namespace troupe::engine::tokenizer {
 namespace {
 
-/// What stands for the CJK ideographs in BERT: a few Unicode blocks.
+/// BERT's definition of CJK ideographs: a few Unicode blocks.
 bool is_ideograph(char32_t c) {
   return (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) ||
          (c >= 0x20000 && c <= 0x2A6DF) || (c >= 0x2A700 && c <= 0x2B73F) ||
@@ -41,7 +41,7 @@ class BertNormalizer : public Normalizer {
   }
 
  private:
-  // Appends what each code point becomes; true when nothing came of the first.
+  // Appends the replacement of each code point; true if the first one was removed.
   template <class Append>
   static bool map(std::string& text, Append append) {
     std::string out;
@@ -63,10 +63,10 @@ class BertNormalizer : public Normalizer {
       if (c == 0 || c == 0xFFFD || (!line && is_control(c))) return;
       if (line || is_whitespace(c)) c = ' ';
     }
-    const bool apart = options_.handle_chinese_chars && is_ideograph(c);
-    if (apart) out += ' ';
+    const bool separate = options_.handle_chinese_chars && is_ideograph(c);
+    if (separate) out += ' ';
     append_utf8(out, c);
-    if (apart) out += ' ';
+    if (separate) out += ' ';
   }
 
   Options options_;

@@ -72,7 +72,7 @@ class Strip : public Normalizer {
   bool left_, right_;
 };
 
-/// Each code point becomes the text that `map` appends.
+/// Replaces each code point by the text that `map` appends.
 class MapCharacters : public Normalizer {
  public:
   explicit MapCharacters(void (*map)(std::string&, char32_t)) : map_(map) {}
@@ -98,7 +98,7 @@ void strip_accents(std::string& out, char32_t c) {
   if (!is_mark(c)) append_utf8(out, c);
 }
 
-// SentencePiece's nmt rules: control characters go, odd spaces become spaces.
+// SentencePiece's nmt rules: removes control characters and replaces unusual spaces by spaces.
 void nmt(std::string& out, char32_t c) {
   if ((c >= 0x01 && c <= 0x08) || c == 0x0B || (c >= 0x0E && c <= 0x1F) || c == 0x7F || c == 0x8F ||
       c == 0x9F)

@@ -80,8 +80,8 @@ class Precompiled : public Normalizer {
  public:
   explicit Precompiled(CharacterMap map) : map_(std::move(map)) {}
 
-  // The library asks for whole clusters of less than six bytes first, and takes the shortest key
-  // that begins one for all of it.
+  // Looks up whole grapheme clusters of less than six bytes first, and replaces all of a cluster by
+  // the value of the shortest key that begins it, as the library does.
   bool apply(std::string& text) const override {
     std::string out;
     out.reserve(text.size());
@@ -132,7 +132,7 @@ Result<CharacterMap> CharacterMap::read(std::string_view bytes, std::string_view
   return out;
 }
 
-// Walks every key: a whole block of 256 units for each node's children, and a text for each value.
+// Checks every key: a whole block of 256 units for each node's children, and a text for each value.
 bool CharacterMap::is_sound() const {
   std::vector<bool> seen(units_.size());
   std::vector<std::size_t> open{0};

@@ -15,8 +15,8 @@ namespace troupe::engine::tokenizer {
 
 class CharacterMap {
  public:
-  /// From the bytes of the map. Errc::bad_input for a wrong size, or a unit or text out of
-  /// range: lookups never read outside the map.
+  /// Reads the bytes of the map. Errc::bad_input for a wrong size, or a unit or text out of range:
+  /// lookups never read outside the map.
   static Result<CharacterMap> read(std::string_view bytes, std::string_view where);
   /// The replacement of the shortest key that is a prefix of `text`, if there is one.
   std::optional<std::string_view> shortest(std::string_view text) const;

@@ -52,7 +52,7 @@ Result<Behavior> read_behavior(const Json& options, Behavior otherwise, std::str
 /// Appends each word again through `write(out, word, index)` and replaces the text by the result.
 template <class Write>
 void rewrite_words(Pieces& pieces, Write write) {
-  // What was dropped before the first word counts.
+  // Text dropped before the first word counts.
   pieces.at_start = pieces.at_start && !pieces.words.empty() && pieces.words.front().begin == 0;
   std::string text;
   text.reserve(pieces.text.size() + pieces.words.size());

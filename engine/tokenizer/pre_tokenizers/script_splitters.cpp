@@ -13,7 +13,7 @@ namespace {
 constexpr int any_script = -1;
 
 // SentencePiece's rules: kana count as Han, a space belongs to any script. The library's table is
-// that of Unicode 9: what is younger belongs to any script, too.
+// that of Unicode 9: later characters belong to any script as well.
 int script_of(char32_t c) {
   if (c == ' ') return any_script;
   if (c == 0x30FC) return USCRIPT_HAN;
@@ -27,7 +27,7 @@ int script_of(char32_t c) {
   return script == USCRIPT_HIRAGANA || script == USCRIPT_KATAKANA ? USCRIPT_HAN : script;
 }
 
-/// Cuts where the script changes. What comes before the first character with a script of its own is
+/// Splits where the script changes. Text before the first character with a script of its own is
 /// dropped, as in the library.
 class UnicodeScripts : public PreTokenizer {
  public:

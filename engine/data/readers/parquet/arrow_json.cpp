@@ -105,7 +105,7 @@ Result<Json> map_json(const arrow::MapArray& array, std::int64_t i, std::size_t&
       members.emplace_back(key.string(), value);
     pairs.push_back(Json(Json::Array{std::move(key), std::move(value)}));
   }
-  // An object cannot hold other keys, nor one key twice.
+  // Objects require string keys, each at most once.
   if (members.size() == pairs.size()) return Json(std::move(members));
   return Json(std::move(pairs));
 }
@@ -120,8 +120,8 @@ Json unsigned_json(std::uint64_t value) {
   return value > static_cast<std::uint64_t>(INT64_MAX) ? Json(std::to_string(value)) : Json(value);
 }
 
-// JSON has no bytes: text where they are text, else hexadecimal digits, as Arrow's own JSON form
-// has them.
+// JSON has no bytes: converts them to text if they are UTF-8, else to hexadecimal digits, as
+// Arrow's own JSON form does.
 Result<Json> bytes_json(std::string_view bytes, std::size_t& budget) {
   if (valid_utf8(bytes)) return text_json(bytes, budget);
   RETURN_IF_ERROR(spend(budget, 2 * bytes.size()));
@@ -138,7 +138,7 @@ Result<Json> list_cell(const List& list, std::int64_t i, std::size_t& budget) {
   return list_json(*list.values(), list.value_offset(i), list.value_offset(i + 1), budget);
 }
 
-// Numbers and truth values; anything else that is one value (dates, times, decimals) is its text.
+// Converts numbers and booleans, and any other scalar (dates, times, decimals) to its text.
 Result<Json> number_json(const arrow::Array& array, std::int64_t i, std::size_t& budget) {
   switch (array.type_id()) {
     case Type::BOOL:
@@ -231,8 +231,8 @@ Result<std::optional<Row>> read_row(const arrow::RecordBatch& batch, std::int64_
   return row;
 }
 
-// Columns of one repeated value shrink to nothing, so the factor is large; what a small file may
-// ask for is bounded all the same.
+// The factor is large because columns of one repeated value compress to almost nothing; the memory
+// for a small file is nevertheless bounded.
 BoundedPool::BoundedPool(std::uint64_t file_bytes)
     : limit_(static_cast<std::int64_t>(std::max<std::uint64_t>(
           128u << 20, 256 * std::min<std::uint64_t>(file_bytes, 1ull << 40)))) {

@@ -8,14 +8,15 @@
 
 namespace troupe::engine::data {
 
-/// Errc::unsupported (names the column) when the schema has a type that rows cannot hold, nests too
-/// deep, or repeats a name.
+/// Errc::unsupported, naming the column, if the schema has a type that rows cannot represent, nests
+/// too deeply, or repeats a name.
 Result<> check_schema(const arrow::Schema& schema, const std::string& where);
 
-/// Cell `i` of `array`. `budget` bytes are left for the row, and less after. Strings and lists
-/// become themselves, structs objects, maps objects (string keys) or lists of pairs; dates, times,
-/// decimals and unsigned integers beyond 63 bits their text, bytes that are not UTF-8 their
-/// hexadecimal digits. Errc::bad_input: text that is not UTF-8, a row beyond its budget.
+/// Converts cell `i` of `array`; its size is subtracted from `budget`, the bytes left for the row.
+/// Strings, lists and structs become strings, lists and objects; maps become objects (string keys)
+/// or lists of pairs; dates, times, decimals and unsigned integers beyond 63 bits become text;
+/// bytes that are not UTF-8 become hexadecimal digits. Errc::bad_input for text that is not UTF-8
+/// and a row beyond its budget.
 Result<Json> cell_json(const arrow::Array& array, std::int64_t i, std::size_t& budget);
 
 /// Row `index` of the file `path` as an object; `batch` holds the rows from `first`.
@@ -23,8 +24,8 @@ Result<Json> cell_json(const arrow::Array& array, std::int64_t i, std::size_t& b
 Result<std::optional<Row>> read_row(const arrow::RecordBatch& batch, std::int64_t first,
                                     const std::string& path, std::int64_t index);
 
-/// Arrow's memory, but no more than a file of so many bytes can ask for in earnest: what it says of
-/// its own sizes is not to be trusted.
+/// Arrow's memory pool with a limit in proportion to the size of the file, because sizes recorded
+/// in a file are untrusted.
 class BoundedPool : public arrow::MemoryPool {
  public:
   explicit BoundedPool(std::uint64_t file_bytes);

@@ -16,11 +16,10 @@ tl::unexpected<Error> damaged(const std::string& path, const std::string& what) 
               cat(path, ": expected a whole Arrow IPC file or stream, found: ", quote(what, 300)));
 }
 
-// Batches one after the other, from the first.
+// The batches of a file in order.
 class Batches {
  public:
-  // The file is mapped: sizes that it lies about are found to be beyond its end before anything is
-  // allocated.
+  // The file is mapped, so sizes beyond its end are detected before anything is allocated.
   static Result<std::unique_ptr<Batches>> open(const std::string& path,
                                                std::shared_ptr<const MappedFile> file) {
     auto out = std::unique_ptr<Batches>(new Batches(path));
@@ -60,7 +59,7 @@ class Batches {
     return table_ ? table_->schema() : stream_->schema();
   }
 
-  // Null at the end.
+  // Returns null at the end.
   Result<std::shared_ptr<arrow::RecordBatch>> next() {
     std::shared_ptr<arrow::RecordBatch> batch;
     arrow::Status status;

@@ -55,7 +55,7 @@ class ParquetReader : public RowReader {
     }
   }
 
-  // Brings in the batch that holds index_; batch_ is null when there is no such row.
+  // Loads the batch that contains index_; batch_ is null if there is no such row.
   Result<> load() {
     while (!batch_ || index_ >= batch_begin_ + batch_->num_rows()) {
       if (!batches_) {
@@ -80,7 +80,7 @@ class ParquetReader : public RowReader {
     return {};
   }
 
-  // The row group that holds index_; false when none does.
+  // Opens the row group that contains index_; false if there is none.
   bool open_group() {
     const auto metadata = file_->parquet_reader()->metadata();
     std::int64_t begin = 0;
@@ -111,7 +111,8 @@ class ParquetReader : public RowReader {
 Result<std::unique_ptr<RowReader>> open(const std::string& path) {
   auto input = arrow::io::ReadableFile::Open(path);
   if (!input.ok()) return fail(Errc::io, cat(path, ": ", input.status().ToString()));
-  // No threads of its own: a run has two, and the order of rows must not depend on any.
+  // Disables Arrow's own threads: a run has its threads, and the order of rows must not depend on
+  // any.
   auto properties = parquet::default_arrow_reader_properties();
   properties.set_use_threads(false);
   properties.set_pre_buffer(false);

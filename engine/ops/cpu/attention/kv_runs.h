@@ -1,4 +1,4 @@
-// Which keys a row sees, and where they are stored.
+// KvRuns: the keys that a row sees, and where they are stored.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,9 @@
 
 namespace troupe::engine::ops::cpu {
 
-/// Prefetches `count` rows of `size` floats, `ld` apart: the hardware prefetcher does not follow
-/// rows that are far apart. Inlined, because compilers drop calls of functions that only prefetch.
+/// Prefetches `count` rows of `size` floats with leading dimension `ld`: the hardware prefetcher
+/// does not follow rows with a large stride. Inlined, because compilers drop calls of functions
+/// that only prefetch.
 [[gnu::always_inline]] inline void prefetch_rows_of(const float* rows, std::int64_t ld,
                                                     std::int64_t count, std::int64_t size) {
   constexpr std::int64_t line = 16;

@@ -55,7 +55,8 @@ class TiledAttention {
     std::vector<QTile> tiles;
     std::vector<std::int64_t> ends;  ///< end of the keys of a tile's weights, padded with zeros
   };
-  /// Keys of a work item whose rows are `ld` apart, and the rows after them, width() apart.
+  /// Keys of a work item, stored with leading dimension `ld`; the rows after them have leading
+  /// dimension width().
   struct KvBlock {
     std::int64_t key, keys;
     const float* rows;
@@ -103,7 +104,7 @@ class TiledAttention {
   void pack_by_key(const WorkItem& item, const float* from, float* staged, float* to) const;
   /// Packs keys or values as the rows that weights are multiplied by: panels [keys][32 columns].
   void pack_by_column(const WorkItem& item, const float* from, float* staged, float* to) const;
-  /// Packs rows of keys, `ld` apart, as the columns of scores.
+  /// Packs rows of keys with leading dimension `ld` as the columns of scores.
   void pack_keys(const float* rows, std::int64_t ld, std::int64_t keys, float* to) const;
   /// Packs rows as tiles.
   static void pack_rows(const GemmKernel& kernel, const PackArgs& rows, float* to);

@@ -19,7 +19,7 @@ PackArgs rows_of_a(const GemmArgs& p, std::int64_t mr) {
 
 // The operand with more rows or columns is packed by the threads that multiply it, range by range,
 // each in its core's own cache; the other operand is packed before that, by all threads. An operand
-// whose items are contiguous (rows of k are far apart) is packed before as well.
+// whose items are contiguous (rows of k have a large stride) is packed before as well.
 void gemm_packing_operands(const Context& context, GemmKind kind, const GemmArgs& p,
                            const GemmKernel& kernel) {
   const std::int64_t k_groups = kernel.k_groups(p.k), mr = kernel.mr_for(p.m);

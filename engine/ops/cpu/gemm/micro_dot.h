@@ -13,8 +13,8 @@ namespace troupe::engine::ops::cpu::kernels {
 // multiples of it.
 inline constexpr std::int64_t dot_kc = 512;
 
-/// B of a tile: columns are `row` apart, groups of 16 k are `step` apart, and the last group has
-/// `tail` values (0: all 16). The columns needed next are `ahead` floats further on.
+/// B of a tile: columns have stride `row`, groups of 16 k have stride `step`, and the last group
+/// has `tail` values (0: all 16). The columns needed next are at offset `ahead`.
 struct DotOperand {
   const float* at;
   std::int64_t row, step;

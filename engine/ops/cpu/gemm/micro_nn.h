@@ -28,7 +28,7 @@ template <class V, int M, int N, class Get>
   }
 }
 
-/// C [M, n <= 16 N] from A packed as [k][M] and rows of B that are `step` apart.
+/// C [M, n <= 16 N] from A packed as [k][M] and rows of B with stride `step`.
 template <class V, int M, int N>
 void nn_tile(std::int64_t depth, const float* a, const float* b, std::int64_t step, std::int64_t n,
              float* c, std::int64_t ldc, bool add) {

@@ -26,8 +26,8 @@ struct F32Panel {
   [[gnu::always_inline]] static V along(const float* from, std::int64_t count) {
     return V::load(from, V::first(count));
   }
-  /// Packs one element of each of sixteen neighbouring items, from rows of k that are `ld` apart,
-  /// of which `depth` exist.
+  /// Packs one element of each of sixteen neighbouring items, from rows of k with leading dimension
+  /// `ld`, of which `depth` exist.
   [[gnu::always_inline]] static V across(const float* from, std::int64_t, std::int64_t,
                                          decltype(V::first(0)) mask) {
     return V::load(from, mask);
@@ -61,9 +61,9 @@ struct Bf16Panel {
     V::part_even_odd(x, y);
     return V::pair(V::round_bf16(x), V::round_bf16(y));
   }
-  [[gnu::always_inline]] static V across(const float* from, std::int64_t apart, std::int64_t depth,
+  [[gnu::always_inline]] static V across(const float* from, std::int64_t ld, std::int64_t depth,
                                          decltype(V::first(0)) mask) {
-    const V second = depth > 1 ? V::load(from + apart, mask) : V::zero();
+    const V second = depth > 1 ? V::load(from + ld, mask) : V::zero();
     return V::pair(V::round_bf16(V::load(from, mask)), V::round_bf16(second));
   }
 };
@@ -140,7 +140,7 @@ template <class V, class E, int M, int width>
 [[gnu::noinline]] void panel_tile(const float* a, const float* b, std::int64_t steps,
                                   Prefetch ahead, float* c, std::int64_t ldc, std::int64_t n,
                                   bool add) {
-  // Both with a mask: without it the baseline keeps the sums in memory, not in registers.
+  // Masked in both cases: without the mask the baseline keeps the sums in memory, not in registers.
   const auto all = V::first(16), last = V::first(n - 16 * (width - 1));
   V sums[M][width];
 #pragma GCC unroll 16
@@ -207,7 +207,7 @@ class Prefetcher {
         few_(!alone_ && p.m <= 4 * p.mr),
         next_(p.next),
         next_lines_(p.next_lines) {}
-  /// b: of the panel of column n, which has so many steps.
+  /// `b`: the panel of column n, of `steps` k groups.
   Prefetch next(const float* b, std::int64_t n, std::int64_t steps, std::int64_t tile) {
     constexpr std::int64_t words_ahead = 4096;
     if (tile == 0 && (alone_ || (few_ && n == 0))) return {b + words_ahead, 2, nullptr};

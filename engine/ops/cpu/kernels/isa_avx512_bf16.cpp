@@ -35,10 +35,10 @@ struct HardwareBf16Panel : kernels::Bf16Panel<avx512::Vec> {
     // The first of two neighbours goes to the upper half.
     return {_mm512_castsi512_ps(_mm512_rol_epi32(rounded(x, y), 16))};
   }
-  [[gnu::always_inline]] static Vec across(const float* from, std::int64_t apart,
-                                           std::int64_t depth, Vec::Mask mask) {
+  [[gnu::always_inline]] static Vec across(const float* from, std::int64_t ld, std::int64_t depth,
+                                           Vec::Mask mask) {
     const Vec first = Vec::load(from, mask),
-              second = depth > 1 ? Vec::load(from + apart, mask) : Vec::zero();
+              second = depth > 1 ? Vec::load(from + ld, mask) : Vec::zero();
     return {_mm512_castsi512_ps(_mm512_permutexvar_epi16(interleaved(), rounded(second, first)))};
   }
   [[gnu::always_inline]] static __m512i interleaved() {  // 0, 16, 1, 17, ...

@@ -48,7 +48,7 @@ constexpr std::int64_t padded_columns(std::int64_t n) {
 /// which costs more than reading a panel from the L2 cache.
 inline constexpr std::int64_t panel_kc = 2048;
 
-/// C [m, n] = or += A [m, k] B in f32. A has any strides; the rows of B are `ldb` apart.
+/// C [m, n] = or += A [m, k] B in f32. A has any strides; B has leading dimension `ldb`.
 struct GemmArgs {
   std::int64_t m, n, k;
   const float* a;
@@ -104,9 +104,9 @@ struct Int8Kernel {
   void (*gemm)(const PackedGemm&);  ///< b: the first panel
 };
 
-/// The heads of one decoded row, each with its own keys (or values): `rows` [keys, heads * size],
-/// `ld` apart; scores or weights [heads, keys], `ld_weights` apart. The rows needed next are
-/// `prefetch` floats further on.
+/// The heads of one decoded row, each with its own keys (or values): `rows` [keys, heads * size]
+/// with leading dimension `ld`; scores or weights [heads, keys] with leading dimension
+/// `ld_weights`. The rows needed next are at offset `prefetch`.
 struct DecodeHeads {
   std::int64_t heads, size, keys;
   const float* rows;
@@ -186,7 +186,7 @@ struct Kernels {
   void (*rms_norm)(const float* x, const float* gain, float inverse, float* y, std::int64_t n);
   void (*rms_norm_dx)(const float* x, const float* gain, float inverse, const float* dy, float* dx,
                       std::int64_t n);
-  /// dgain[i] += sum over rows of dy * x * inverse, for n columns of rows that are `width` apart,
+  /// dgain[i] += sum over rows of dy * x * inverse, for n columns of rows with stride `width`,
   /// added in the order of the rows.
   void (*rms_norm_dgain)(const float* x, const float* inverse, const float* dy, std::int64_t rows,
                          std::int64_t width, float* dgain, std::int64_t n);

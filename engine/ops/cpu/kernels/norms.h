@@ -32,8 +32,7 @@ void rms_norm_dx(const float* x, const float* gain, float inverse, const float* 
         .store(dx + i, mask);
   });
 }
-/// dgain of either norm, for n columns of rows that are `width` apart, added in the order of the
-/// rows.
+/// dgain of either norm, for n columns of rows with stride `width`, added in the order of the rows.
 template <class V, bool centred>
 void norm_dgain(const float* x, const float* mean, const float* inverse, const float* dy,
                 std::int64_t rows, std::int64_t width, float* dgain, std::int64_t n) {

@@ -61,7 +61,7 @@ class LmHeadPass {
 
   /// Rows that are not skipped.
   std::int64_t rows() const { return static_cast<std::int64_t>(rows_.size()); }
-  /// Number of kept logits of so many rows. They are stored by groups of unit_ rows and within a
+  /// Number of kept logits of `rows` rows. They are stored by groups of unit_ rows and within a
   /// group by blocks of columns, [rows, ld_].
   std::int64_t kept_logits(std::int64_t rows) const { return rows * blocks_ * ld_; }
   /// Number of rows, from the first on, whose kept logits fit in `logits`.
@@ -74,7 +74,8 @@ class LmHeadPass {
   /// kept: as written by forward().
   void backward(const LmHeadUpstream& up, const float* kept, std::int64_t kept_rows,
                 const HeadGradients& to);
-  /// Both passes, from logits that are computed once. up.lse and up.entropy are those of `scores`.
+  /// Runs both passes, from logits that are computed once. up.lse and up.entropy are those of
+  /// `scores`.
   void forward_backward(const LmHeadScores& scores, const LmHeadUpstream& up,
                         const HeadGradients& to);
 
@@ -110,7 +111,7 @@ class LmHeadPass {
   std::int32_t token(const Chunk& chunk, std::int64_t row) const {
     return rows_[static_cast<std::size_t>(chunk.begin + row)];
   }
-  /// Returns the height of the blocks of so many rows. The last blocks should not leave threads
+  /// Returns the height of the blocks of `rows` rows. The last blocks should not leave threads
   /// idle.
   std::int64_t height_for(std::int64_t rows) const;
   /// Calls visit(chunk) for chunks of rows [begin, end), in order and of about equal size. All but

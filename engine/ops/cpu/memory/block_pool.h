@@ -53,7 +53,7 @@ class BlockPool {
   /// Eight sizes to each power of two: at most an eighth of a block is lost.
   static std::size_t class_of(std::size_t bytes);
   static std::size_t bytes_of_class(std::size_t size_class);
-  /// Returns the size of the block for so many bytes.
+  /// Returns the size of the block that holds `bytes` bytes.
   std::size_t rounded(std::size_t bytes) const;
   bool is_small(std::size_t bytes) const { return reuses_ && bytes < min_paged; }
   bool is_paged(std::size_t bytes) const {

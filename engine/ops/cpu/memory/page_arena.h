@@ -11,7 +11,7 @@
 
 namespace troupe::engine::ops::cpu {
 
-/// Not thread-safe.
+/// For use by one thread at a time.
 class PageArena {
  public:
   static constexpr std::size_t page = 4096;
