@@ -1,5 +1,5 @@
-// How fast is an update: the norm of the gradients, clipping, AdamW and gradients that are zero
-// again? The ceiling is memory.
+// Benchmark of an optimizer update: gradient norm, clipping, AdamW and clearing of gradients. The
+// ceiling is memory bandwidth.
 #include "engine/optim/adamw.h"
 
 #include "benchmarks/support/bandwidth.h"
@@ -13,8 +13,8 @@ using namespace troupe::benchmarks;
 using troupe::cat;
 using troupe::to_text;
 
-// What cannot be saved, a weight: gradient for the norm; then weight, gradient and two moments
-// read, all four written.
+// Minimum bytes per weight: the gradient for the norm; then weight, gradient and two moments, read
+// and written.
 constexpr double bytes_a_weight = 4 + 16 + 16;
 
 Outcome measure(const Options& options) {
@@ -37,7 +37,7 @@ Outcome measure(const Options& options) {
   const double gigabytes = 1e-9 * bytes_a_weight * static_cast<double>(parameters.count());
   say(cat("an update of ", to_text(1e-6 * static_cast<double>(parameters.count()), 1),
           " million weights (f32 with either --dtype): ", to_text(1e3 * pairs.time(), 2), " ms, ",
-          pairs.told(), "; ", to_text(gigabytes / pairs.time(), 1), " GB/s of ",
+          pairs.describe(), "; ", to_text(gigabytes / pairs.time(), 1), " GB/s of ",
           to_text(pairs.ceiling(), 1)));
   return {gigabytes / pairs.time(), "GB/s", pairs.ceiling(), pairs.ratio(gigabytes), peak};
 }

@@ -1,5 +1,5 @@
-// How fast is attention, forward and backward, over a step's packed sequences? As many times as the
-// shape has layers.
+// Benchmark of attention, forward and backward, over the packed sequences of a step, once per layer
+// of the shape.
 #include <cmath>
 
 #include "benchmarks/support/training.h"

@@ -1,5 +1,5 @@
-// How fast do sequences grow, greedily, once their prompts are read? Every new token reads every
-// weight: the ceiling is memory.
+// Benchmark of greedy decoding after the prompts. Every new token reads all weights: the ceiling is
+// memory bandwidth.
 #include "benchmarks/support/bandwidth.h"
 #include "benchmarks/support/clock.h"
 #include "benchmarks/support/generation.h"
@@ -32,7 +32,7 @@ Outcome measure(const Options& options) {
   const double rate = static_cast<double>(once.steady_tokens) / pairs.time();
   const double gigabytes = options.weights_read(),
                read = gigabytes * static_cast<double>(once.steady_passes);
-  say(cat(to_text(rate, 1), " new tokens/s, ", pairs.told(), "; with prompts of ",
+  say(cat(to_text(rate, 1), " new tokens/s, ", pairs.describe(), "; with prompts of ",
           lengths_of(options).prompt, " tokens and ", lengths_of(options).fresh, " new ones ",
           to_text(pairs.middle(whole), 1)));
   say(cat("weights ", to_text(gigabytes, 3), " GB as ", options.int8 ? "int8" : options.dtype(),

@@ -1,5 +1,5 @@
-// How fast is a step of preference training: the reference's forward pass, then forward, backward
-// and update as `troupe dpo` does it?
+// Benchmark of a DPO step: the reference's forward pass, then forward, backward and update as in
+// `troupe train --algorithm dpo`.
 #include "algorithms/losses/dpo_loss.h"
 #include "benchmarks/support/training.h"
 
@@ -23,7 +23,7 @@ Outcome measure(const Options& options) {
     value_or_throw(trainer.update(1e-6));
   };
   const Rival rival{"dpo", "pairs/s", static_cast<double>(options.shape.batch) / 2};
-  // three forward passes' worth of training and one of the reference
+  // Three forward passes' worth of training and one of the reference.
   return outcome_of(time_steps(*device, options, work_of(options.shape, tokens, 4), step, rival),
                     pairs, "pairs/s");
 }

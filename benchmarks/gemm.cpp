@@ -1,5 +1,6 @@
-// How fast are the matrix products of a model's layers, forward (x W^T), input gradient (dy W) and
-// weight gradient (dy^T x)? With --table also those of results.md. Multiply-adds count twice.
+// Benchmark of the matrix products of a model's layers: forward (x W^T), input gradient (dy W) and
+// weight gradient (dy^T x). With --table also those of results.md. A multiply-add counts as two
+// operations.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -60,14 +61,14 @@ Gemm weight_gradient(Precision precision) {
   return {.transpose_a = true, .accumulate = true, .precision = precision};
 }
 
-// A single thread is judged by its own processor time, which a busy machine does not change.
+// A single thread is timed by its own processor time, which other load does not affect.
 double now(bool own) {
   std::timespec time{};
   ::clock_gettime(own ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// GFLOP/s of the best of seven times as many calls as take some twenty milliseconds.
+// GFLOP/s of the best of seven batches of calls of about twenty milliseconds each.
 double table_rate(Device& device, Sizes of, Gemm how, bool own_time) {
   Product product(device, of, how);
   product();
@@ -104,7 +105,7 @@ struct Matrix {
   int times;                   // in a layer
 };
 
-// A step's products: each once a round, as one call after the other finds them.
+// The products of a step, each once per round, in the order of a step.
 std::vector<Matrix> matrices_of(const ModelShape& shape) {
   return {{"queries, output", shape.width, shape.width, 2},
           {"keys, values", shape.kv_heads * shape.head_size(), shape.width, 2},
@@ -112,7 +113,7 @@ std::vector<Matrix> matrices_of(const ModelShape& shape) {
           {"down", shape.width, shape.inner, 1}};
 }
 
-// Of one matrix: the three products of a training step.
+// The three products of a training step with one matrix.
 struct Three {
   Matrix of;
   std::int64_t tokens;

@@ -1,4 +1,4 @@
-// How long do whole requests take, prompts included, with tokens drawn from the whole vocabulary?
+// Benchmark of whole requests: prompts and new tokens sampled from the whole vocabulary.
 #include "benchmarks/support/bandwidth.h"
 #include "benchmarks/support/clock.h"
 #include "benchmarks/support/generation.h"
@@ -21,7 +21,7 @@ Outcome measure(const Options& options) {
   const double read = options.weights_read() * static_cast<double>(once.passes);
   say(cat(options.batch, " requests of ", lengths_of(options).prompt, " tokens, ",
           lengths_of(options).fresh, " new ones each: ", to_text(pairs.time(), 3), " s, ",
-          pairs.told(), ", ", to_text(rate, 1), " new tokens/s"));
+          pairs.describe(), ", ", to_text(rate, 1), " new tokens/s"));
   say(cat(once.passes, " passes read weights at ", to_text(read / pairs.time(), 1), " GB/s of ",
           to_text(pairs.ceiling(), 1)));
   return {rate, "tokens/s", pairs.ceiling(), pairs.ratio(read), peak, [options] {

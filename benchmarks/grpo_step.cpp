@@ -1,7 +1,7 @@
-// How long does a whole step of GRPO take: samples of two prompts (32 tokens each, 64 new ones a
-// sample), the reference's log-probabilities, and an update, in one process? --batch counts the
-// samples of both prompts. Training computes what samples begin with once (train.share_prefixes),
-// as sampling and the reference do.
+// Benchmark of a whole GRPO step in one process: samples of two prompts (32 tokens each, 64 new
+// tokens per sample), the reference's log-probabilities, and an update. --batch is the number of
+// samples of both prompts. Training computes shared prefixes once (train.share_prefixes), as
+// sampling and the reference do.
 #include "algorithms/advantages/advantage.h"
 #include "algorithms/losses/grpo_loss.h"
 #include "benchmarks/support/training.h"
@@ -29,7 +29,7 @@ class Step {
 
   void operator()() {
     const double sampling = seconds([&] { sample(); });
-    const double judging = seconds([&] {
+    const double scoring = seconds([&] {
       batch_.reference_logp =
           train::logprobs(*reference_, batch_, {.precision = options_.precision});
     });
@@ -38,7 +38,7 @@ class Step {
       troupe::value_or_throw(trainer_.update(1e-6));
       generator_.weights_changed(trainer_.version());
     });
-    parts_ = {sampling, judging, training};
+    parts_ = {sampling, scoring, training};
   }
   const std::vector<double>& parts() const { return parts_; }
 
@@ -99,8 +99,8 @@ class Step {
   std::vector<double> parts_;
 };
 
-// Prompts go through the layers once, and through attention once a sample where they are scored;
-// the head sees new tokens only. A new token sees all of its sequence, as in training.
+// Prompts pass through the layers once, and through attention once per sample when they are scored;
+// the head processes new tokens only. A new token attends to its whole sequence, as in training.
 Work work_of(const Options& options) {
   const ModelShape& shape = options.shape;
   const double layers = static_cast<double>(shape.layer_weights()),

@@ -1,4 +1,4 @@
-// How fast is the vocabulary head: log-probabilities of a step's tokens, and their gradients?
+// Benchmark of the LM head: log-probabilities of a step's tokens, and their gradients.
 #include "benchmarks/support/training.h"
 
 namespace troupe::benchmarks {

@@ -1,5 +1,5 @@
-// How fast is a checkpoint read into a model? About a gigabyte in the shape's layers (as many as it
-// takes), written to the temporary folder first: it is warm, in the page cache. The ceiling is a
+// Benchmark of loading a checkpoint of about 1 GB (as many of the shape's layers as needed), which
+// is first written to the temporary folder and is therefore in the page cache. The ceiling is a
 // copy in memory.
 #include <algorithm>
 
@@ -54,7 +54,7 @@ Outcome measure(const Options& options) {
   const Pairs pairs = in_pairs(
       options.rounds, [&] { return memory.copy(); }, [&] { return seconds(load); });
   say(cat(to_text(gigabytes, 3), " GB as ", options.dtype(), " (", shape.layers,
-          " layers): ", to_text(pairs.time(), 3), " s, ", pairs.told(), ", ",
+          " layers): ", to_text(pairs.time(), 3), " s, ", pairs.describe(), ", ",
           to_text(gigabytes / pairs.time(), 2), " GB/s; memcpy ", to_text(pairs.ceiling(), 1),
           " GB/s"));
   return {gigabytes / pairs.time(), "GB/s", pairs.ceiling(), pairs.ratio(gigabytes), peak};

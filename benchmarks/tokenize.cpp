@@ -1,7 +1,7 @@
-// Encoding speed, document by document. Usage: tokenize [FLAGS] [FOLDER TEXT...]: texts are cut at
-// <|endoftext|>, or at line ends where it does not occur; without them a tokenizer of the shape's
-// vocabulary and 4 MB of text are made up. The peer is Hugging Face's tokenizers, on one core,
-// where python3 (or $TROUPE_PYTHON) has them.
+// Benchmark of encoding, document by document. Usage: tokenize [FLAGS] [FOLDER TEXT...]: texts are
+// split at <|endoftext|>, or into lines if they do not contain it; without arguments a synthetic
+// tokenizer of the shape's vocabulary and 4 MB of text are used. The peer is Hugging Face's
+// tokenizers on one core, if python3 (or $TROUPE_PYTHON) has them.
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>
@@ -26,8 +26,8 @@ using troupe::engine::tokenizer::Tokenizer;
 
 constexpr std::string_view mark = "<|endoftext|>";
 
-// The best of the rounds, in processor seconds: other programs on the machine do not count. The
-// same is done to both.
+// Best of the rounds in processor seconds, which other load does not affect; the peer is timed in
+// the same way.
 constexpr const char* python_program = R"(
 import os, sys, time
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
@@ -106,7 +106,7 @@ PeerAnswer ask_tokenizers(const Options& options, const std::vector<std::string>
           0};
 }
 
-// A folder and a text: those of the command line, or made up.
+// A folder and a text, of the command line or synthetic.
 std::vector<std::string> words_of(const Options& options, const ScratchFolder& scratch) {
   if (!options.words.empty()) return options.words;
   const std::string folder = scratch.path().string(), text = folder + "/text.txt";

@@ -1,5 +1,5 @@
-// How fast is a step of supervised training: forward, backward, clipping, AdamW, as `troupe sft`
-// does it?
+// Benchmark of a step of supervised training: forward, backward, clipping, AdamW, as in `troupe
+// train --algorithm sft`.
 #include "algorithms/losses/sft_loss.h"
 #include "benchmarks/support/training.h"
 

@@ -1,9 +1,8 @@
-// What do hub and spoke cost? Tensors of 1 MiB and messages of 64 bytes from a spoke to its hub,
-// through frames, codec, credit and refusals, against a bare ROUTER and DEALER with the same CURVE
-// settings, in turns, in one run: each pair is measured back to back. `transport [PAIRS]` prints
-// the rates by the clock and the processor time of all threads, and the ratios; the last line is
-// one JSON object. On a machine that does other work too, the processor time is the steadier of the
-// two.
+// Benchmark of hub and spoke: tensors of 1 MiB and messages of 64 bytes from a spoke to its hub,
+// through frames, codec, credit and refusals, compared with a bare ROUTER and DEALER with the same
+// CURVE settings, alternately, in one run: each pair is measured back to back. `transport [PAIRS]`
+// prints wall-clock rates, the processor time of all threads, and the ratios; the last line is one
+// JSON object. On a loaded machine the ratio of processor times varies less.
 #include <zmq.hpp>
 
 #include <algorithm>
@@ -39,7 +38,7 @@ struct Load {
   int messages;
 };
 
-/// Messages a second: by the clock, and of processor time of this process.
+/// Messages per second of wall-clock time and of this process's processor time.
 struct Rates {
   double wall, cpu;
 };
@@ -56,7 +55,7 @@ class Stopwatch {
   std::clock_t cpu_ = std::clock();
 };
 
-/// Both ends of a bare connection; a thread receives, another sends.
+/// Both ends of a bare connection; one thread receives, another sends.
 class Bare {
  public:
   Bare()
@@ -125,7 +124,7 @@ class Ours {
     expected_ = load.messages;
     const Stopwatch watch;
     for (int i = 0; i < load.messages; ++i) {
-      // An answer, so that nothing waits for one.
+      // Replies, so that no ask is left waiting.
       if (!spoke_->send(
               {{"hub", "actor"}, {"spoke", "actor"}, ++id_, Kind::reply, "bench", Body::of(data)}))
         std::abort();

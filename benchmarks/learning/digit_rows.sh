@@ -22,10 +22,10 @@ wrong_answers() {
         printf "{\"prompt\": \"%s\", \"chosen\": \"%s\", \"rejected\": \"%s\"}\n", p, a, bad } }'
 }
 
-# judged_steps SEED < ROWS > STEPS: sixteen answers of each row, with some numbers changed and sometimes too many, each number with whether
+# labelled_steps SEED < ROWS > STEPS: sixteen answers of each row, with some numbers changed and sometimes too many, each number with whether
 # it is the expected one at its place. How often numbers are wrong differs from answer to answer, and what goes on too long goes on
 # by the rule, as a policy would: what a reward model has not seen, PPO finds.
-judged_steps() {
+labelled_steps() {
   awk -v seed="$1" 'BEGIN { srand(seed) }
     { match($0, /"prompt": "[^"]*"/); p = substr($0, RSTART + 11, RLENGTH - 12); split(p, given, /[,:S]/); if (given[4] < 1) next
       for (copy = 0; copy < 16; copy++) {

@@ -15,8 +15,8 @@ longer 6 <$rows/test.jsonl >"$output/test.jsonl"
 
 process_model() {
   warm_up "$output/knows" 500
-  judged_steps 1 <$rows/train.jsonl >"$output/steps.jsonl"
-  judged_steps 2 <$rows/test.jsonl >"$output/steps-held-out.jsonl"
+  labelled_steps 1 <$rows/train.jsonl >"$output/steps.jsonl"
+  labelled_steps 2 <$rows/test.jsonl >"$output/steps-held-out.jsonl"
   "$troupe" train --algorithm prm --set model="$output/knows/latest" --set data.path="$output/steps.jsonl" --set output="$output/prm" \
     --set eval.path="$output/steps-held-out.jsonl" --set prm.step_separator=, --set train.steps=600 --set train.batch_size=128 \
     --set train.max_length=64 --set train.learning_rate=1e-3 --set train.weight_decay=0.1 --set train.save_every=0

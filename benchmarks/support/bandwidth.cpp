@@ -21,7 +21,7 @@ constexpr std::size_t page = std::size_t{2} << 20;  // a huge one
 using Words = std::uint64_t __attribute__((vector_size(16)));
 using Floats = float __attribute__((vector_size(16)));
 
-// What is read must be used, or the compiler leaves it out.
+// Receives a value that depends on the bytes read; otherwise the compiler would remove the reads.
 std::atomic<std::uint64_t> used{0};
 
 void read_part(const std::byte* from, std::size_t bytes) {
@@ -39,7 +39,7 @@ void update_part(std::byte* a, const std::byte* b, std::size_t bytes) {
     for (std::size_t j = 0; j < 4; ++j) to[i + j] = to[i + j] * 0.5f + from[i + j];
 }
 
-// part(begin, end) for each thread, over multiples of a huge page but at the end.
+// Calls part(begin, end) for each thread, with ranges of whole huge pages except at the end.
 template <class Part>
 void on_all(int threads, std::size_t bytes, Part part) {
   const auto count = static_cast<std::size_t>(threads);

@@ -1,5 +1,5 @@
-// How fast memory is, by plain passes over buffers that no cache holds: the ceiling of everything
-// that is not made of products.
+// Memory bandwidth, measured by passes over buffers larger than the caches: the ceiling of
+// memory-bound operations.
 #pragma once
 
 #include <cstddef>
@@ -7,11 +7,11 @@
 
 namespace troupe::benchmarks {
 
-/// GB/s (1e9 bytes) of `threads` threads, the best of three passes each time. Memory is taken at
-/// the first call.
+/// Bandwidth of `threads` threads in GB/s (1e9 bytes/s), the best of three passes per call.
+/// Allocates its memory at the first call.
 class Bandwidth {
  public:
-  /// `small`: buffers of a megabyte, for tests of the programs.
+  /// `small`: buffers of 1 MB, for tests of the programs.
   explicit Bandwidth(int threads, bool small = false);
   ~Bandwidth();
 

@@ -15,8 +15,7 @@ struct ProductCeiling::Parts {
 
 namespace {
 
-// Activations [M, K] by a weight [N, K], as a model's layers have it. The one place that says what
-// our best product is.
+// Product of activations [M, K] and a weight [N, K], as in a model's layers.
 std::function<void()> our_product(engine::ops::Device& device, std::int64_t size,
                                   engine::ops::Precision precision) {
   Tensor a = device.empty({size, size}), b = device.empty({size, size}),
@@ -29,7 +28,7 @@ std::function<void()> our_product(engine::ops::Device& device, std::int64_t size
   };
 }
 
-// GFLOP/s of the best of three.
+// Returns GFLOP/s of the best of three calls.
 double rate(std::int64_t size, const std::function<void()>& product) {
   double best = seconds(product);
   for (int i = 0; i < 2; ++i) best = std::min(best, seconds(product));

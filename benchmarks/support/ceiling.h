@@ -1,4 +1,4 @@
-// What the machine can do in a matrix product: the ceiling of everything that is made of products.
+// Peak rate of matrix products: the ceiling of compute-bound operations.
 #pragma once
 
 #include <memory>
@@ -8,16 +8,16 @@
 namespace troupe::benchmarks {
 
 /// A square product, M = N = K = 2048 (256 for the tiny shape), f32 or bf16 inputs, f32 sums.
-/// Memory is taken at the first call.
+/// Allocates its memory at the first call.
 class ProductCeiling {
  public:
   ProductCeiling(engine::ops::Device& device, const Options& options);
   ~ProductCeiling();
 
-  /// GFLOP/s now: the best of three by our kernels and, where oneDNN was there when this was built,
-  /// of three of its own with packed weights; the greater of the two.
+  /// Returns the current rate in GFLOP/s: the greater of the best of three calls of our kernels
+  /// and, if the build found oneDNN, of three of its own with packed weights.
   double measure();
-  /// Of the best call so far: ours, and oneDNN's (0: not here).
+  /// Best rates so far: ours, and oneDNN's (0: not available).
   double ours() const { return ours_; }
   double theirs() const { return theirs_; }
 

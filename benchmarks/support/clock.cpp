@@ -36,7 +36,7 @@ double Pairs::ratio(double amount) const {
   return middle(ratios);
 }
 
-std::string Pairs::told() const {
+std::string Pairs::describe() const {
   const auto rounds = std::ssize(seconds_), others = rounds - undisturbed_;
   if (rounds == 1) return others == 0 ? "one round" : "one round, which was disturbed";
   if (others == 0) return cat("median of ", rounds, " rounds");

@@ -1,5 +1,5 @@
-// Time, and how a rate is compared with a ceiling: in pairs, since machines are shared and their
-// clocks move.
+// Timing, and comparison of a rate with a ceiling: in pairs, because the clocks of shared machines
+// vary.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace troupe::benchmarks {
 
-/// Seconds that `work` takes.
+/// Returns the seconds that `work` takes.
 template <class Work>
 double seconds(Work&& work) {
   const auto start = std::chrono::steady_clock::now();
@@ -19,18 +19,19 @@ double seconds(Work&& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// The middle one, or the mean of the middle two; not of none.
+/// Returns the median; requires at least one value.
 double median(std::vector<double> values);
 
-/// Rounds of a ceiling and, straight after it, the work. Of rounds that were disturbed none counts
-/// where there are enough others. A single round is made once, disturbed or not: who counts
-/// instructions compares work that is the same each time.
+/// Rounds that measure a ceiling and, directly after it, the work. Disturbed rounds are not counted
+/// if there are enough others. A single round is measured once, disturbed or not: counts of
+/// instructions do not depend on disturbances.
 class Pairs {
  public:
   explicit Pairs(int wanted) : wanted_(wanted) {}
-  /// Until so many rounds are undisturbed, or there are three times as many.
+  /// True until the requested number of rounds is undisturbed, or three times as many were
+  /// measured.
   bool wants_more() const { return undisturbed_ < wanted_ && std::ssize(seconds_) < maximum(); }
-  /// Whether half of that is there.
+  /// True after half of those rounds.
   bool halfway() const {
     return 2 * undisturbed_ >= wanted_ || 2 * std::ssize(seconds_) >= maximum();
   }
@@ -38,16 +39,17 @@ class Pairs {
 
   double time() const { return middle(seconds_); }
   double ceiling() const { return middle(ceilings_); }
-  /// The median over rounds of amount / seconds / ceiling, for an amount in the ceiling's unit
-  /// times seconds.
+  /// Returns the median over rounds of amount / seconds / ceiling, for an amount in the ceiling's
+  /// unit times seconds.
   double ratio(double amount) const;
-  /// The median of what was found in each round, of those that count.
+  /// Returns the median of the values of the counted rounds.
   double middle(const std::vector<double>& of_rounds) const;
-  /// "median of 5 rounds, 2 that were disturbed not counted".
-  std::string told() const;
+  /// Describes the rounds: "median of 5 rounds, 2 that were disturbed not counted".
+  std::string describe() const;
 
  private:
-  /// Whether undisturbed rounds alone count: a third of those that were wanted, two at least.
+  /// True if only undisturbed rounds count: at least a third of the requested number, and at least
+  /// two.
   bool enough() const { return undisturbed_ >= std::min(wanted_, std::max(2, wanted_ / 3)); }
   int maximum() const { return wanted_ == 1 ? 1 : 3 * wanted_; }
 
@@ -56,8 +58,8 @@ class Pairs {
   std::vector<bool> disturbed_;
 };
 
-/// `ceiling()` gives a rate, `work()` the seconds that it took. `between()` is called once,
-/// halfway.
+/// Measures all rounds. `ceiling()` returns a rate, `work()` the seconds that it took. `between()`
+/// is called once, halfway.
 template <class Ceiling, class Work, class Between>
 Pairs in_pairs(int rounds, Ceiling&& ceiling, Work&& work, Between&& between) {
   Pairs out(rounds);

@@ -1,6 +1,6 @@
-// What else went on while something was timed. Machines are shared, and rounds in which a processor
-// did something else say nothing of a program: torch_lm.py does not count its own, so neither do
-// the programs here (benchmarks/README.md).
+// Detection of other activity during a measurement. Rounds in which other programs used the
+// processors of a shared machine are not representative; torch_lm.py excludes them as well
+// (benchmarks/README.md).
 #pragma once
 
 #include <chrono>
@@ -11,8 +11,8 @@ namespace troupe::benchmarks {
 class Disturbance {
  public:
   Disturbance();
-  /// Whether, since it was made, threads of this process waited for a processor for more than 3 %
-  /// of the time in all, or the host took a processor away. No: what the system does not tell.
+  /// True if, since construction, threads of this process waited for a processor for more than 3 %
+  /// of the time, or the hypervisor took a processor away. False if the system does not report it.
   bool any() const;
 
  private:

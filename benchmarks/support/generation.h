@@ -1,5 +1,5 @@
-// What the programs that generate have in common: prompts of 32 tokens, 128 new ones, as
-// torch_lm.py and llama-bench do it.
+// Shared code of the generation benchmarks: prompts of 32 tokens and 128 new tokens, as in
+// torch_lm.py and llama-bench.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,17 @@
 
 namespace troupe::benchmarks {
 
-/// Tokens of the prompts and new ones.
+/// Numbers of prompt tokens and new tokens.
 struct Lengths {
   std::int64_t prompt = 32, fresh = 128;
 };
 Lengths lengths_of(const Options& options);
 
-/// How long a batch of requests took.
+/// Times of a batch of requests.
 struct Timing {
   double whole = 0;         ///< seconds, prompts included
-  std::int64_t tokens = 0;  ///< new ones
-  std::int64_t passes = 0;  ///< of the model
+  std::int64_t tokens = 0;  ///< new tokens
+  std::int64_t passes = 0;  ///< forward passes
   double steady = 0;        ///< seconds from when every sequence had its first new token
   std::int64_t steady_tokens = 0, steady_passes = 0;
 };
@@ -32,10 +32,10 @@ class Requests {
   Requests(const Requests&) = delete;
   Requests& operator=(const Requests&) = delete;
 
-  /// --batch requests with prompts that nothing shares, all at once. Greedy, or drawn from the
-  /// whole vocabulary.
+  /// Runs --batch requests without shared prefixes, all at once: greedy, or sampled from the whole
+  /// vocabulary.
   Timing generate(bool greedy);
-  /// Seconds for one prompt as long as the shape's sequences, and one new token.
+  /// Returns the seconds for one prompt of the shape's sequence length and one new token.
   double prompt();
 
  private:

@@ -12,7 +12,8 @@ namespace {
 
 constexpr int batch = 50, batches = 100, stop = -1;
 
-// Until `line` is one of the two. Yields after a while: the other thread may have no core now.
+// Waits until `line` has one of two values. Yields after a while: the other thread may have no
+// core.
 int wait_for(const std::atomic<int>& line, int value) {
   for (int spin = 0;; ++spin) {
     const int found = line.load(std::memory_order_acquire);

@@ -1,14 +1,13 @@
-// How far the cores are from each other: on one cache complex, or on two, as a host may move
-// virtual processors from minute to minute.
+// Latency between cores: on one cache complex or on two, which may change as a host moves virtual
+// processors.
 #pragma once
 
 #include <optional>
 
 namespace troupe::benchmarks {
 
-/// Nanoseconds that a cache line takes from one core to another, the first two that this process
-/// may use: the median of batches of handovers, a tenth of a second at most. None where there is
-/// one core only.
+/// Returns the nanoseconds in which a cache line moves between the first two cores of this process:
+/// the median of batches of handovers, in at most a tenth of a second; nullopt on a single core.
 std::optional<double> handover();
 
 }  // namespace troupe::benchmarks

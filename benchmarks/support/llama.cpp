@@ -15,12 +15,12 @@
 namespace troupe::benchmarks {
 namespace {
 
-/// Tokens a second; 0: it did not say.
+/// Tokens per second; 0: not printed.
 struct Rates {
   double prompt = 0, fresh = 0;
 };
 
-/// One prompt as long as the shape's sequences and, at batch 1, tokens behind an empty one.
+/// One prompt of the shape's sequence length and, at batch 1, new tokens after an empty prompt.
 Rates alone(const Options& options, const std::string& program, const std::string& model) {
   const std::string command =
       cat(quoted(program), " -m ", quoted(model), " -t ", options.threads, " -p ",
@@ -39,7 +39,7 @@ Rates alone(const Options& options, const std::string& program, const std::strin
   return out;
 }
 
-/// New tokens/s of --batch sequences behind prompts of their own, the median of --rounds.
+/// New tokens/s of --batch sequences with prompts of their own, the median of --rounds.
 double together(const Options& options, const std::string& program, const std::string& model) {
   const Lengths lengths = lengths_of(options);
   std::string batches = cat(options.batch);

@@ -12,8 +12,8 @@
 namespace troupe::benchmarks {
 namespace {
 
-// GPT-2's letters for bytes: those that print stand for themselves, the others follow from U+0100
-// on.
+// GPT-2's letters for bytes: printable bytes represent themselves, the others are numbered from
+// U+0100.
 std::string letter(int byte) {
   static const auto points = [] {
     std::vector<int> out;
@@ -26,7 +26,7 @@ std::string letter(int byte) {
   return {static_cast<char>(0xc0 | point >> 6), static_cast<char>(0x80 | (point & 63))};
 }
 
-// The word of this rank: two syllables and more, the rarer the longer.
+// The word of a rank: at least two syllables, longer for rarer words.
 std::string word(std::int64_t rank) {
   static constexpr std::string_view onsets[] = {"b", "d", "f", "g", "h", "k", "l", "m",
                                                 "n", "p", "r", "s", "t", "v", "w", "st"};

@@ -1,4 +1,4 @@
-// A tokenizer and a text for it, made up: for machines on which nobody has put real ones.
+// A synthetic tokenizer and a text for it, for machines without real ones.
 #pragma once
 
 #include <cstdint>
@@ -6,11 +6,11 @@
 
 namespace troupe::benchmarks {
 
-/// A byte-level BPE tokenizer.json of about `vocabulary` pieces: the letters, and the beginnings of
-/// words of syllables.
+/// Returns a byte-level BPE tokenizer.json of about `vocabulary` pieces: the letters, and prefixes
+/// of words made of syllables.
 std::string made_tokenizer(std::int64_t vocabulary);
-/// Documents of those words, of which early ones are frequent, with <|endoftext|> between them;
-/// about `bytes` long.
+/// Returns documents of about `bytes` bytes of those words, the first ones most frequent, with
+/// <|endoftext|> between them.
 std::string made_text(std::int64_t vocabulary, std::size_t bytes);
 
 }  // namespace troupe::benchmarks

@@ -1,4 +1,4 @@
-// The same square product by oneDNN, which only benchmarks know.
+// The square product by oneDNN, which only benchmarks use.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 
 namespace troupe::benchmarks {
 
-/// A function that computes one product [size, size] x [size, size] with weights in the layout that
-/// oneDNN wants; none where oneDNN was not there when this was built, or cannot do it on this
+/// Returns a function that computes one product [size, size] x [size, size] with weights in
+/// oneDNN's packed layout; empty if the build did not find oneDNN, or it does not support this
 /// processor.
 std::function<void()> onednn_product(std::int64_t size, bool bf16, int threads);
 

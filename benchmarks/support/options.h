@@ -1,4 +1,4 @@
-// The command line that all benchmarks share.
+// Command-line options shared by all benchmarks.
 #pragma once
 
 #include <cstdint>
@@ -17,34 +17,34 @@ struct Options {
   ModelShape shape;
   engine::ops::Precision precision = engine::ops::Precision::f32;
   int threads = 1;
-  std::string isa;         ///< ops::CpuOptions; empty: the best that the processor has
-  std::int64_t batch = 0;  ///< sequences; 0 was replaced by what the program takes for this shape
+  std::string isa;         ///< ops::CpuOptions; empty: the best of the processor
+  std::int64_t batch = 0;  ///< sequences; 0 is replaced by the program's default for the shape
   int rounds = 5;
   bool peer = false;
-  bool table = false;              ///< gemm: the products of results.md too
-  bool int8 = false;               ///< decode, generate: weights are read in 8 bits
+  bool table = false;              ///< gemm: also the products of results.md
+  bool int8 = false;               ///< decode, generate: int8 weights
   std::vector<std::string> words;  ///< tokenize: a folder and texts
 
   bool bf16() const { return precision == engine::ops::Precision::bf16; }
   const char* dtype() const { return bf16() ? "bf16" : "f32"; }
-  /// GB of all matrices, the head once, as a pass of generation reads them.
+  /// GB of all matrices, the head once, as one pass of generation reads them.
   double weights_read() const {
     return 1e-9 * static_cast<double>(shape.weights() * (int8 ? 1 : bf16() ? 2 : 4));
   }
   bool tiny() const { return shape.name == "tiny"; }
 };
 
-/// What a program takes beside the common flags.
+/// Options that a program accepts besides the common flags.
 struct Takes {
-  std::int64_t batch = 0;     ///< without --batch; 0: the shape's own
-  std::int64_t multiple = 1;  ///< of which --batch must be one
+  std::int64_t batch = 0;     ///< default of --batch; 0: the shape's
+  std::int64_t multiple = 1;  ///< --batch must be a multiple of this
   bool table = false, words = false, int8 = false;
 };
 
-/// The fast one, with these threads and instructions. Failure where the processor lacks them.
+/// Creates the CPU device with these threads and instructions. Failure if the processor lacks them.
 std::unique_ptr<engine::ops::Device> make_device(const Options& options);
 
-/// `words` without the program's own name. Errc::usage, in one sentence.
+/// Parses `words`, the arguments without the program's name. Errc::usage.
 Result<Options> read_options(std::span<const char* const> words, const Takes& takes);
 
 }  // namespace troupe::benchmarks

@@ -17,14 +17,14 @@ namespace {
 // Enough independent sums to hide an instruction's latency, few enough to stay in registers.
 constexpr int sums_of_16_registers = 12, sums_of_32_registers = 24;
 
-// Each sum begins with a value of its own: the compiler computes equal ones once.
+// Each sum has a different initial value: the compiler would compute equal ones once.
 constexpr float first(int sum) {
   return static_cast<float>(sum);
 }
 
 using Vec4 = float __attribute__((vector_size(16)));
 
-// What every processor has: a product, then a sum.
+// Baseline instructions: a product, then a sum.
 float multiply_add_128(std::int64_t steps) {
   std::array<Vec4, sums_of_16_registers> sums;
 #pragma GCC unroll 32

@@ -1,5 +1,5 @@
-// The rate of the processor's multiply-add instructions on registers. No product can be faster: a
-// benchmark that is counts operations that it does not do, or reads a clock that is wrong.
+// InstructionPeak: the rate of the processor's multiply-add instructions on registers. No product
+// can be faster: a benchmark that exceeds it counts operations or time wrongly.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,18 @@ namespace troupe::benchmarks {
 
 class InstructionPeak {
  public:
-  /// The instructions of options.isa (the best there is): fused multiply-adds in f32 and, for bf16
-  /// where the processor has them, dot products of bf16 pairs.
+  /// Uses the instructions of options.isa (default: the best): fused multiply-adds in f32 and, for
+  /// bf16 where the processor supports them, dot products of bf16 pairs.
   explicit InstructionPeak(const Options& options);
 
-  /// Runs them on every thread for some milliseconds and keeps the best rate.
+  /// Runs them on every thread for a few milliseconds and keeps the best rate.
   void measure();
   /// GFLOP/s of the best measurement so far.
   double best() const { return best_; }
 
  private:
   struct Instruction {
-    double flops = 0;  ///< of one step
+    double flops = 0;  ///< per step
     float (*run)(std::int64_t steps) = nullptr;
   };
   static Instruction multiply_add(const std::string& isa);

@@ -13,7 +13,8 @@
 namespace troupe::benchmarks {
 namespace {
 
-// The folder of OpenBLAS with OpenMP: Debian's default one has threads that get in PyTorch's way.
+// Folder of OpenBLAS with OpenMP: the threads of Debian's default build interfere with those of
+// PyTorch.
 std::string blas_folder() {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator("/usr/lib", ignored)) {
@@ -39,7 +40,7 @@ std::string command_of(const Options& options, const std::string& mode, const st
                    " 2>&1");
 }
 
-// The number before " unit", or behind "word ".
+// Returns the number before " unit", or after "word ".
 std::optional<double> number(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

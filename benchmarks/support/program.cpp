@@ -10,7 +10,7 @@
 namespace troupe::benchmarks {
 namespace {
 
-// Five digits are more than any of these figures has.
+// Five significant digits exceed the precision of all measurements.
 double rounded(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.5g", value);

@@ -1,4 +1,4 @@
-// What every benchmark is: a command line, something measured, lines for people and one JSON object
+// The frame of every benchmark: a command line, a measurement, lines of text and one JSON object
 // for scripts.
 #pragma once
 
@@ -15,23 +15,23 @@ struct Outcome {
   std::string unit;
   double ceiling = 0, ratio = 0;
   double peak_rss_mib = 0;
-  /// Asked where --peer was given, after what was measured has left memory. None: a peer has
-  /// nothing like this.
+  /// Called if --peer was given, after the memory of the measurement was released. Empty: there is
+  /// no comparable peer.
   std::function<PeerAnswer()> peer = {};
-  double comparable = 0;  ///< what is compared with the peer, where that is not `value` because the
-                          ///< peer's work is another
+  /// Value that is compared with the peer if it does different work than `value` counts.
+  double comparable = 0;
   double peak = 0;        ///< GFLOP/s of the processor's instructions; 0: the ceiling is memory
-  double peak_ratio = 0;  ///< operations done a second, over `peak`
+  double peak_ratio = 0;  ///< operations per second divided by `peak`
 };
 
-/// VmHWM of this process. Read before a ceiling takes memory of its own.
+/// Returns VmHWM of this process. Read it before a ceiling allocates memory.
 double peak_rss_mib();
 
-/// A line for people: std::printf with a line end.
+/// Prints a line to stdout.
 void say(const std::string& line);
 
-/// main(): 0; 2 and a sentence for a bad command line; 1 and a sentence for all else. The last line
-/// is the JSON object.
+/// Implements main(): returns 0; 2 with a message for an invalid command line; 1 with a message for
+/// any other error. The last line of output is the JSON object.
 int run(const char* name, const Takes& takes, int count, char** words,
         Outcome (*measure)(const Options&));
 

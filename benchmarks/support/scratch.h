@@ -1,4 +1,4 @@
-// A folder of one's own among the system's temporary ones, gone with this.
+// Scratch: a temporary folder that the destructor removes.
 #pragma once
 
 #include <filesystem>

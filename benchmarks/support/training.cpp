@@ -33,7 +33,7 @@ Work work_of(const ModelShape& shape, double tokens, int passes) {
 
 namespace {
 
-// The ceiling's rate, then a moment until oneDNN's threads have ceased to spin.
+// Measures the ceiling, then waits until oneDNN's threads have stopped spinning.
 double calm_rate(ProductCeiling& ceiling) {
   const double rate = ceiling.measure();
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -51,7 +51,7 @@ std::string beyond_peak(const Steps& steps) {
 void say_steps(const Steps& steps, const Work& work, const ProductCeiling& ceiling) {
   const double all = work.products + work.attention, causal = work.products + work.attention / 2;
   const bool halved = work.attention > 0;
-  say(cat("step ", to_text(steps.pairs.time(), 4), " s, ", steps.pairs.told(), "; ",
+  say(cat("step ", to_text(steps.pairs.time(), 4), " s, ", steps.pairs.describe(), "; ",
           to_text(all / steps.pairs.time(), 1), " GFLOP/s",
           halved ? cat(", ", to_text(causal / steps.pairs.time(), 1),
                        " with attention halved for causal")

@@ -1,4 +1,4 @@
-// What the programs that train have in common.
+// Shared code of the training benchmarks.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace troupe::benchmarks {
 
-/// Sequences of random tokens, all but the first of each trained on.
+/// Sequences of random tokens; all tokens but the first of each are trained on.
 engine::data::Experience random_batch(const ModelShape& shape, std::int64_t sequences,
                                       std::uint64_t seed);
 
@@ -24,19 +24,21 @@ engine::train::Trainer make_trainer(engine::ops::Device& device, const Options& 
 struct Work {
   double products = 0, attention = 0;
 };
-/// Of `passes` forward passes over so many tokens; a backward pass counts as two.
+/// Returns the work of `passes` forward passes over `tokens` tokens; a backward pass counts as two.
 Work work_of(const ModelShape& shape, double tokens, int passes);
 
-/// The request to torch_lm.py: its mode, and the unit of its rate, of which a step is `amount`.
+/// A request to torch_lm.py: its mode, the unit of its rate, and the amount of one step in that
+/// unit.
 struct Rival {
   std::string mode, unit;
   double amount = 0;
 };
 
-/// Two steps that are not counted, then rounds of a ceiling and a step. The rival, where --peer was
-/// given, has its own between two halves of them, as a machine's rates move within minutes; after
-/// them where memory has no room for both. The instruction peak is the best of before, between and
-/// after. A share of it above 1.05 is measured once more; the second time it is a Failure.
+/// Result of two warm-up steps and rounds of a ceiling and a step. With --peer, the peer runs
+/// between two halves of the rounds, because the speed of a machine drifts within minutes; after
+/// them if memory does not suffice for both. The instruction peak is the best of before, between
+/// and after. If the share of it exceeds 1.05, the rounds are repeated; the second time it is a
+/// Failure.
 struct Steps {
   Pairs pairs{1};
   double peak_rss_mib = 0;
@@ -47,7 +49,7 @@ struct Steps {
 Steps time_steps(engine::ops::Device& device, const Options& options, const Work& work,
                  const std::function<void()>& step, const std::optional<Rival>& rival = {});
 
-/// What a program says of steps that do `amount` each, in `unit` a second.
+/// Describes the result of steps that each process `amount`, in `unit` per second.
 Outcome outcome_of(const Steps& steps, double amount, const std::string& unit);
 
 }  // namespace troupe::benchmarks

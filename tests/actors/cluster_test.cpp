@@ -31,7 +31,7 @@ struct Refuse {
 inline auto fields(Refuse& m) {
   return std::tie(m.why);
 }
-/// Named as Double, but another thing.
+/// Has the name of Double but other fields.
 struct FalseDouble {
   using Reply = std::vector<float>;
   static constexpr std::string_view name = "double";

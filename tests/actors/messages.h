@@ -1,4 +1,4 @@
-// Messages and actors that the tests of the runtime share.
+// Messages and actors shared by the tests of the runtime.
 #pragma once
 
 #include <functional>
@@ -38,7 +38,7 @@ inline auto fields(Wait& m) {
   return std::tie(m.seconds);
 }
 
-/// Computes.
+/// A compute handler.
 struct Adder {
   using Handled = Messages<Add, Fail>;
   int asked = 0;
@@ -56,7 +56,7 @@ struct Adder {
 };
 static_assert(Handles<Adder, Add> && Handles<Adder, Fail> && !Handles<Adder, Wait>);
 
-/// Waits, on the control executor.
+/// A coroutine handler that waits on the control executor.
 struct Sleeper {
   using Handled = Messages<Wait>;
   Node* node;

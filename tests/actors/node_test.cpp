@@ -1,4 +1,4 @@
-// The runtime over virtual time and a loopback: what an ask can end with.
+// The runtime over virtual time and a loopback: all outcomes of an ask.
 #include "actors/runtime/node.h"
 
 #include <gmock/gmock.h>

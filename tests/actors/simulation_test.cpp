@@ -1,5 +1,5 @@
-// The runtime over the hostile transport: what is lost ends in a timeout, what is repeated counts
-// once, the same seed is the same run.
+// The runtime over a faulty transport: a lost frame ends in a timeout, a repeated one counts once,
+// and equal seeds give equal runs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -73,7 +73,7 @@ TEST(Simulation, RepeatedFramesAreHandledOnceAndAnsweredOnce) {
   EXPECT_EQ(world.home.stats().unexpected_answers, 20u);
 }
 
-// Asks and sums many at once over a bad network; returns a trace of what came back and when.
+// Sends many concurrent asks over a bad network; returns a trace of the replies and their times.
 std::string trace(std::uint64_t seed) {
   World world(
       seed,

@@ -1,4 +1,4 @@
-// Tasks, gates and the virtual scheduler by themselves.
+// Unit tests of tasks, gates and the virtual scheduler.
 #include "actors/runtime/task.h"
 
 #include <gtest/gtest.h>

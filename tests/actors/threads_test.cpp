@@ -56,7 +56,7 @@ TEST_F(Threads, AnAskIsAnsweredByTheEngineThread) {
   EXPECT_NE(control, std::this_thread::get_id());
 }
 
-// Two handlers that each wait for the other: only threads of their own get past it.
+// Two handlers that wait for each other: they end only on separate threads.
 struct Meeting {
   using Handled = Messages<Add>;
   std::latch* together;

@@ -1,4 +1,4 @@
-// Conversations as transcripts: each line is the one frame that is sent next.
+// Conversations as transcripts: each line is the frame that is delivered next.
 #include <gtest/gtest.h>
 
 #include "tests/actors/messages.h"

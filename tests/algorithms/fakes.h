@@ -1,5 +1,5 @@
-// Actors that answer an algorithm with arithmetic instead of a network, and a journal that
-// remembers.
+// Actors that answer an algorithm with arithmetic instead of a network, and a journal that stores
+// its records.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace troupe::algorithms {
 
-/// Every number of a batch that a mistake could change, as one number.
+/// Combines all numbers of a batch that an error could change into one number.
 inline double digest(const engine::data::Experience& b) {
   double sum = 0;
   for (std::size_t t = 0; t < b.tokens.size(); ++t) {
@@ -23,7 +23,7 @@ inline double digest(const engine::data::Experience& b) {
   return sum;
 }
 
-/// Its only weight is the number of updates it has seen and their digest.
+/// A policy whose only weights are the number of updates and their digest.
 struct FakePolicy {
   using Handled = actors::Messages<protocol::TrainStep, protocol::Logprobs, protocol::Score,
                                    protocol::Publish, protocol::Save>;
@@ -38,7 +38,7 @@ struct FakePolicy {
   std::vector<float> on(protocol::Logprobs m) {
     return std::vector<float>(m.batch.tokens.size(), static_cast<float>(weight));
   }
-  /// One number a token, or two where classes are judged: the token's own, and 0.
+  /// One number per token, or two for models with classes: the token's own, and 0.
   std::vector<float> on(protocol::Score m) {
     std::vector<float> scores;
     for (const auto token : m.batch.tokens) {
@@ -73,7 +73,7 @@ struct FakeReference {
   void on(protocol::Release) { released = true; }
 };
 
-/// A policy's ways, and a value for every state that it is asked about.
+/// A FakePolicy that also returns a value for every requested state.
 struct FakeCritic {
   using Handled = actors::Messages<protocol::TrainStep, protocol::Score, protocol::Save>;
   FakePolicy trained;

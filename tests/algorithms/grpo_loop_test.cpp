@@ -1,5 +1,4 @@
-// GRPO's loop over actors that only count: rounds that are refilled, greedy baselines,
-// log-probabilities that are requested again.
+// GRPO's loop over fake actors: refills, greedy baselines, recomputed log-probabilities.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +17,7 @@ Loader<PromptRow> rows(engine::data::LoaderOptions options = three_a_step) {
   return {std::move(out), options};
 }
 
-// Right or wrong, by the answer alone: many groups of two are all right or all wrong.
+// Rewards answers by their numbers: in many groups of two, both are right or both are wrong.
 struct Marker {
   using Handled = actors::Messages<protocol::ComputeRewards>;
   int right_of = 3;   ///< an answer whose number is divisible by it is right; 0: none is

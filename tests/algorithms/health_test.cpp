@@ -1,4 +1,4 @@
-// The monitor speaks when a known failure shows, once, and in words.
+// HealthMonitor warns once when a known failure occurs.
 #include "algorithms/health.h"
 
 #include <gmock/gmock.h>

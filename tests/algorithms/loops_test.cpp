@@ -1,6 +1,5 @@
-// The loops of the algorithms over actors that only count: the journal does not depend on threads,
-// delays, repetition, the number of rollouts or an interruption, and checkpoints come when the plan
-// says.
+// The loops of the algorithms over fake actors: the journal does not depend on threads, delays,
+// repetition, the number of rollouts or an interruption, and checkpoints follow the plan.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

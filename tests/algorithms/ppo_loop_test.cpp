@@ -1,6 +1,5 @@
-// PPO's loop over actors that only count: what it writes down does not depend on threads, delays or
-// the number of rollouts, a run that was cut goes on as if it had not been, and the critic's
-// checkpoint comes before the policy's.
+// PPO's loop over fake actors: the journal does not depend on threads, delays, the number of
+// rollouts or an interruption, and the critic's checkpoint precedes the policy's.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +22,7 @@ CriticPlan critic_plan() {
   return {.learning_rate = 0.02, .schedule = plan_of(1).schedule};
 }
 
-/// Runs PPO on a stage with a critic, and keeps what became of it.
+/// Runs PPO with a critic and keeps the journal and the checkpoints.
 struct Kept {
   std::vector<std::string> lines, saved;
 };
@@ -86,8 +85,8 @@ TEST(PpoLoop, WhileTheCriticWarmsUpThePolicyStays) {
   ASSERT_EQ(steps.size(), 6u);
   const auto without_change = over_threads(1, plan_of(6), ppo_config()).lines;
   EXPECT_NE(lines, without_change);
-  // Two rounds of two updates: only the critic's numbers are written down, then the policy's come
-  // beside them.
+  // Two rollout steps of two updates: only the critic's metrics are recorded at first, then also
+  // the policy's.
   for (std::size_t i = 0; i < 6; ++i) {
     const auto first = steps[i].find("loss/value_avg="), loss = steps[i].find(" loss=");
     ASSERT_NE(first, std::string::npos);

@@ -1,5 +1,5 @@
-// The loops over pairs and over single answers, with actors that only count: when held-out rows are
-// looked at, when a reference moves and is saved, what KTO's KL is measured on.
+// The loops over pairs and over single answers, with fake actors: when held-out rows are evaluated,
+// when a reference is updated and saved, and the batch on which KTO's KL is estimated.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ std::string without_eval(const std::string& line) {
   return line.substr(0, line.find(" eval/"));
 }
 
-/// A reference whose one weight moves as TR-DPO's does.
+/// A reference with one weight, updated as in TR-DPO.
 struct FakeFollower {
   using Handled = actors::Messages<protocol::Logprobs, protocol::Release, protocol::PrepareWeights,
                                    protocol::MixWeights, protocol::Save>;

@@ -1,5 +1,4 @@
-// The loops of reward models over actors that only count, and rewards by models beside those by
-// rules.
+// The loops of reward models over fake actors, and rewards by models together with those by rules.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -71,7 +70,7 @@ TEST(RewardLoops, AnOutcomeModelIsTrainedSavedAndJudgedOnHeldOutPairs) {
   EXPECT_THAT(world.saved, ElementsAre(StartsWith("2 "), StartsWith("4 "), StartsWith("5 ")));
   ASSERT_EQ(world.journal.lines.size(), 5u);
   EXPECT_THAT(world.journal.lines[0], Not(HasSubstr("eval/")));
-  // Its fake scores are the last tokens: 9 above 4, 2 below 6.
+  // Fake scores are the last tokens: 9 above 4, 2 below 6.
   EXPECT_THAT(world.journal.lines[1],
               AllOf(HasSubstr("eval/accuracy=0.5"), HasSubstr("eval/margin=0.5"),
                     HasSubstr("eval/max_reward=9")));

@@ -1,4 +1,4 @@
-// A stage for the loops: a controller and fake actors on two nodes, rows to learn from, and a plan.
+// The test bench of the loops: a controller and fake actors on two nodes, rows of data, and a plan.
 #pragma once
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Which rounds of a benchmark count.
+// Selection of the rounds of a benchmark that count.
 #include "benchmarks/support/clock.h"
 
 #include <gtest/gtest.h>
@@ -25,29 +25,29 @@ TEST(Pairs, OfDisturbedRoundsNoneCountsWhereThereAreEnoughOthers) {
   EXPECT_EQ(pairs.ceiling(), 100);
   EXPECT_DOUBLE_EQ(pairs.ratio(100), 1 / 2.25);
   EXPECT_EQ(pairs.middle({1, 9, 3, 9, 9, 7}), 3);
-  EXPECT_EQ(pairs.told(), "median of 3 rounds, 3 that were disturbed not counted");
+  EXPECT_EQ(pairs.describe(), "median of 3 rounds, 3 that were disturbed not counted");
 }
 
 TEST(Pairs, AllCountWhereFewAreUndisturbed) {
   const Pairs pairs = of_rounds(3, {true, true, true, true, false, true, true, true, true, false});
   EXPECT_FALSE(pairs.wants_more());
   EXPECT_EQ(pairs.time(), 8);
-  EXPECT_EQ(pairs.told(), "median of 9 rounds, of which 8 were disturbed");
+  EXPECT_EQ(pairs.describe(), "median of 9 rounds, of which 8 were disturbed");
 }
 
 TEST(Pairs, WantNoMoreOnceSoManyAreUndisturbed) {
   EXPECT_FALSE(of_rounds(2, {false, false}).wants_more());
   EXPECT_TRUE(of_rounds(2, {false, true}).wants_more());
-  EXPECT_EQ(of_rounds(2, {false, false}).told(), "median of 2 rounds");
+  EXPECT_EQ(of_rounds(2, {false, false}).describe(), "median of 2 rounds");
 }
 
-// Instructions are counted over one: a disturbed round more would be a step more.
+// A single round is measured once: instruction counts include every round.
 TEST(Pairs, OfOneRoundMakeOneEvenIfDisturbed) {
   const Pairs pairs = of_rounds(1, {true, false});
   EXPECT_FALSE(pairs.wants_more());
   EXPECT_TRUE(pairs.halfway());
   EXPECT_EQ(pairs.time(), 8);
-  EXPECT_EQ(pairs.told(), "one round, which was disturbed");
+  EXPECT_EQ(pairs.describe(), "one round, which was disturbed");
 }
 
 TEST(Pairs, CallOnceHalfway) {
@@ -63,13 +63,13 @@ TEST(Pairs, CallOnceHalfway) {
     const auto before = order.find('|');
     ASSERT_NE(before, std::string::npos);
     EXPECT_EQ(order.find('|', before + 1), std::string::npos) << order;
-    // disturbed rounds, which a busy machine has, come beside those that are wanted
+    // Disturbed rounds, which occur on a loaded machine, are additional to the requested ones.
     EXPECT_GE(before, static_cast<std::size_t>(rounds + 1) / 2);
     EXPECT_GE(order.size() - 1, static_cast<std::size_t>(rounds));
   }
 }
 
-// More threads than processors: some of them wait.
+// With more threads than processors, some threads wait.
 TEST(Disturbance, IsSeenWhereThreadsWaitForAProcessor) {
   if (!std::filesystem::exists("/proc/self/schedstat")) GTEST_SKIP() << "this system does not tell";
   const Disturbance since;

@@ -1,4 +1,4 @@
-// Scripts outside rely on the command line of the benchmarks and on their last line.
+// The command line of the benchmarks and their last line, an interface for scripts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -29,7 +29,7 @@ struct Said {
   std::string out;
 };
 
-// A program of the build with both its streams.
+// Runs a program of the build and captures both of its streams.
 Said run(const std::string& environment, const std::string& name, const std::string& arguments) {
   Said said;
   FILE* pipe = ::popen(cat("env -u TROUPE_PEER ", environment, " " TROUPE_BENCHMARK_PROGRAMS "/",
@@ -61,7 +61,7 @@ const std::vector<std::string> with_peer{"name",         "shape", "dtype",      
                                          "value",        "unit",  "ceiling",    "ratio",
                                          "peak_rss_mib", "peer",  "peer_value", "peer_ratio"};
 
-// The keys in their order; programs whose ceiling is a product have the instruction peak too.
+// The keys in order; programs whose ceiling is a product also have the instruction peak.
 std::vector<std::string> keys_of(const std::string& name, const std::vector<std::string>& keys) {
   static const std::set<std::string> compute{"attention", "dpo_step", "gemm",
                                              "grpo_step", "head",     "train_step"};
@@ -136,7 +136,7 @@ INSTANTIATE_TEST_SUITE_P(All, Programs,
                                          "train_step"),
                          [](const auto& program) { return std::string(program.param); });
 
-// What stands behind --peer is a program that answers as torch_lm.py does.
+// The peer of --peer is a program with the output of torch_lm.py.
 TEST(Peer, IsReadFromItsLine) {
   const std::string script = testing::TempDir() + "/peer.sh";
   FILE* file = std::fopen(script.c_str(), "w");
@@ -160,8 +160,7 @@ TEST(Peer, IsReadFromItsLine) {
   EXPECT_THAT(said.out, HasSubstr("our peak memory over the peer's"));
 }
 
-// Programs that answer as llama.cpp's do, of which the better of two rows counts, and the middle
-// one of three.
+// Programs with the output of llama.cpp: the better of two rows counts, and the median of three.
 TEST(Llama, IsAskedForOneSequenceOrForMany) {
   namespace fs = std::filesystem;
   const fs::path folder = fs::path(testing::TempDir()) / "llama";

@@ -1,4 +1,5 @@
-// A folder of the process, for what is read from files only: gone when the process ends.
+// A folder of the process for inputs that can only be read from files, removed when the process
+// ends.
 #pragma once
 
 #include <cstdlib>

@@ -76,8 +76,8 @@ struct Curve {
   }
 };
 
-/// By how much a run may differ: the bounds, or three times what float32's noise does to
-/// TRL itself where the golden README names more.
+/// Allowed differences of a run: 2e-5 and 1e-4, or three times the float32 noise of TRL itself
+/// where the golden README reports more.
 struct Noise {
   double loss = 2e-5, norm = 1e-4;
 };

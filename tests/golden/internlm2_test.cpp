@@ -34,7 +34,7 @@ Model read_model(const std::string& folder) {
   return model;
 }
 
-// For each key/value head: its query heads, its key head, its value head.
+// The order for each key/value head: its query heads, its key head, its value head.
 Matrix packed(const Model& llama, const std::string& layer, std::int64_t head_size,
               std::int64_t kv_heads, std::int64_t each) {
   const Matrix &q = llama.at(layer + "q_proj.weight"), &k = llama.at(layer + "k_proj.weight"),

@@ -55,10 +55,10 @@ class GoldenModel : public ::testing::TestWithParam<const char*> {
     return std::make_unique<train::Trainer>(std::move(model),
                                             train::TrainerOptions{.optimizer = adamw});
   }
-  /// transformers' dynamic positions remember the longest sequence that they have seen, 24 tokens
-  /// here, and turn every later one that is beyond the trained length by it, until a shorter one
-  /// comes. Here a sequence turns by its own length, always; what transformers does from the second
-  /// step on is the same model with these frequencies for all that are longer.
+  /// transformers' dynamic positions are scaled by the longest sequence seen so far, 24 tokens
+  /// here, for every later sequence beyond the trained length, until a shorter one follows. Here
+  /// the scaling depends on the sequence's own length only; transformers' results from the second
+  /// step on equal those of a model with these frequencies for all longer sequences.
   std::unique_ptr<train::Trainer> remembering(train::Trainer& before) {
     models::DecoderSpec spec = before.model().spec();
     spec.rotary[0].long_inverse_frequencies = spec.rotary[0].frequencies(24);
@@ -81,10 +81,10 @@ class GoldenModel : public ::testing::TestWithParam<const char*> {
     return values;
   }
 
-  /// Softmax does not feel what all keys have in common: in channels that positions do not turn, or
-  /// hardly turn, the gradient of a bias of keys is 0, or far below the rounding of a float32 sum,
-  /// and AdamW makes steps of that rounding. (torch in float32 is as far from the golden numbers
-  /// there.) These elements of `tensor`, a vector, where the float64 gradient is that small.
+  /// The softmax ignores terms common to all keys: in channels that are not rotated, or hardly
+  /// rotated, the gradient of a bias of keys is 0, or far below the rounding error of a float32
+  /// sum, and AdamW amplifies that error. (torch in float32 differs as much from the golden
+  /// numbers.) Returns the elements of `tensor`, a vector, whose float64 gradient is that small.
   std::vector<bool> lost(const models::StoredTensor& tensor) {
     const std::vector<float> one(static_cast<std::size_t>(tensor.row_count()), 1.0f),
         none(one.size(), 0.0f);
@@ -100,8 +100,7 @@ class GoldenModel : public ::testing::TestWithParam<const char*> {
     return out;
   }
 
-  /// What the file calls `prefix`NAME against the gradients or the values of the parameters, tensor
-  /// by tensor of the file.
+  /// Compares the file's tensors `prefix`NAME with the gradients or the values of the parameters.
   void expect_stored(train::Trainer& trained, const std::string& prefix,
                      Tensor nn::Parameter::*which) {
     for (const auto& tensor : stored_) {

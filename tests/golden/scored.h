@@ -5,7 +5,8 @@
 
 namespace troupe::algorithms {
 
-/// The weights of the head rise evenly from -most to most over all its rows; a bias is 0.
+/// The weights of the head increase linearly from -maximum to maximum over all its rows; a bias is
+/// 0.
 inline std::unique_ptr<engine::models::Decoder> with_score_head(engine::ops::Device& device,
                                                                 int labels, bool bias,
                                                                 double maximum) {

@@ -71,8 +71,8 @@ TEST_P(EveryFamily, RoundsOnceToSixteenBits) {
   }
 }
 
-// As openai-community/gpt2 stores it: without the prefix, with the mask of causal attention that
-// transformers once kept as a buffer.
+// The files of openai-community/gpt2: without the prefix, and with the causal mask that
+// transformers once stored as a buffer.
 TEST(Storage, FilesOfABaseModelWithBuffersLoad) {
   SKIP_WITHOUT_GOLDEN("models/gpt2/config.json");
   const std::string source = cat(test::golden_folder(), "/models/gpt2");

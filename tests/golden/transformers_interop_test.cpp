@@ -1,4 +1,4 @@
-// What troupe saves loads in transformers with the same logits: every family, with a language head
+// Models saved by troupe load in transformers with equal logits: every family, with a language head
 // and with both score heads.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -27,7 +27,7 @@ std::string folder_of(const char* name) {
 struct Saver {
   explicit Saver(std::string to) : root(std::move(to)) {}
 
-  /// A model that is not the one on disk any more, saved, with what it answers.
+  /// Saves a changed model together with its outputs.
   void save(const std::string& source, const std::string& name, int labels, bool bias) {
     auto spec = value_or_throw(read_folder_spec(source));
     spec.labels = labels;

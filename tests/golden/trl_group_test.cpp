@@ -190,9 +190,9 @@ TEST_P(GoldenRloo, EveryStepIsReproduced) {
       auto found = leave_one_out(grouped, 4).values;
       return normalised ? normalised_over_batch(found, 1e-4) : found;
     });
-    // In a batch's first step the trained weights are those that sampled: the run's ratios were
-    // exactly 1. The sums of the file, in float32, would make them 1 + 1e-5. They must be ours all
-    // the same.
+    // In the first update of a batch the trained weights are the sampling weights: the ratios of
+    // the run were exactly 1. The float32 sums of the file would give 1 + 1e-5, so our
+    // log-probabilities are used.
     if (step++ % iterations == 0) {
       const auto own = engine::train::logprobs(trained.model(), b, {});
       for (std::size_t n = 0; n < rewards.size(); ++n)

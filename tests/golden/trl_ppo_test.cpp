@@ -55,12 +55,13 @@ class GoldenPpo : public GoldenCurve {
     return out;
   }
   // The score of each sequence, read at its last token.
-  std::vector<double> scores(engine::models::Decoder& judge, Experience batch) const {
+  std::vector<double> scores(engine::models::Decoder& reward_model, Experience batch) const {
     std::ranges::fill(batch.mask, 0.0f);
     std::vector<double> out;
     for (std::size_t n = 1; n < batch.offsets.size(); ++n)
       batch.mask[static_cast<std::size_t>(batch.offsets[n]) - 1] = 1;
-    const auto all = engine::train::scores(judge, batch, engine::loss::ReadAt::token, {}, {});
+    const auto all =
+        engine::train::scores(reward_model, batch, engine::loss::ReadAt::token, {}, {});
     for (std::size_t n = 1; n < batch.offsets.size(); ++n)
       out.push_back(static_cast<double>(all[static_cast<std::size_t>(batch.offsets[n]) - 1]));
     return out;
@@ -92,7 +93,7 @@ TEST_P(GoldenPpo, EveryUpdateIsReproduced) {
   auto policy =
       trainer(value_or_throw(engine::checkpoint::load_decoder(device, model_folder, true)));
   auto critic = trainer(with_score_head(device, 1, false, 0.1));
-  const auto judge = with_score_head(device, 1, false, 0.5);
+  const auto reward_model = with_score_head(device, 1, false, 0.5);
   const auto reference =
       value_or_throw(engine::checkpoint::load_decoder(device, model_folder, false));
   const auto& rounds = curve_->run.find("sequences")->array();
@@ -101,7 +102,8 @@ TEST_P(GoldenPpo, EveryUpdateIsReproduced) {
     round.batch.old_logp = policy.logprobs(round.batch, config.sampling.temperature);
     round.batch.reference_logp = engine::train::logprobs(
         *reference, round.batch, {.temperature = config.sampling.temperature});
-    for (const double score : scores(*judge, round.batch)) round.rewards.push_back({score, {}, ""});
+    for (const double score : scores(*reward_model, round.batch))
+      round.rewards.push_back({score, {}, ""});
     compute_advantages(round,
                        critic.scores(critic_inputs(round.batch), engine::loss::ReadAt::token, {}),
                        config.kl_coef, config);

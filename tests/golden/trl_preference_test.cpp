@@ -10,7 +10,8 @@
 namespace troupe::algorithms {
 namespace {
 
-// Where TRL's own float32 is noisier than the rest (the golden README's figures): three times that.
+// Bounds for losses with more float32 noise in TRL itself (the golden README's figures): three
+// times that noise.
 constexpr Noise discopop_noise{.loss = 6e-5, .norm = 9e-4}, sppo_noise{.loss = 3e-5},
     alpha_noise{.loss = 1.2e-4}, forward_noise{.loss = 3e-4};
 
@@ -33,7 +34,7 @@ class GoldenDpo : public GoldenCurve {
   GoldenDpo() : GoldenCurve("trl/dpo.json") {}
 };
 
-// TRL's `sigmoid` leaves label_smoothing unused; ours refuses one that would be.
+// TRL's `sigmoid` ignores label_smoothing; troupe rejects unused smoothing.
 DpoLoss dpo_loss(const Json& settings) {
   const auto& types = settings.find("loss_type")->array();
   const bool unused = types.size() == 1 && types[0].string() == "sigmoid";
@@ -97,8 +98,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Run{"MovingReference", "sync_ref_model every 2, mixup 0.6"}),
     title_of);
 
-// CPO's, SimPO's and ORPO's rows. `prompts_too`: the mask names the chosen sequences' prompts, the
-// column `answer` the answers.
+// Rows of CPO, SimPO and ORPO. `prompts_too`: the mask also selects the chosen sequences' prompts;
+// the column `answer` selects the answers.
 Experience labelled_pairs(const Json& given, bool prompts_too) {
   Experience b;
   b.sequences_per_group = 2;

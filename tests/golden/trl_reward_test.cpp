@@ -61,10 +61,10 @@ TEST_P(GoldenPrm, EveryStepIsReproduced) {
   replay(trained, PrmLoss{}, steps_of);
 }
 
-// PRMTrainer's losses were logged to four decimals. `last_step_only` has steps of loss 2e-6 and
-// 6e-6, whose gradients TRL knows to three digits only, because its 1 - p is a difference of
-// float32 numbers; what its optimizer makes of them shows up to the end. TRL's own model and loss
-// in float64 are as far from its log as this is.
+// PRMTrainer's losses were logged with four decimals. `last_step_only` has steps with losses of
+// 2e-6 and 6e-6, whose gradients have only three correct digits in TRL, because its 1 - p is a
+// difference of float32 numbers; the optimizer's response is visible until the end. TRL's own model
+// and loss in float64 differ as much from its log.
 constexpr Noise four_decimals{.loss = 1e-4}, saturated{.loss = 3e-4, .norm = 1.2e-3};
 
 INSTANTIATE_TEST_SUITE_P(Trl, GoldenPrm,
@@ -74,10 +74,10 @@ INSTANTIATE_TEST_SUITE_P(Trl, GoldenPrm,
 
 class GoldenPrmOfItsDialect : public GoldenPrm {};
 
-// The dialect trl. The network is summed in float64, because those steps make too much of float32's
-// noise in it as well: torch's own float32 runs, one thread or two, leave the recorded losses by up
-// to 1.8e-4, and by 4.6e-4 (norms 2.7e-4) where each weight is moved by half a unit of its last
-// place. The fast device's losses are 1.3e-4 from them, its norms 1.4e-4.
+// compat: trl. The network is summed in float64, because these steps amplify float32 noise in it as
+// well: torch's own float32 runs, with one thread or two, differ from the recorded losses by up to
+// 1.8e-4, and by 4.6e-4 (norms 2.7e-4) if each weight is changed by half a unit in the last place.
+// The CPU device's losses differ by 1.3e-4, its norms by 1.4e-4.
 TEST_P(GoldenPrmOfItsDialect, EveryStepIsReproduced) {
   curve_->device = engine::ops::make_reference_device();
   auto trained = curve_->trainer(with_score_head(*curve_->device, 2, true, 0.5));

@@ -1,4 +1,4 @@
-// One hostile file: how it is made, what is done with it, and the sentence that must come of it.
+// One hostile file: how it is created, the command that reads it, and the expected message.
 #pragma once
 
 #include <functional>
@@ -12,11 +12,11 @@
 namespace troupe::hostile {
 
 struct Case {
-  std::string name;                         ///< CamelCase: what is wrong with it
+  std::string name;                         ///< CamelCase: the defect
   std::function<void(const Folder&)> make;  ///< in an empty folder
   std::string command;                      ///< "@" is the folder
   int code;                                 ///< docs/operations.md
-  std::string says;                         ///< a part of the sentence; "@" is the folder
+  std::string says;                         ///< part of the message; "@" is the folder
   std::string input = {};                   ///< stdin
   Surroundings surroundings = {};           ///< "@" in its disk is the folder
 };
@@ -24,10 +24,10 @@ inline void PrintTo(const Case& each, std::ostream* out) {
   *out << each.name;
 }
 
-/// What reads a whole model folder.
+/// A command that reads a whole model folder.
 inline constexpr const char* score_ids = "logprobs --model @";
 
-// One table a kind of file, in a file of its own.
+// One table per kind of file, each in its own file.
 const std::vector<Case>& safetensors_cases();
 const std::vector<Case>& shard_cases();
 const std::vector<Case>& config_cases();

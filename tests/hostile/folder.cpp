@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A recipe that cannot be followed is a mistake of the test.
+// An impossible recipe is an error of the test.
 void must(bool done, const std::string& what) {
   if (!done) throw std::runtime_error(what);
 }

@@ -1,4 +1,4 @@
-// Hostile files are made where they are needed, from small recipes. The calls can be chained:
+// Folder: creates hostile files from small recipes. Calls can be chained:
 // folder.model().cut("config.json", 20).
 #pragma once
 
@@ -13,7 +13,7 @@ namespace troupe::hostile {
 
 class Folder {
  public:
-  /// `path` is made anew, empty.
+  /// Creates `path` anew, empty.
   explicit Folder(std::string path);
   const std::string& path() const { return path_; }
 
@@ -23,22 +23,22 @@ class Folder {
   const Folder& model() const;
 
   const Folder& write(const std::string& name, std::string_view bytes) const;
-  /// head, then `piece` so many times, then tail; written bit by bit, so that this process stays
-  /// small.
+  /// Writes head, `piece` `times` times, then tail; in small parts, to limit the memory of this
+  /// process.
   const Folder& repeat(const std::string& name, std::string_view head, std::string_view piece,
                        std::int64_t times, std::string_view tail) const;
   const Folder& append(const std::string& name, std::string_view bytes) const;
-  /// Only the first `size` bytes stay; of a negative size, all but so many.
+  /// Truncates a file to `size` bytes; a negative size removes bytes from its end.
   const Folder& cut(const std::string& name, std::int64_t size) const;
-  /// Bytes of the file from `at` on are replaced; a negative place counts from the end.
+  /// Replaces bytes of the file from `at` on; a negative position counts from the end.
   const Folder& patch(const std::string& name, std::int64_t at, std::string_view bytes) const;
-  /// The text `from`, which stands there at least once, becomes `to` at its first place.
+  /// Replaces the first occurrence of the text `from`, which must exist, by `to`.
   const Folder& swap(const std::string& name, std::string_view from, std::string_view to) const;
-  /// A member of a JSON file.
+  /// Sets a member of a JSON file.
   const Folder& set(const std::string& name, const std::string& key, Json value) const;
-  /// Any change of a JSON file.
+  /// Applies any change to a JSON file.
   const Folder& edit(const std::string& name, const std::function<void(Json&)>& change) const;
-  /// A safetensors file: this header, then so many zeros.
+  /// Writes a safetensors file: this header, then `data_bytes` zeros.
   const Folder& tensors(const std::string& name, std::string_view header,
                         std::int64_t data_bytes) const;
 
@@ -46,7 +46,7 @@ class Folder {
   const Folder& pipe(const std::string& name) const;
   const Folder& link(const std::string& name, const std::string& target) const;
   const Folder& remove(const std::string& name) const;
-  /// The program does something with this folder that must go well; "@" is the folder.
+  /// Runs a command of the program that must succeed; "@" is the folder.
   const Folder& prepare(const std::string& arguments) const;
 
  private:
@@ -54,7 +54,7 @@ class Folder {
   std::string path_;
 };
 
-/// Every "@" becomes the path.
+/// Replaces every "@" by the path.
 std::string placed(std::string text, const std::string& path);
 
 }  // namespace troupe::hostile

@@ -53,7 +53,7 @@ std::string line_with(const std::string& text, const std::string& words) {
   return text.substr(from, text.find('\n', at) - from);
 }
 
-// At the beginnings of lines.
+// Counts occurrences at the beginnings of lines.
 int times_said(const std::string& text, const std::string& words) {
   int times = 0;
   for (std::size_t at = text.find(words); at != std::string::npos; at = text.find(words, at + 1))

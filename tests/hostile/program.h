@@ -1,5 +1,4 @@
-// Runs the built program under watch: how it ended, how long it took, how much memory it had at
-// most.
+// Runs the built program with limits, and measures how it ended, its time and its memory.
 #pragma once
 
 #include <cstdint>
@@ -7,26 +6,27 @@
 
 namespace troupe::hostile {
 
-/// What the program's surroundings refuse it.
+/// Restrictions of the program's environment.
 struct Surroundings {
   std::int64_t longest_file =
-      -1;  ///< bytes; a write beyond ends with EFBIG, as on a disk that is full for this file
-  std::string disk;        ///< a folder that lies on a disk of its own, of 64 KiB
-  bool read_only = false;  ///< nothing can be written to that disk
+      /// Bytes; a larger write ends with EFBIG, as on a full disk.
+      -1;
+  std::string disk;        ///< a folder on a separate file system of 64 KiB
+  bool read_only = false;  ///< nothing can be written to that file system
 };
 
 struct Ended {
-  int code = 0;                  ///< exit code, or minus the signal that it died of
+  int code = 0;                  ///< exit code, or minus the signal that ended it
   bool in_time = true;           ///< false: it was killed after `timeout`
-  bool started = true;           ///< false: this machine does not allow the surroundings
-  double seconds = 0;            ///< from its start to its end
-  double processor_seconds = 0;  ///< of all its threads
-  double peak_mib = 0;           ///< of its resident memory
+  bool started = true;           ///< false: this machine does not support the restrictions
+  double seconds = 0;            ///< wall-clock time
+  double processor_seconds = 0;  ///< processor time of all its threads
+  double peak_mib = 0;           ///< peak resident memory
   std::string out, err;          ///< at most 1 MiB of each
 };
 
-/// The program with `arguments` as a shell reads them, in a shell that it replaces; `input` is its
-/// stdin. Files of its own begin with `files`.
+/// Runs the program with `arguments`, parsed by a shell that it replaces; `input` is its stdin. Its
+/// files begin with `files`.
 Ended run_hostile(const std::string& files, const std::string& arguments, const std::string& input,
                   const Surroundings& surroundings);
 

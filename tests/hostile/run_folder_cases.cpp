@@ -1,4 +1,4 @@
-// Folders of runs that somebody or something damaged: the run is looked at, or goes on.
+// Folders of runs with damaged files: info and train report them or continue.
 #include <string>
 
 #include "tests/hostile/case.h"

@@ -9,7 +9,7 @@ namespace {
 
 const std::string file = "model.safetensors";
 
-// The model with this file of weights: a header and so many bytes.
+// The model with this weight file: a header and `bytes` bytes.
 auto weights(std::string header, std::int64_t bytes) {
   return [header = std::move(header), bytes](const Folder& folder) {
     folder.model().tensors(file, header, bytes);

@@ -24,7 +24,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return out;
 }
 
-/// What stands between backticks.
+/// Returns the texts between backticks.
 std::vector<std::string> in_backticks(const std::string& text) {
   std::vector<std::string> out;
   for (std::size_t open = text.find('`'); open != std::string::npos; open = text.find('`', open)) {
@@ -71,7 +71,7 @@ std::vector<std::string> cells_of(const std::string& row) {
   return out;
 }
 
-/// What the reference page names: the first cells of its tables (keys and algorithms), and keys in
+/// Names in the reference page: the first cells of its tables (keys and algorithms), and keys in
 /// its sentences (data.map_keys).
 std::set<std::string> reference() {
   std::set<std::string> out;

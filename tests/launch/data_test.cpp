@@ -1,5 +1,5 @@
-// What a run file can say of data, and whole runs over streams and mixes: the bytes of a run do not
-// depend on how its data was held.
+// Settings of data in a run file, and whole runs over streams and mixes: the bytes of a run do not
+// depend on how its data is stored.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ TEST(DataKeys, AMixIsAListOfSources) {
   EXPECT_EQ(mix[0].epochs, 2);
   EXPECT_EQ(mix[1].format, engine::data::Layout::messages);
   EXPECT_EQ(mix[1].columns, (Map{{"text", "t"}}));
-  // What a run writes down is what it reads again.
+  // The written configuration resolves to the same values.
   const auto again = config_of(to_yaml(got->config), "config.yaml");
   ASSERT_TRUE(again) << again.error().what;
   EXPECT_EQ(to_yaml(*again), to_yaml(got->config));

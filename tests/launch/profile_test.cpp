@@ -211,7 +211,7 @@ TEST_F(Recording, TheTraceIsJsonWhoseEventsNest) {
   EXPECT_EQ(event_of("adamw").find("args")->find("step")->integer(), 4);
 }
 
-TEST(StepBoards, ShowTheStepToWhoeverMapsThem) {
+TEST(StepBoards, ShowTheStepToEveryProcessThatMapsThem) {
   const std::string path = testing::TempDir() + "steps";
   {
     auto leader = value_or_throw(StepBoard::create(path));

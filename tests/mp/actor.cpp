@@ -18,7 +18,7 @@ std::unique_ptr<Toy> make_toy(Mesh mesh) {
   return std::make_unique<Toy>(std::move(mesh));
 }
 
-/// Both toys live on all ranks of the world, at different grids.
+/// Both toys are on all ranks of the world, with different grids.
 constexpr auto policy = "policy", reference = "reference";
 std::unique_ptr<Toy> make_at(Communicator& world, bool tp) {
   const engine::parallel::Grid grid =

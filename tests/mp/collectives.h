@@ -1,5 +1,5 @@
-// One script of collectives with seeded data. Whoever runs it, threads or processes, every rank
-// ends with the same bytes.
+// One script of collectives with seeded data: run by threads or by processes, every rank ends with
+// the same bytes.
 #pragma once
 
 #include <cmath>
@@ -21,7 +21,7 @@ std::vector<T> seeded(int rank, std::uint64_t seed, std::size_t n) {
   return values;
 }
 
-/// What this rank got, byte for byte. Collective.
+/// Returns the bytes that this rank received. Collective.
 inline std::string run_collectives(engine::parallel::Communicator& group) {
   namespace parallel = engine::parallel;
   std::string got;
@@ -63,7 +63,7 @@ inline std::string run_collectives(engine::parallel::Communicator& group) {
   return got;
 }
 
-/// The same in the world, in reversed pairs of it, and in the rows and columns of a grid.
+/// Runs the script in the world, in reversed pairs of it, and in the rows and columns of a grid.
 inline std::string run_script(engine::parallel::Communicator& world) {
   std::string got = run_collectives(world);
   const auto pair = world.split(world.rank() / 2, -world.rank());

@@ -1,5 +1,5 @@
-// What every rank of a test under mpirun does: mp_program SCENARIO. under_mpirun.sh starts it and
-// judges how it ended.
+// mp_program SCENARIO: runs on every rank of a test under mpirun. under_mpirun.sh starts it and
+// checks how it ended.
 #include <sys/resource.h>
 
 #include <csignal>
@@ -59,7 +59,7 @@ int idle(Communicator& world) {
                                 std::to_string(100 * share) + " % of a core while idle");
 }
 
-/// For under_mpirun.sh, which measures how long the others outlive this rank.
+/// Prints the time for under_mpirun.sh, which measures how long the other ranks outlive this one.
 void say_when() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   std::cerr << "ends at " << std::chrono::nanoseconds(now).count() << std::endl;

@@ -28,8 +28,8 @@ namespace {
 using engine::loss::AnyLoss;
 using engine::train::Trainer;
 
-/// What a batch looks like to a loss: which tokens are trained on, what must stay together, what is
-/// averaged over.
+/// Form of a batch for a loss: which tokens are trained on, which sequences stay together, and the
+/// unit of the mean.
 enum class Shape {
   tokens,     ///< any token; count: tokens
   sequences,  ///< answers with a label each; count: sequences
@@ -100,7 +100,8 @@ Found measure(const Line& line, const Experience& batch, std::int32_t micro_batc
   return found;
 }
 
-// What the model says itself, and a little beside it: ratios near 1, values near the critic's.
+// Fills the columns with the model's own outputs plus small differences: ratios near 1, values near
+// the critic's.
 void fill_columns(const Line& line, Experience& b) {
   const auto draw = [&](std::uint64_t what, std::size_t t, double size) {
     return static_cast<float>(size * (2 * uniform(9, 70 + what, t) - 1));

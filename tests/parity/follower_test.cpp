@@ -17,7 +17,7 @@ using testing::HasSubstr;
 
 const GridModel model = grid_models()[1];
 
-// What the policy, a model of other weights, publishes.
+// Weights published by a policy with other values.
 protocol::Weights published() {
   const auto device = engine::ops::make_cpu_device({.threads = 1});
   engine::train::Trainer trainer(grid_decoder(*device, model, 7, Mesh(), true), {});

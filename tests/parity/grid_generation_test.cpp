@@ -89,7 +89,7 @@ TEST_P(GridGeneration, EveryRankDrawsTheTokensOfOne) {
   }
 }
 
-/// What was drawn as a batch, and what the generator said of each token.
+/// The generated samples as a batch, and the log-probability of each token from the generator.
 std::pair<engine::data::Experience, std::vector<float>> as_batch(
     const GridModel& model, const std::vector<Generation>& generations) {
   engine::data::Experience batch;

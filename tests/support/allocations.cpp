@@ -14,7 +14,7 @@ void* operator new(std::size_t size) {
   if (void* memory = std::malloc(size)) return memory;
   throw std::bad_alloc();
 }
-// std::stable_sort asks in this way, and gives back in the usual one.
+// std::stable_sort allocates with this operator and frees with the usual one.
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   allocated += size;
   return std::malloc(size);

@@ -1,12 +1,11 @@
-// How much memory this thread has asked for: a program that links allocations.cpp counts every
-// operator new.
+// Memory allocated by this thread: a program that links allocations.cpp counts every operator new.
 #pragma once
 
 #include <cstddef>
 
 namespace troupe::test {
 
-/// Bytes since the thread began, freed ones too.
+/// Bytes allocated since the thread began, including freed ones.
 std::size_t allocated_bytes();
 
 }  // namespace troupe::test

@@ -1,4 +1,4 @@
-// Golden files: the folder that TROUPE_GOLDEN names, or the subset that the repository carries.
+// Golden files: the folder that TROUPE_GOLDEN names, or the subset in the repository.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ inline bool golden_has(const std::string& relative) {
   return std::filesystem::exists(golden_folder() + "/" + relative);
 }
 
-/// For the one case of a program that fails when its folder has none of the files.
+/// Fails if the golden folder has none of these files; used by one test of each program.
 inline void expect_some_golden(const std::vector<std::string>& relative) {
   for (const auto& path : relative)
     if (golden_has(path)) return;
@@ -36,7 +36,7 @@ inline constexpr auto name_of_case = [](const auto& info) {
 
 }  // namespace troupe::test
 
-/// Ends a case by name when its file is not in the golden folder.
+/// Skips a test whose file is not in the golden folder.
 #define SKIP_WITHOUT_GOLDEN(relative)        \
   if (!::troupe::test::golden_has(relative)) \
   GTEST_SKIP() << relative << " is not in " << ::troupe::test::golden_folder()

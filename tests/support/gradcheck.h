@@ -13,7 +13,7 @@
 
 namespace troupe::test {
 
-/// Numbers in [-scale, scale), the same for the same stream.
+/// Random numbers in [-scale, scale); equal streams give equal numbers.
 inline std::vector<float> random_values(std::int64_t count, std::uint64_t stream,
                                         double scale = 1) {
   std::vector<float> values;

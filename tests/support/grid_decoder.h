@@ -18,7 +18,7 @@ namespace troupe::test {
 using engine::parallel::Grid;
 using engine::parallel::Mesh;
 
-/// work(mesh) on every rank of a grid of threads; what they return, by rank.
+/// Calls work(mesh) on every rank of a grid of threads; returns the results by rank.
 template <class Work>
 auto on_grid(Grid grid, const Work& work) {
   std::vector<std::invoke_result_t<Work, const Mesh&>> results(
@@ -33,7 +33,7 @@ auto on_grid(Grid grid, const Work& work) {
 struct GridModel {
   std::string title;
   engine::models::DecoderSpec spec;
-  int max_tp;  ///< of 1, 2, 4: all up to here fit
+  int max_tp;  ///< largest of 1, 2, 4 that can split the model
 };
 inline void PrintTo(const GridModel& model, std::ostream* out) {
   *out << model.title;
@@ -59,9 +59,9 @@ inline GridModel with_head_norms(GridModel model) {
   return model;
 }
 
-/// What the other families have, some of it together: Gemma's norms, caps, windows and two turnings
-/// of positions; BLOOM's slopes and embedding norm with GPT-2's positions and plain MLP; Cohere's
-/// parallel parts with Granite's multipliers.
+/// Features of the other families in combinations: Gemma's norms, caps, windows and two rotary
+/// tables; BLOOM's ALiBi slopes and embedding norm with GPT-2's positions and plain MLP; Cohere's
+/// parallel attention and MLP with Granite's multipliers.
 inline std::vector<GridModel> family_models() {
   GridModel gemma =
       with_head_norms(grid_model("NormsOnBothSidesCapsAndWindows", 4, 2, 4, true, false));
@@ -89,8 +89,8 @@ inline std::vector<GridModel> family_models() {
   return {gemma, bloom, cohere};
 }
 
-/// Key/value heads shared out, held by several ranks, unevenly shared; with and without biases and
-/// a head of its own.
+/// Key/value heads that are split evenly, replicated on several ranks, and split unevenly; with and
+/// without biases and an untied head.
 inline std::vector<GridModel> grid_models() {
   std::vector<GridModel> all{grid_model("EachHeadItsKeys", 4, 4, 4, true, false),
                              grid_model("GroupedHeadsWithBiases", 8, 2, 4, false, true),
@@ -109,7 +109,7 @@ inline GridModel scored(GridModel model, int labels, bool bias) {
   return model;
 }
 
-/// This rank's part of the model whose logical weights follow from the seed.
+/// This rank's part of a model whose logical weights are determined by the seed.
 inline std::unique_ptr<engine::models::Decoder> grid_decoder(engine::ops::Device& device,
                                                              const GridModel& model,
                                                              std::uint64_t seed, const Mesh& mesh,

@@ -1,5 +1,5 @@
-// main() of every test program: what testing::TempDir() names is a folder of its own, which is gone
-// when the program ends.
+// main() of every test program: testing::TempDir() is a folder of its own, which is removed when
+// the program ends.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// on_ranks(): a test's function on every rank of a group of threads. The first rank that throws
-// ends the group, and its words come out.
+// on_ranks(): runs a test's function on every rank of a group of threads. The first rank that
+// throws ends the group, and its message is returned.
 #pragma once
 
 #include <exception>

@@ -1,5 +1,5 @@
-// Tests of actors that read like a transcript (after CAF's deterministic fixture): frames wait
-// until the test says which one it expects, from whom and to whom; then exactly that one is
+// Tests of actors as transcripts (after CAF's deterministic fixture): frames are held until the
+// test names the one that it expects, its sender and its receiver; then exactly that one is
 // delivered and everything runs until nothing is ready.
 #pragma once
 

@@ -29,7 +29,7 @@ void PrintTo(const Row& row, std::ostream* out) {
 // adapter.
 const std::string lora_settings =
     "--set lora.rank=4 --set train.learning_rate=5e-3 --set train.eps=1e-5 ";
-const std::string judges =
+const std::string reward_models =
     "--set 'reward=[{rule: model, path: FOLDER/orm/latest, weight: 0.5}, {rule: process, path: "
     "FOLDER/prm/latest, separator: \",\"}]' ";
 const std::string rollouts = ", {role: rollout, count: 2}, {role: verifier}",
@@ -135,8 +135,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Row{"PpoInReplicas", "ppo", "", critic + reference + rollouts, 2, 1},
                     Row{"Orm", "orm", "", ""}, Row{"PrmInReplicas", "prm", "", "", 2, 1},
                     Row{"Kto", "kto", "", reference, 2, 1},
-                    Row{"PpoOfRewardModels", "ppo", judges, critic + reference + reward},
-                    Row{"GrpoOfRewardModels", "grpo", judges, reference + reward, 2, 1},
+                    Row{"PpoOfRewardModels", "ppo", reward_models, critic + reference + reward},
+                    Row{"GrpoOfRewardModels", "grpo", reward_models, reference + reward, 2, 1},
                     Row{"MovingReference", "dpo", "--set dpo.sync_every=2", reference},
                     Row{"MovingReferenceOfReplicas", "kto", "--set kto.sync_every=2", reference, 2,
                         1}),

@@ -90,10 +90,10 @@ TEST_F(SystemRuns, RolloutsIn8BitsSayHowFarTheyAreFromThePolicy) {
                   "--set train.steps=4 --set train.save_every=0 --set rollout.weights=int8"));
     for (const Json& line :
          launch::json_lines(value_or_throw(read_file(path(cat(algorithm, "/metrics.jsonl")))))) {
-      const Json* apart = line.find("sampling/sampling_logp_difference/mean");
-      ASSERT_NE(apart, nullptr) << algorithm;
-      EXPECT_GT(apart->number(), 1e-6) << algorithm;
-      EXPECT_LT(apart->number(), 0.05) << algorithm;
+      const Json* difference = line.find("sampling/sampling_logp_difference/mean");
+      ASSERT_NE(difference, nullptr) << algorithm;
+      EXPECT_GT(difference->number(), 1e-6) << algorithm;
+      EXPECT_LT(difference->number(), 0.05) << algorithm;
     }
   }
 }

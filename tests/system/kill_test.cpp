@@ -33,7 +33,7 @@ TEST_P(Killed, AtRandomMomentsItEndsWithTheSameBytes) {
   int kills = 0;
   for (std::uint64_t life = 0; life < 30; ++life) {
     Child child(command(run_of("killed")), log());
-    // After up to three more steps and up to 20 ms: during loading, a step or a checkpoint.
+    // Kills after up to three more steps and up to 20 ms: during loading, a step or a checkpoint.
     const std::size_t steps = steps_written("killed") + uniform_below(4, 8, 0, life);
     child.until([&] { return steps_written("killed") >= steps; });
     const auto moment = std::chrono::steady_clock::now() +

@@ -1,4 +1,4 @@
-// A wire body as one run of bytes: the way back, and what is refused.
+// flatten() and unflatten(): round trips and rejected inputs.
 #include "transports/wire/flat.h"
 
 #include <gtest/gtest.h>

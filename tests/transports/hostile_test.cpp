@@ -1,5 +1,4 @@
-// What may come in from whoever has a key and from whoever has none: raw ZeroMQ sockets that do not
-// keep to the protocol.
+// Input from peers with and without a key: raw ZeroMQ sockets that violate the protocol.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +13,7 @@ namespace {
 
 using wire::Control;
 
-/// A DEALER that says what it likes.
+/// A DEALER that sends arbitrary messages.
 class Raw {
  public:
   Raw(const Star& star, const std::string& own_name, const KeyPair* keys)

@@ -1,5 +1,5 @@
-// Any message with random contents, and whether two are the same to the bit: by their fields(), as
-// the codec sees them.
+// Messages with random contents, and their bitwise comparison by fields(), as the codec accesses
+// them.
 #pragma once
 
 #include <array>
@@ -12,8 +12,8 @@
 
 namespace troupe::transports {
 
-/// Seeded random contents. `size` is the most elements of a list; arrays of numbers are now and
-/// then longer than the header takes.
+/// Seeded random contents. `size`: the maximum number of list elements; numeric arrays are
+/// occasionally longer than the header holds.
 class RandomValue {
  public:
   explicit RandomValue(std::uint64_t seed, std::size_t size = 4) : engine_(seed), size_(size) {}
@@ -101,9 +101,9 @@ class RandomValue {
   std::size_t size_;
 };
 
-/// Equal to the bit, NaN included: they are written the same way. (What is written the same way in
-/// one process could still differ if the writer lost something; the tests of single values look at
-/// that.)
+/// True if the values are equal to the bit, NaN included: their encodings are compared. (Values
+/// with equal encodings in one process could still differ if the writer lost something; the tests
+/// of single values cover that.)
 template <class T>
 bool same(const T& a, const T& b) {
   const auto kept = std::make_shared<int>();

@@ -1,4 +1,4 @@
-// A hub and spokes in one process, for tests; and waiting for what comes, with a deadline.
+// A hub and spokes in one process, and waiting for messages with a deadline.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 
 namespace troupe::transports {
 
-/// What came, from any thread. wait_for(n) waits until there are n of them, at most 20 s.
+/// Received values, added from any thread. wait_for(n) waits up to 20 s for n of them.
 template <class T>
 class Arrivals {
  public:
@@ -27,7 +27,7 @@ class Arrivals {
     values_.push_back(std::move(value));
     changed_.notify_all();
   }
-  /// The first `count` of them; a Bug when they do not come.
+  /// Returns the first `count` values; a Bug if they do not arrive.
   std::vector<T> wait_for(std::size_t count) {
     std::unique_lock lock(mutex_);
     check(
@@ -46,7 +46,7 @@ class Arrivals {
   std::vector<T> values_;
 };
 
-/// True as soon as `done` is, false after 20 s. For counters that another thread raises.
+/// Polls `done` for up to 20 s, for counters of other threads.
 template <class Done>
 bool becomes(const Done& done) {
   for (int i = 0; i < 20000; ++i) {
@@ -62,7 +62,7 @@ struct StarOptions {
   LinkOptions link;
 };
 
-/// Nodes "hub" and each spoke's; nobody is attached or open yet.
+/// Nodes "hub" and each spoke's; none is attached or open yet.
 struct Star {
   explicit Star(StarOptions star = {}) : options(std::move(star)), hub_keys(new_keys()) {
     static int count = 0;
@@ -88,7 +88,7 @@ struct Star {
     return value_or_throw(Spoke::create(
         {name, "hub", hub->endpoints()[0], own, hub_keys.public_key, link(spoke_events)}));
   }
-  /// Everybody is attached, open and joined.
+  /// Attaches, opens and joins all nodes.
   void join() {
     hub->attach("hub", [this](Frame frame) { at_hub.add(std::move(frame)); });
     hub->open();

@@ -38,7 +38,7 @@ void for_all(auto&& visit) {
   visit(std::type_identity<Error>{}, std::string("error"));
 }
 
-/// As a transport does it: the parts arrive at other addresses.
+/// Copies the parts to other addresses, as a transport does.
 WireBody arrived(const WireBody& sent) {
   WireBody body{sent.header, {}};
   for (const auto& part : sent.parts) {

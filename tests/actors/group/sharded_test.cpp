@@ -174,7 +174,7 @@ TEST_F(Group, AMistakeWhileTheActorIsMadeIsThrownToItsMaker) {
   }
 }
 
-// As under mpirun: several actors on the same ranks, one channel between them.
+// Several actors on the same ranks share one channel, as under mpirun.
 TEST_F(Group, SeveralActorsLiveInOneWorldAndTheMessageNamesItsActor) {
   std::atomic<int> ended_well = 0;
   auto followers = std::make_unique<FollowerThreads>(

@@ -22,7 +22,7 @@ constexpr auto names_of(Fault) {
   return std::to_array<std::string_view>({"none", "failure", "same_failure", "bug"});
 }
 
-/// The sum of the numbers, times what was said so far. Large arrays travel as raw parts.
+/// Sum of the numbers times a factor. Large arrays are sent as raw parts.
 struct Total {
   using Reply = std::vector<double>;
   static constexpr std::string_view name = "total";
@@ -33,7 +33,7 @@ inline auto fields(Total& m) {
   return std::tie(m.numbers, m.note);
 }
 
-/// Rank `rank` fails by `fault`, behind its last collective or (early) before it.
+/// Fails on rank `rank` with `fault`, after its last collective or (early) before it.
 struct Stumble {
   using Reply = void;
   static constexpr std::string_view name = "stumble";

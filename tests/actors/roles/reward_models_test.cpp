@@ -1,5 +1,5 @@
-// Reward models as actors: where their scores are read, what becomes of them, and which models and
-// samples are refused.
+// Reward models as actors: the tokens at which scores are read, the rewards, and the rejected
+// models and samples.
 #include "actors/roles/reward_models.h"
 
 #include <gmock/gmock.h>
@@ -51,8 +51,8 @@ ProcessScoring by_placeholders() {
   return scoring;
 }
 
-// The judged tokens of the query's sequence n, as text up to each.
-std::vector<std::string> judged(const ScoringBatch& query, std::size_t n) {
+// The text up to each scored token of the query's sequence n.
+std::vector<std::string> scored_texts(const ScoringBatch& query, std::size_t n) {
   std::vector<std::string> out;
   std::vector<std::int32_t> ids;
   for (auto t = static_cast<std::size_t>(query.batch.offsets[n]);
@@ -65,8 +65,8 @@ std::vector<std::string> judged(const ScoringBatch& query, std::size_t n) {
 
 TEST(RewardScoring, AnOutcomeIsReadAtTheLastToken) {
   const auto query = scoring_batch({sample("q", "yes"), sample("qq", "")}, OutcomeScoring{});
-  EXPECT_THAT(judged(query, 0), ElementsAre("qyes<eos>"));
-  EXPECT_THAT(judged(query, 1), ElementsAre("qq<eos>"));
+  EXPECT_THAT(scored_texts(query, 0), ElementsAre("qyes<eos>"));
+  EXPECT_THAT(scored_texts(query, 1), ElementsAre("qq<eos>"));
   const std::vector<float> scores{9, 9, 9, 9, 2, 9, 9, -1};
   const auto results = reward_results(
       query, scores, OutcomeScoring{{.mean = 1, .std_dev = 0.5, .clip = 3}}, "model", 2);
@@ -77,10 +77,10 @@ TEST(RewardScoring, AnOutcomeIsReadAtTheLastToken) {
 
 TEST(RewardScoring, StepsAreJudgedWhereTheModelWasTrainedToJudgeThem) {
   const auto query = scoring_batch({sample("q:", "one\n\ntwo")}, by_lines());
-  EXPECT_THAT(judged(query, 0), ElementsAre("q:one\n", "q:one\ntwo\n"));
+  EXPECT_THAT(scored_texts(query, 0), ElementsAre("q:one\n", "q:one\ntwo\n"));
   EXPECT_THAT(query.ends[0], ElementsAre(3, 7))
       << "the tokens of the completion that end the steps";
-  EXPECT_THAT(judged(scoring_batch({sample("q:", "one\ntwo")}, by_placeholders()), 0),
+  EXPECT_THAT(scored_texts(scoring_batch({sample("q:", "one\ntwo")}, by_placeholders()), 0),
               ElementsAre("q:one k", "q:one k\ntwo k"));
 }
 
@@ -176,7 +176,7 @@ std::vector<protocol::RewardResult> rewards_of(engine::ops::Device& device,
   return value_or_throw(models.on(protocol::ComputeRewards{std::move(samples)}));
 }
 
-TEST(RewardModels, JudgeEachSampleAsIfItWereAlone) {
+TEST(RewardModels, RewardEachSampleAsIfItWereAlone) {
   const auto device = engine::ops::make_cpu_device({.threads = 1});
   const std::vector<RewardRequest> samples{sample("q:", "one\ntwo"), sample("why?", "because"),
                                            sample("q:", "three\n")};

@@ -1,5 +1,5 @@
-// Reward programs that hang, fork, flood, crash and lie: each is contained, is one counted failure,
-// and the next request is scored.
+// Reward programs that hang, fork, flood, crash and lie: each is contained and counted as one
+// failure, and the next request is scored.
 #include "actors/roles/rules/command/command.h"
 
 #include <gmock/gmock.h>
@@ -65,8 +65,8 @@ class Hostile : public testing::TestWithParam<Isolation> {
     mark_ = cat("mark-", ::getpid(), "-", ++count_);
     return options_of({TROUPE_HOSTILE, mode, mark_, third}, GetParam());
   }
-  // A good request, a bad one, a good one: the bad one fails with a text that begins with its
-  // kind; nothing of it is left.
+  // A good, a bad and a good request: the bad one fails with a message that begins with its kind
+  // and leaves no process.
   void fails(const std::string& mode, const std::string& kind, CommandOptions options) {
     const long before = resident_mib();
     {
@@ -87,7 +87,7 @@ class Hostile : public testing::TestWithParam<Isolation> {
     given.timeout = 0.15;
     fails(mode, "timeout", std::move(given));
   }
-  // What a bad request found possible that should not be: no bit.
+  // Expects that a bad request could do nothing forbidden: no bit is set.
   void finds_nothing(const std::string& mode, const std::string& third = "") {
     Command command(options(mode, third), "reward[0]");
     EXPECT_EQ(reward(command, "bad"), 0)
@@ -155,7 +155,8 @@ TEST_P(Hostile, Lies) {
   fails("half_a_line", "crash");
 }
 
-// The answer to an earlier question may be its second one: a new process is asked, and lies too.
+// A second response may answer an earlier request: a new process gets the request, and lies as
+// well.
 TEST_P(Hostile, AnswersAnEarlierQuestion) {
   Command command(options("earlier_id"), "reward[0]");
   EXPECT_EQ(reward(command, "good"), 1);
@@ -278,7 +279,7 @@ INSTANTIATE_TEST_SUITE_P(Command, Hostile,
                                names_of(Isolation{})[static_cast<std::size_t>(one.param)]);
                          });
 
-// What only namespaces keep from a program.
+// Accesses that only namespaces deny.
 class Boxed : public Hostile {};
 
 TEST_P(Boxed, SeesNoSecrets) {

@@ -1,6 +1,6 @@
-// A reward program that behaves until a completion says "bad", and then does what its first
-// argument says. Its second argument is a mark by which the test finds its processes, the third a
-// port, a name or "file:" and a path. Plain C++: the tests need no interpreter.
+// A reward program that behaves until a completion is "bad", and then does what its first argument
+// names. Its second argument is a mark by which the test finds its processes, the third a port, a
+// name or "file:" and a path. Plain C++: the tests need no interpreter.
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <fcntl.h>
@@ -42,8 +42,7 @@ void answer(long id, const std::string& reward) {
   for (;;) ::pause();
 }
 
-// One bit of `found` for each thing that should not have been possible; 0 is the answer of a
-// contained program.
+// Returns one bit for each forbidden action that succeeded; a contained program returns 0.
 long probe(const std::vector<bool>& possible) {
   long found = 0;
   for (std::size_t i = 0; i < possible.size(); ++i) found |= possible[i] ? 1L << i : 0;
@@ -146,7 +145,7 @@ void fork_bomb() {
   for (;;) ::fork();
 }
 
-// Touched, so that it is there.
+// Writes to the memory, so that it becomes resident.
 void grow(std::size_t mib) {
   volatile char* memory = static_cast<char*>(std::malloc(mib << 20));
   if (memory == nullptr) {
@@ -165,7 +164,7 @@ void grow_together() {
   sleep_forever();
 }
 
-// Writes a file until it cannot; the answer is how many MiB it has.
+// Writes a file until an error; returns its size in MiB.
 long huge_file() {
   ::signal(SIGXFSZ, SIG_IGN);
   const int file = ::open("huge", O_CREAT | O_WRONLY, 0600);

@@ -1,4 +1,4 @@
-// What the tests of contained programs look for outside of them.
+// Observations outside the sandbox: processes, listeners and files.
 #pragma once
 
 #include <chrono>
@@ -9,16 +9,16 @@
 
 namespace troupe::actors::sandbox {
 
-/// Why this machine cannot contain programs in this way, or "".
+/// Returns why this machine cannot isolate programs in this way, or "".
 std::string denied(Isolation isolation);
 
-/// Processes of this machine that have `mark` among their arguments and have not ended.
+/// Number of running processes of this machine with `mark` among their arguments.
 int marked_processes(const std::string& mark);
 
-/// Whether `done` comes true within some seconds: for what the kernel does in its own time.
+/// Polls `done` for some seconds, for effects that the kernel delays.
 bool soon(const std::function<bool()>& done);
 
-/// Listens on a port of 127.0.0.1 and on a local name, as long as it lives.
+/// Listens on a port of 127.0.0.1 and on an abstract socket for its lifetime.
 class Listener {
  public:
   Listener();
@@ -31,7 +31,7 @@ class Listener {
   int tcp_ = -1, local_ = -1;
 };
 
-/// A private file that stays open for children, and a word in the environment.
+/// A private file that stays open in children, and an environment variable.
 class Secret {
  public:
   Secret();
@@ -44,7 +44,7 @@ class Secret {
   int file_ = -1;
 };
 
-/// As long as it lives, temporary files are made in a folder that goes with it.
+/// Redirects temporary files to a folder that the destructor removes.
 class TemporaryFolder {
  public:
   TemporaryFolder();

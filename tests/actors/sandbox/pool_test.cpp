@@ -1,4 +1,4 @@
-// Several processes share the requests of a rule; the rule among other rules; the examples of
+// Processes that share the requests of a rule; the rule in combination with others; the examples of
 // docs/rewards.md.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ std::vector<protocol::RewardResult> score(std::string_view text,
   return rules.score(requests);
 }
 
-// One rule of the hostile program; `more` are further options.
+// A rule that runs the hostile program; `more`: further options.
 std::string rule(const std::string& mode, const std::string& more = "") {
   return cat(R"({"name": "command", "options": {"run": [")", TROUPE_HOSTILE, "\", \"", mode,
              R"(", "pool"], "timeout": 60, "startup": 60)", more, "}}");
@@ -41,7 +41,7 @@ class Pool : public testing::Test {
   }
 };
 
-TEST_F(Pool, AnswersKeepTheOrderOfTheRequestsWhoeverGivesThem) {
+TEST_F(Pool, AnswersKeepTheOrderOfTheRequestsForAnyWorker) {
   std::vector<protocol::RewardRequest> requests;
   for (int i = 0; i < 20; ++i) requests.push_back({"", cat("slow", i), Json()});
   for (const char* workers :

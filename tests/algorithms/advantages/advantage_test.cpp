@@ -46,7 +46,7 @@ TEST(GroupAdvantages, OfMindSpeedHaveItsPublishedValue) {
 TEST(GroupAdvantages, LeaveOneOutInMeanAndDeviationHasThePublishedValues) {
   expect_near(leave_one_out_scaled(group_rewards, 4).values,
               {-1.5118521778, 0, 3.4914633868, -0.3796621172});
-  // A sole winner leaves equal rewards behind: it stays as it is.
+  // The others of a sole winner have equal rewards: its advantage is not scaled.
   expect_near(leave_one_out_scaled(std::vector<double>{1, 0, 0, 0}, 4).values,
               {1, -0.5773492692, -0.5773492692, -0.5773492692});
   expect_near(leave_one_out_scaled(std::vector<double>{1, nan_, 0, 0.5}, 4).values,
@@ -71,7 +71,7 @@ TEST(GroupAdvantages, BaselinesOfTheOtherPapers) {
 }
 
 TEST(GroupAdvantages, SeveralRewardsMayBeScaledBeforeTheyAreAddedUp) {
-  // One part alone, weighed in any way, is scaled to deviation 1 by its group and by the batch.
+  // A single part with any weight is scaled to standard deviation 1, by its group and by the batch.
   const std::vector<double> part{0, 1, 5, 7};
   const double by_group = 0.5 / (std::sqrt(0.5) + 1e-4), of_two = 1 / (std::sqrt(2.0) + 1e-4);
   const double std_dev = std::sqrt((2 * by_group * by_group + 2 * of_two * of_two) / 3) * 3;
@@ -79,7 +79,7 @@ TEST(GroupAdvantages, SeveralRewardsMayBeScaledBeforeTheyAreAddedUp) {
   expect_near(out.values, {-3 * by_group / (std_dev + 1e-4), 3 * by_group / (std_dev + 1e-4),
                            -3 * of_two / (std_dev + 1e-4), 3 * of_two / (std_dev + 1e-4)});
   EXPECT_EQ(out.groups, 2);
-  // A part a thousand times as large counts as much as the other.
+  // A part with values a thousand times as large has the same influence.
   const std::vector<double> once{1, 1};
   const auto small = normalise_then_sum(part, {{0, 1, 0, 1}, {0, 1, 1, 0}}, once, 2).values;
   const auto large = normalise_then_sum(part, {{0, 1, 0, 1}, {0, 1000, 1000, 0}}, once, 2).values;

@@ -1,4 +1,4 @@
-// From rewards to advantages of tokens: each algorithm's rule on a small round, worked out by hand.
+// Advantages of tokens from rewards: each estimator on a small rollout step, computed by hand.
 #include "algorithms/advantages/estimate.h"
 
 #include <gtest/gtest.h>

@@ -57,8 +57,8 @@ TEST(Gae, SteppingOverATokenIsAsIfItWereNotThere) {
 }
 
 TEST(Gae, ACutSequenceBootstrapsFromTheStateBehindIt) {
-  // The value behind the cut stands in for what would have come: with lambda 0 each token's return
-  // is one step and the next value.
+  // The value after the truncation bootstraps: with lambda 0 each token's return is one step and
+  // the next value.
   const auto cut = gae(Numbers{0, 0}, Numbers{.1, .2}, std::vector<float>(2, 1.0f),
                        {.gamma = .5, .lambda = 0}, {.value = .8});
   expect_near_values(cut.returns, {.1, .4});
@@ -68,7 +68,7 @@ TEST(Gae, ACutSequenceBootstrapsFromTheStateBehindIt) {
 }
 
 TEST(Gae, ARewardBehindTheEndIsOneMoreStep) {
-  // The same sequence with the state behind its end written out as a token of its own.
+  // The same sequence with the state after its end as an explicit token.
   const auto longer = gae(Numbers{.3, 0, 1}, Numbers{.1, .2, .5}, std::vector<float>(3, 1.0f),
                           {.gamma = .9, .lambda = .8});
   const auto shorter = gae(Numbers{.3, 0}, Numbers{.1, .2}, std::vector<float>(2, 1.0f),
@@ -77,7 +77,8 @@ TEST(Gae, ARewardBehindTheEndIsOneMoreStep) {
 }
 
 TEST(Gae, ARewardOnAStepCountsFromItBackwards) {
-  // No critic (values 0) and lambda 1: the advantage is the discounted sum of the rewards to come.
+  // Without a critic (values 0) and with lambda 1, the advantage is the discounted sum of the
+  // following rewards.
   const Numbers none(4, 0), steps{0, 2, 0, -1};
   expect_near_values(gae(steps, none, whole_mask, {.gamma = .5, .lambda = 1}).advantages,
                      {.875, 1.75, -.5, -1});

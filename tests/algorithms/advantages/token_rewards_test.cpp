@@ -1,4 +1,4 @@
-// From scores and step rewards to tokens.
+// Token rewards from scores and step rewards.
 #include "algorithms/advantages/token_rewards.h"
 
 #include <gtest/gtest.h>

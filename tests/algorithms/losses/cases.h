@@ -1,4 +1,4 @@
-// Batches on which losses are tried, and a loss's value and slopes on them.
+// Batches for tests of losses, and the value and derivatives of a loss on them.
 #pragma once
 
 #include <vector>
@@ -50,8 +50,8 @@ inline Sloped slopes_of(const AnyLoss& loss, const std::vector<double>& logp,
     collision.push_back(-0.3 - 0.1 * static_cast<double>(b.tokens[t] % 5));
   const Expr scalar = loss(
       {.logp = leaves[0], .entropy = leaves[1], .collision = collision, .scores = {}}, b, report);
-  const auto slopes = gradients(scalar, leaves);
-  return {scalar.value(), slopes[0], slopes[1]};
+  const auto derivatives = gradients(scalar, leaves);
+  return {scalar.value(), derivatives[0], derivatives[1]};
 }
 
 inline std::vector<double> part(const std::vector<double>& all, std::int32_t begin,

@@ -1,6 +1,6 @@
-// Laws that every loss obeys, over one table of all losses and their settings: gradient are those
-// of finite differences, a split into micro-batches changes nothing, tokens that are not trained on
-// may carry anything, a spec gives back the loss.
+// Properties of every loss, over one table of all losses and their settings: gradients equal finite
+// differences, a split into micro-batches changes nothing, untrained tokens may have any values,
+// and a spec restores the loss.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -48,8 +48,8 @@ bool field_is(const AnyLoss& loss, const char* key, std::string_view word) {
   return field != nullptr && field->is_string() && field->string() == word;
 }
 
-// Losses with a weight that is a constant in the paper, though it depends on logp: finite
-// differences would see it move. Their gradient are checked where they are defined (sft_loss_test,
+// Losses with a weight that is a constant in the paper although it depends on logp: finite
+// differences would include it. Their gradients are checked where they are defined (sft_loss_test,
 // dpo_loss_test, surrogate_test, grpo_loss_test).
 bool has_constants(const AnyLoss& loss) {
   const Json* weighting = loss.spec().fields.find("weighting");

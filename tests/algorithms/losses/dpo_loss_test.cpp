@@ -136,8 +136,8 @@ TEST(DpoLoss, OfSeveralKindsIsTheirWeightedSum) {
   EXPECT_NEAR(p.loss(ftx, report), 0.6712677647 + 0.5 * (10.0 / 8 + 12.5 / 10) / 2, 1e-9);
 }
 
-// The shorter answer of the first pair has 8 tokens; the rejected one has 12, the last of which
-// carries its whole log-probability.
+// The shorter answer of the first pair has 8 tokens; the rejected one has 12, of which the last one
+// has all of the log-probability.
 TEST(DpoLoss, DesensitizedToLengthWeighsTailsLess) {
   const PublishedDpo p;
   Report report;
@@ -149,8 +149,8 @@ TEST(DpoLoss, DesensitizedToLengthWeighsTailsLess) {
   EXPECT_NEAR(report.values().at("logps/rejected"), (0.5 * -14 - 11) / 2, 1e-12);
 }
 
-// Every token's log sum p^2 is -0.4 in slopes_of for token 1: a pair weighs exp(mean over y_w of
-// (log p + 0.4) + the same of y_l).
+// In slopes_of, log sum p^2 of token 1 is -0.4: the weight of a pair is exp(mean over y_w of (log p
+// + 0.4) + the same of y_l).
 TEST(DpoLoss, WithWeightsOfThePolicyHasTheirLossAndSlopes) {
   const PublishedDpo p;
   Report report;

@@ -140,7 +140,7 @@ TEST(GrpoLoss, AWeightOfTheSampleMultipliesItsSurrogateAndNotItsKl) {
   EXPECT_NEAR(p(weighed) - p(bare), (std::exp(0.5) - 1) * p(no_kl), 1e-7);
 }
 
-// What decides whether a sample of advantage 0 may stay out of an update (grpo_minibatches.cpp).
+// The property by which grpo_minibatches.cpp leaves out samples of advantage 0.
 TEST(GrpoLoss, KnowsWhetherASampleOfAdvantageZeroCouldChangeAnything) {
   for (std::size_t i = 0; i < names_of(SurrogateKind{}).size(); ++i) {
     PublishedGrpo p;

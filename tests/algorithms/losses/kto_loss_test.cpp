@@ -13,7 +13,7 @@ namespace {
 
 using namespace troupe::test;
 
-// One answer with the log-ratio u and one token that is trained on.
+// The loss of one answer with log-ratio u and one trained token.
 double one(double u, bool desirable, const KtoLoss& loss, double z, Report& report) {
   Experience b;
   b.append({1, 1}, {0, 1});

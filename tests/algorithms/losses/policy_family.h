@@ -1,5 +1,4 @@
-// Every policy-gradient loss with every kind: lines of the tables over which the catalog's laws are
-// tested.
+// Every policy-gradient loss with every kind, for the tables of the catalog tests.
 #pragma once
 
 #include <vector>

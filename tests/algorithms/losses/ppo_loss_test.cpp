@@ -1,5 +1,5 @@
 // PPO's policy and value losses on the published inputs: numbers computed independently in float64,
-// to 1e-9; and their gradient.
+// to 1e-9; and their gradients.
 #include "algorithms/losses/ppo_loss.h"
 
 #include <gtest/gtest.h>
@@ -73,8 +73,7 @@ struct Critic {
   std::vector<double> values;
 };
 
-/// The differences that matter are put into the values, in float64: V - R and V - V_old as the
-/// table has them.
+/// Exact differences in float64: V - R and V - V_old as in the table.
 Critic published_critic() {
   Critic c;
   c.b.append({1, 2, 3, 4, 5}, {0, 1, 1, 1, 1});
@@ -170,13 +169,13 @@ TEST(ValueLoss, ASplitChangesNothingAndWhatIsNotTrainedOnMayCarryAnything) {
   b.count = 20;
   Report whole, parts;
   const double together = value_loss({}, values, b, whole);
-  double apart = 0;
+  double separate = 0;
   for (std::int32_t n = 0; n < b.sequences(); n += 2) {
     const auto begin = b.offsets[static_cast<std::size_t>(n)],
                end = b.offsets[static_cast<std::size_t>(n) + 2];
-    apart += value_loss({}, part(values, begin, end), b.slice(n, n + 2), parts);
+    separate += value_loss({}, part(values, begin, end), b.slice(n, n + 2), parts);
   }
-  EXPECT_NEAR(together, apart, 1e-12);
+  EXPECT_NEAR(together, separate, 1e-12);
   EXPECT_TRUE(std::isfinite(together));
   for (const auto& [key, value] : whole.values())
     EXPECT_NEAR(value, parts.values().at(key), 1e-12) << key;

@@ -1,5 +1,4 @@
-// Every preference loss with every kind: lines of the table over which the catalog's laws are
-// tested.
+// Every preference loss with every kind, for the table of the catalog tests.
 #pragma once
 
 #include <vector>
@@ -44,7 +43,8 @@ inline std::vector<algorithms::DpoLoss> dpo_family() {
   return losses;
 }
 
-/// Weights that depend on the policy but pass no gradient: all laws but that of finite differences.
+/// Losses with weights that depend on the policy but pass no gradient: they have all properties but
+/// that of finite differences.
 inline std::vector<algorithms::DpoLoss> weighted_dpo_family() {
   using Kind = algorithms::DpoLossKind;
   return {{.weighting = true}, {.kind = {Kind::hinge, Kind::sft}, .weighting = true}};

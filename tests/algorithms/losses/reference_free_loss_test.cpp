@@ -122,7 +122,7 @@ TEST(OrpoLoss, HasThePublishedValues) {
   EXPECT_NEAR(report.values().at("log_odds_ratio"), -0.733626836, 1e-8);
 }
 
-// The mask names the prompt's token too: it counts in the likelihood, not in the odds.
+// The mask also selects the prompt's token: it counts in the likelihood, not in the odds.
 TEST(OrpoLoss, KeepsPromptsOutOfTheOdds) {
   const PublishedReferenceFree p;
   PublishedReferenceFree with_prompt = p;

@@ -1,5 +1,5 @@
-// Losses of reward models on the published inputs, to 1e-9, and the laws that every loss obeys,
-// over scores instead of log-probabilities.
+// Losses of reward models on the published inputs, to 1e-9, and the properties of every loss, over
+// scores instead of log-probabilities.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -29,7 +29,8 @@ Scored slopes_of_scores(const AnyLoss& loss, const Columns& scores, const Experi
   return {scalar.value(), gradients(scalar, now.scores)};
 }
 
-// Sequences of these lengths whose last token is scored so; the rest may carry anything.
+// Sequences of these lengths with these scores at their last tokens; the other scores are
+// arbitrary.
 struct LastTokens {
   Experience b;
   Columns scores{{}};
@@ -177,8 +178,7 @@ TEST(PrmLoss, InFloat32HasTheSlopesOfFiniteDifferences) {
     }
 }
 
-// What torch 2.13 gives for the logits (0, 13.25): 1 - p is 15 units of 2^-23, and not 14.77 of
-// them.
+// Values of torch 2.13 for the logits (0, 13.25): 1 - p is 15 units of 2^-23, not 14.77.
 TEST(PrmLoss, InFloat32RoundsAsTorchDoes) {
   LastTokens p({13.25});
   p.scores.insert(p.scores.begin(), std::vector<double>(p.b.tokens.size(), 0.0));
@@ -207,7 +207,7 @@ TEST(PrmLoss, RefusesNonsense) {
   EXPECT_THROW(slopes_of_scores(PrmLoss{}, p.scores, p.b, report), Bug);
 }
 
-// The laws of catalog_test.cpp, for losses that read scores.
+// The properties of catalog_test.cpp, for losses that read scores.
 struct RewardCase {
   AnyLoss loss;
   Columns scores;
@@ -227,7 +227,7 @@ std::vector<RewardCase> cases() {
           {PrmLoss{.reward_tokens = {5, 9}, .whole_vocabulary = true}, two.scores, two.b}};
 }
 
-// Also the one that is rounded too coarsely for these finite differences.
+// Includes the loss whose rounding is too coarse for these finite differences.
 std::vector<RewardCase> all_cases() {
   auto out = cases();
   const Steps three(3);

@@ -1,5 +1,5 @@
-// Every loss of a model with a score head, or of candidates in its place: lines of the tables over
-// which the catalog's laws are tested.
+// Every loss of a model with a score head, or of candidates instead of it, for the tables of the
+// catalog tests.
 #pragma once
 
 #include <vector>
@@ -21,7 +21,7 @@ inline std::vector<engine::loss::AnyLoss> value_family() {
   return {ValueLoss{}, ValueLoss{.clip = 0, .coef = 0.1}, ValueLoss{.clip = 0.5, .huber = 0.3}};
 }
 
-/// RewardInputs by a score head of two labels, in float64 and rounded as torch does, and by the
+/// Process losses by a score head of two labels, in float64 and rounded as in torch, and by the
 /// language head at two tokens.
 inline std::vector<engine::loss::AnyLoss> prm_family() {
   using algorithms::PrmLoss;

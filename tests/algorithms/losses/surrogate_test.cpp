@@ -1,5 +1,5 @@
 // The surrogates on the published inputs, in float64: numbers computed independently, to 1e-9; and
-// gradient of those with constant weights.
+// the gradients of those with constant weights.
 #include "algorithms/losses/surrogate.h"
 
 #include <gtest/gtest.h>
@@ -197,7 +197,7 @@ TEST(Surrogate, KlCovHoldsTheTokensOfTheGreatestCovariance) {
     EXPECT_NEAR(values[t], expected[t], 1e-12) << "token " << t;
 }
 
-// Where a weight is a constant, the derivative by logp is minus that weight times the advantage.
+// If a weight is a constant, the derivative by logp is minus that weight times the advantage.
 TEST(Surrogate, NoGradientFlowsThroughAConstantWeight) {
   for (const auto kind : {Kind::cispo, Kind::cispo_band, Kind::vespo}) {
     PublishedSurrogates p;

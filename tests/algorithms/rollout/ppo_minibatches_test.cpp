@@ -1,5 +1,5 @@
-// The arithmetic of a PPO rollout step: rewards, process rewards, reference and
-// critic become advantages and returns.
+// The arithmetic of a PPO rollout step: advantages and returns from rewards, process rewards,
+// reference and critic.
 #include "algorithms/rollout/ppo_minibatches.h"
 
 #include <gtest/gtest.h>
@@ -11,8 +11,8 @@
 namespace troupe::algorithms {
 namespace {
 
-/// Two samples of prompts of two tokens: one of three tokens that ended, one of two that was cut.
-/// max_new_tokens is 4.
+/// Two samples of prompts of two tokens: one of three tokens that ended, one of two that was
+/// truncated. max_new_tokens is 4.
 struct Fixture {
   RolloutBatch samples;
   std::vector<float> values;
@@ -53,7 +53,7 @@ std::vector<float> slice(const std::vector<float>& column, std::size_t begin, st
           column.begin() + static_cast<std::ptrdiff_t>(end)};
 }
 
-// With lambda 1 and gamma 1 a return is what is still to come, whatever the critic thinks.
+// With lambda 1 and gamma 1 a return is the sum of the following rewards, for any critic.
 TEST(PpoMinibatches, AScoreIsTheReturnOfEveryTokenOfItsSample) {
   Fixture r;
   r.config.gae.lambda = 1;

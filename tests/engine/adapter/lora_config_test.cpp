@@ -1,4 +1,5 @@
-// Which layers of a model a configuration means, with which rank and scale, and what is refused.
+// Resolution of adapter configurations: the layers, their ranks and scales, and rejected
+// configurations.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -101,7 +101,7 @@ TEST(QuietThread, LeavesSignalsToOthersButThoseOfItsOwnInstructions) {
     EXPECT_EQ(sigismember(&after, signal), sigismember(&before, signal)) << signal;
 }
 
-// More than are told apart: all can be read all the same.
+// More files than there are slots: all can be read.
 TEST_F(LostPages, OfVeryManyFilesAreHarmless) {
   ASSERT_TRUE(write_file_durably(folder + "/a", "abc"));
   std::vector<MappedFile> files;

@@ -1,11 +1,11 @@
-// How much memory the program has asked for so far: this test program's operator new counts.
+// Memory allocated by this test program, counted by its operator new.
 #pragma once
 
 #include <cstddef>
 
 namespace troupe::engine::checkpoint {
 
-/// Bytes asked of operator new since the program began, returned or not.
+/// Bytes allocated by operator new since the program began, including freed ones.
 std::size_t bytes_asked_for();
 
 }  // namespace troupe::engine::checkpoint

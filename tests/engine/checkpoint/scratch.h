@@ -24,7 +24,7 @@ class Scratch {
  public:
   Scratch() {
     static int count = 0;
-    // In memory where that is possible: the tests of crashes call fsync thousands of times.
+    // A memory file system if possible: the tests of crashes call fsync thousands of times.
     const std::filesystem::path root =
         ::access("/dev/shm", W_OK) == 0 ? "/dev/shm" : ::testing::TempDir();
     path_ =

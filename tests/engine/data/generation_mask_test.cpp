@@ -73,13 +73,14 @@ TEST(GenerationMask, WithoutBlocksEachAnswerIsFoundByItsPlace) {
 }
 
 TEST(GenerationMask, TakesSeveralBlocksAnAnswerWhereWeightsDoNotDiffer) {
-  const std::string apart = std::string(loop) +
-                            "{% if m.role == 'assistant' %}{% generation %}t{% endgeneration %}:{% "
-                            "generation %}{{ m.content }}"
-                            "{% endgeneration %};{% else %}{{ m.content }};{% endif %}{% endfor %}"
-                            "{% if add_generation_prompt %}<assistant>{% endif %}";
-  EXPECT_EQ(trained_text(apart, even_talk), "t*1|A*1|t*1|B*1|");
-  EXPECT_EQ(trained_text(apart, talk), "t:A;*2|t:B;*1|");
+  const std::string separate =
+      std::string(loop) +
+      "{% if m.role == 'assistant' %}{% generation %}t{% endgeneration %}:{% "
+      "generation %}{{ m.content }}"
+      "{% endgeneration %};{% else %}{{ m.content }};{% endif %}{% endfor %}"
+      "{% if add_generation_prompt %}<assistant>{% endif %}";
+  EXPECT_EQ(trained_text(separate, even_talk), "t*1|A*1|t*1|B*1|");
+  EXPECT_EQ(trained_text(separate, talk), "t:A;*2|t:B;*1|");
 }
 
 TEST(GenerationMask, PromptTypesTrainOnAnswersAndTheirEnds) {

@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Example i is the tokens {i, i}; `parts` say which are whose.
+// Example i is the tokens {i, i}; `parts` assigns examples to sources.
 Dataset<SftExample> mixed(const std::vector<SourceInfo>& parts) {
   Dataset<SftExample> data;
   data.sources = parts;

@@ -157,7 +157,7 @@ TEST(PublishedData, IsReadInTheRightLayout) {
   }
 }
 
-std::vector<std::int32_t> judged_ids(const StepExample& example) {
+std::vector<std::int32_t> labelled_ids(const StepExample& example) {
   std::vector<std::int32_t> out;
   for (const auto step : example.classes)
     if (step >= 0) out.push_back(step);
@@ -175,7 +175,7 @@ TEST(PublishedData, StepsAreJudgedAsTheirPublishersSay) {
           value_or_throw(find_step_tokens("\xD0\xBA\xD0\xB8", {"+", "-"}, encoder));
     std::vector<std::vector<std::int32_t>> out;
     for (const auto& example : value_or_throw(load_steps(options, encoder)).examples)
-      out.push_back(judged_ids(example));
+      out.push_back(labelled_ids(example));
     return out;
   };
   using Steps = std::vector<std::int32_t>;

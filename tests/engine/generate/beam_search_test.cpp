@@ -44,7 +44,7 @@ class BeamSearchTest : public testing::Test {
 };
 
 TEST_F(BeamSearchTest, WithAllBeamsItFindsTheBestOfAllSequences) {
-  // 37 beams of two tokens look at all 37 x 37 sequences.
+  // 37 beams of two tokens cover all 37 x 37 sequences.
   const Request r = request(37, 2);
   double best = -1e30;
   for (std::int32_t first = 0; first < 37; ++first) {

@@ -1,6 +1,6 @@
-// The contract of generation: whatever the batch, the chunks, the pages, evictions and order of
-// arrival, a token's log-probability has the bits that one full forward pass gives it, and (seed,
-// sample id) decide the tokens.
+// Bit equality of generation: a token's log-probability has the bits of one full forward pass for
+// any batch, chunks, pages, preemptions and order of arrival, and (seed, sample id) determine the
+// tokens.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -71,7 +71,7 @@ std::vector<Request> random_requests(std::mt19937& random, int count, std::int32
   return requests;
 }
 
-/// Everything that was reported, against one forward pass without a cache.
+/// Compares everything that was reported with one forward pass without a cache.
 void expect_as_full_forward(models::Decoder& model, const Request& request, const Generation& got,
                             ops::Precision precision) {
   ASSERT_EQ(std::ssize(got.ids), request.params.max_new_tokens);
@@ -113,7 +113,7 @@ GeneratorConfig random_config(std::mt19937& random) {
   return config;
 }
 
-/// Runs some requests as they come, each against the full pass.
+/// Runs requests and compares each with the full pass.
 GeneratorStats run_against_full_forward(models::Decoder& model, unsigned seed) {
   std::mt19937 random(seed);
   GeneratorConfig config = random_config(random);

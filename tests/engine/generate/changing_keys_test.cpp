@@ -1,6 +1,6 @@
-// Models whose rotary positions depend on how long a sequence is (LongRoPE, dynamic NTK): at every
-// token the generator has the bits of one forward pass over what it knows so far, over chunks,
-// shared prompts and evictions.
+// Models whose rotary positions depend on the length of a sequence (LongRoPE, dynamic NTK): at
+// every token the generator has the bits of one forward pass over the sequence so far, for any
+// chunks, shared prompts and preemptions.
 #include <gtest/gtest.h>
 
 #include "engine/generate/generator.h"

@@ -1,5 +1,5 @@
-// Generation from weights in 8 bits: the bits of a full pass that reads the same numbers, near
-// those of the weights as they are.
+// Generation from int8 weights: the bits of a full pass with the same weights, close to the
+// log-probabilities of the full weights.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -77,18 +77,18 @@ TEST_P(Int8Generation, HasTheBitsOfAFullPassWhateverTheBatch) {
 TEST_P(Int8Generation, IsNearTheWeightsAsTheyAreAndNotTheSame) {
   const auto asked = greedy_requests(20);
   Generator from = generator(WeightFormat::int8);
-  double apart = 0, tokens = 0;
+  double difference = 0, tokens = 0;
   for (const auto& g : value_or_throw(from.generate_all(asked))) {
     std::vector<std::int32_t> all = asked[static_cast<std::size_t>(g.id)].prompt;
     all.insert(all.end(), g.ids.begin(), g.ids.end());
     const auto exact = test::trainer_logp(*model_, all, 1, GetParam());
     for (std::size_t i = 0; i < g.ids.size(); ++i) {
-      apart += std::abs(exact[5 + i] - g.logp[i]);
+      difference += std::abs(exact[5 + i] - g.logp[i]);
       tokens += 1;
     }
   }
-  EXPECT_LT(apart / tokens, 0.05);
-  EXPECT_GT(apart / tokens, 1e-5);
+  EXPECT_LT(difference / tokens, 0.05);
+  EXPECT_GT(difference / tokens, 1e-5);
 }
 
 TEST_P(Int8Generation, FollowsTheWeightsAndLeavesThemWhenItEnds) {

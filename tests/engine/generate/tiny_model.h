@@ -1,5 +1,5 @@
-// A tiny decoder with random weights, and a full forward pass without a cache as the oracle of
-// everything that generates.
+// A tiny decoder with random weights, and a full forward pass without a cache, the oracle of the
+// generation tests.
 #pragma once
 
 #include <memory>
@@ -55,8 +55,8 @@ inline Tensor full_forward(models::Decoder& model, const std::vector<std::int32_
   return model.forward(tokens, pass, nothing);
 }
 
-/// What the trainer computes for the tokens of a sequence: logp[t] of tokens[t], by the fused head;
-/// logp[0] is 0.
+/// Log-probabilities as the trainer computes them: logp[t] of tokens[t], by the fused head; logp[0]
+/// is 0.
 inline std::vector<float> trainer_logp(models::Decoder& model,
                                        const std::vector<std::int32_t>& tokens,
                                        float inverse_temperature,

@@ -1,4 +1,4 @@
-// What transformers' own code gives for rules and beam searches beyond those of golden/generation
+// Results of transformers for rules and beam searches beyond those of golden/generation
 // (tests/data/generate/make.py).
 #include <gtest/gtest.h>
 

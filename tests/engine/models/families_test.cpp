@@ -1,4 +1,4 @@
-// What each family makes of its config.json: real files, both layouts, and refusals by name.
+// Conversion of each family's config.json: real files, both layouts, and rejected fields.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// Layers of one input together: the bits of one after the other, forward and back, whatever they
-// are.
+// Grouped layers with one input: equal bits as one after the other, forward and backward, for all
+// kinds of layers.
 #include "engine/nn/linear.h"
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// Adapters of a Linear: their gradient, what they cost, and what they leave alone.
+// Adapters of a Linear: their gradients, their cost, and the parameters that they do not change.
 #include "engine/base/text.h"
 #include "engine/nn/attention.h"
 #include "engine/nn/gradients.h"
@@ -84,9 +84,9 @@ TEST_F(Adapters, SlopesOfAttention) {
   test::gradcheck(attention, parameters, x, pass);
 }
 
-// The norm is a constant in DoRA's backward pass (sec. 4.3), so the gradient of A and B are not
-// those of the whole formula: the golden DoRA curve tells them. Those of the input and of the
-// magnitudes are.
+// The norm is a constant in DoRA's backward pass (sec. 4.3), so the gradients of A and B differ
+// from those of the whole formula; the golden DoRA curve covers them. This test covers those of the
+// input and of the magnitudes.
 TEST_F(Adapters, SlopesOfMagnitudes) {
   auto parameters = adapted(*device, {{5, 12}}, true);
   const LinearModule module{linear(parameters, 0)};

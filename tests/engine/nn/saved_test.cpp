@@ -1,4 +1,4 @@
-// What forward leaves for backward: what is released and recomputed.
+// Saved tensors: those released, and those recomputed in the backward pass.
 #include "engine/nn/saved.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Activations on every device, alone and as gates: against their formulas and gradient, near zero
-// and far out.
+// Activations on every device, plain and gated: compared with their formulas and derivatives, near
+// zero and for large arguments.
 #include <cmath>
 
 #include "tests/engine/ops/oracle.h"

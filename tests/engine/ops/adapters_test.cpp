@@ -1,5 +1,5 @@
-// What adapters ask of every device: the head's low-rank part, dropout by name of row and column,
-// columns and rows of DoRA.
+// Operations for adapters on every device: the head's low-rank part, dropout by ids of rows and
+// columns, and the columns and rows of DoRA.
 #include <cmath>
 
 #include "tests/engine/ops/oracle.h"

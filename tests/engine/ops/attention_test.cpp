@@ -39,7 +39,7 @@ const Case cases[] = {{{5, 1, 17}, {4, 2, 8, 0.35F}},
                       {{9}, {2, 2, 560, 0.05F, 3}}};
 
 constexpr Precision precisions[] = {Precision::f32, Precision::bf16};
-/// What is known of a result in f32, or of one whose operands are rounded.
+/// Error bound of a result in f32, or of one with rounded operands.
 double bound(Precision precision, double f32, double bf16) {
   return precision == Precision::bf16 ? bf16 : f32;
 }

@@ -1,4 +1,4 @@
-// The pool of a device's memory: what is used again, what is held, and what goes back.
+// The pool of a device's memory: what is reused, what is held, and what is returned to the system.
 #include "engine/ops/cpu/memory/block_pool.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The devices that every test of an operation runs on, and short ways in and out of them.
+// The devices of the tests of operations, and conversions to and from them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,12 +21,12 @@ struct DeviceCase {
   int threads;
 };
 const std::vector<DeviceCase>& device_cases();
-/// Test runners name cases by it.
+/// Names the cases for gtest.
 inline void PrintTo(const DeviceCase& which, std::ostream* to) {
   *to << which.name;
 }
 
-/// Null when this processor lacks the instruction set.
+/// Returns null if this processor lacks the instruction set.
 std::unique_ptr<Device> make(const DeviceCase& which);
 
 class OnEveryDevice : public testing::TestWithParam<DeviceCase> {

@@ -1,4 +1,4 @@
-// One fixed round through every operation of a device, at sizes that use all its threads and paths.
+// Runs every operation of a device once, at sizes that use all of its threads and code paths.
 #pragma once
 
 #include <map>

@@ -1,5 +1,5 @@
-// Weights in 8 bits on every device: how far they are from those they were made of, and that
-// products with them are those of the whole numbers, bit for bit, times a scale.
+// Int8 weights on every device: their distance to the original weights, and products that equal
+// those of the integers, bit for bit, times a scale.
 #include <cmath>
 #include <limits>
 
@@ -15,7 +15,7 @@ struct Whole {
   Floats numbers, scales;  // [N, K], [N]
 };
 
-// What device.h says of a weight.
+// Quantization of a weight as device.h defines it.
 Whole whole_of(const Floats& weight, std::int64_t n, std::int64_t k) {
   Whole out;
   for (std::int64_t row = 0; row < n; ++row) {
@@ -83,7 +83,7 @@ TEST_P(Int8, AWeightIsWithinHalfAStep) {
 }
 
 TEST_P(Int8, HalvesGoToEvenAndRowsHaveScalesOfTheirOwn) {
-  // The largest of a row is 127 steps of 1, or of 64; halves lie between two steps.
+  // The largest value of a row is 127 steps of 1, or of 64; halves are between two steps.
   const Floats weight{127, 0.5F, 1.5F, -2.5F, 8128, 32, 96, -160};
   const Floats expected{127, 0, 2, -2, 8128, 0, 128, -128};
   const Tensor both = packed(weight, 2, 4);

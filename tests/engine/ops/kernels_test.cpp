@@ -1,4 +1,4 @@
-// What the kernels of each instruction set promise beyond what a device shows: exp, tanh, and
+// Guarantees of the kernels of each instruction set that a device does not expose: exp, tanh, and
 // products with strides.
 #include "engine/ops/cpu/kernels/kernels.h"
 
@@ -86,8 +86,8 @@ TEST_P(KernelsOf, CopiesWholeLinesAndNothingBesideThem) {
 }
 
 TEST_P(KernelsOf, ProductsIntoPartOfAMatrixLeaveTheRestAlone) {
-  // Strides as attention has them: C is a column block of something wider, and nothing outside it
-  // may change.
+  // Strides as in attention: C is a column block of a wider matrix, and nothing outside it may
+  // change.
   constexpr std::int64_t m = 15, n = 21, k = 35, wide = 50;
   const Floats a = random_floats(m * k, 1), b = random_floats(n * wide, 2),
                straight = random_floats(k * wide, 3);

@@ -1,5 +1,5 @@
-// The vocabulary head on every device: against its formula, its derivative, and bit for bit against
-// logits kept whole.
+// The LM head on every device: compared with its formula and its derivative, and bit for bit with
+// logits in memory.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -34,7 +34,7 @@ Floats scaled(Floats x, float by) {
   return x;
 }
 
-/// How the gradients come by their logits.
+/// Source of the logits for the gradients.
 enum class Way { again, kept, through };
 
 constexpr HeadScale scales[] = {{0.7F}, {0.8F, 0.3F}, {0.7F, 1, 4}, {1.3F, 0.5F, 3}};

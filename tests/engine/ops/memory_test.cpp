@@ -1,4 +1,5 @@
-// Memory of every device: what goes in comes out, and too much is refused in words.
+// Memory of every device: uploads and downloads are exact, and excessive sizes are rejected with a
+// message.
 #include <atomic>
 
 #include "engine/base/error.h"

@@ -1,4 +1,4 @@
-// Both norms on every device: against their formulas and gradient, and row by row.
+// Both norms on every device: compared with their formulas and gradients, and row by row.
 #include "tests/engine/ops/oracle.h"
 
 namespace troupe::engine::ops {
@@ -29,7 +29,7 @@ class Norms : public OnEveryDevice {
       return oracle::rms_norm(at, with, double{1e-5F}, double{offset()});
     }
   };
-  /// What a forward pass gives: the result, and the numbers that its backward wants.
+  /// Result of a forward pass, and the statistics for the backward pass.
   struct Forward {
     Tensor y, mean, inverse;
   };

@@ -1,4 +1,5 @@
-// Ranges of pages: which are given out, how neighbours join, and what goes back to the system.
+// Ranges of pages: which are allocated, how neighbors are merged, and what is returned to the
+// system.
 #include "engine/ops/cpu/memory/page_arena.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// The profiled device: every call is told, goes to the function of the same name, and gives the
-// same bits.
+// The profiled device: every call is recorded, is forwarded to the function of the same name, and
+// gives the same bits.
 #include "engine/ops/profiled_device.h"
 
 #include <gmock/gmock.h>
@@ -15,10 +15,10 @@
 namespace troupe::engine::ops {
 namespace {
 
-/// Writes down every beginning ("gemm") and end ("end").
-class Told final : public Spans {
+/// Records every beginning ("gemm") and end ("end").
+class RecordedSpans final : public Spans {
  public:
-  explicit Told(bool recording = true) : recording_(recording) {}
+  explicit RecordedSpans(bool recording = true) : recording_(recording) {}
   bool recording() override { return recording_; }
   void begin(SpanStart span) override {
     lines.emplace_back(span.name);
@@ -37,8 +37,8 @@ class Told final : public Spans {
 using Profiled = OnEveryDevice;
 
 TEST_P(Profiled, TheResultsOfEveryOperationAreTheSameBits) {
-  Told told;
-  const auto profiled = make_profiled_device(make(GetParam()), told);
+  RecordedSpans recorded;
+  const auto profiled = make_profiled_device(make(GetParam()), recorded);
   const auto expected = every_result(device()), found = every_result(*profiled);
   ASSERT_EQ(found.size(), expected.size());
   for (const auto& [name, values] : expected)
@@ -48,7 +48,7 @@ TEST_P(Profiled, TheResultsOfEveryOperationAreTheSameBits) {
 INSTANTIATE_TEST_SUITE_P(Devices, Profiled, testing::ValuesIn(device_cases()), case_name);
 
 TEST(ProfiledDevice, TellsOfEveryCallAndPassesItToTheFunctionOfTheSameName) {
-  Told outer, inner;
+  RecordedSpans outer, inner;
   const std::shared_ptr<Device> within =
       make_profiled_device(make_cpu_device({.threads = 1}), inner);
   const auto device = make_profiled_device(within, outer);
@@ -62,21 +62,21 @@ TEST(ProfiledDevice, TellsOfEveryCallAndPassesItToTheFunctionOfTheSameName) {
 }
 
 TEST(ProfiledDevice, TellsNothingWhileNobodyRecords) {
-  Told told(false);
-  const auto device = make_profiled_device(make_reference_device(), told);
+  RecordedSpans recorded(false);
+  const auto device = make_profiled_device(make_reference_device(), recorded);
   every_result(*device);
   in_phase(*device, "a phase", [] {});
-  EXPECT_TRUE(told.lines.empty());
+  EXPECT_TRUE(recorded.lines.empty());
 }
 
 TEST(ProfiledDevice, TellsTheWorkAndTheShapesOfAProduct) {
-  Told told;
-  const auto device = make_profiled_device(make_reference_device(), told);
+  RecordedSpans recorded;
+  const auto device = make_profiled_device(make_reference_device(), recorded);
   const Tensor a = from_host(*device, {3, 5}, Floats(15, 1)),
                b = from_host(*device, {7, 5}, Floats(35, 1));
   Tensor c = device->empty({3, 7});
   device->gemm(a, b, c, {.transpose_b = true, .precision = Precision::bf16});
-  const SpanStart& span = told.starts.back();
+  const SpanStart& span = recorded.starts.back();
   EXPECT_EQ(span.name, "gemm");
   EXPECT_EQ(span.work.flops, 2 * 3 * 7 * 5);
   EXPECT_EQ(span.work.bytes, 4 * (15 + 35 + 21));
@@ -85,16 +85,16 @@ TEST(ProfiledDevice, TellsTheWorkAndTheShapesOfAProduct) {
 }
 
 TEST(ProfiledDevice, TellsGroupedProductsAsOne) {
-  Told told;
-  const auto device = make_profiled_device(make_reference_device(), told);
+  RecordedSpans recorded;
+  const auto device = make_profiled_device(make_reference_device(), recorded);
   const Tensor a = from_host(*device, {3, 5}, Floats(15, 1)),
                b = from_host(*device, {7, 5}, Floats(35, 1));
   GemmCall calls[] = {{a, b, device->empty({3, 7}), {.transpose_b = true}},
                       {a, b, device->empty({3, 7}), {.transpose_b = true}}};
-  const std::size_t before = told.starts.size();
+  const std::size_t before = recorded.starts.size();
   device->grouped_gemm(calls);
-  ASSERT_EQ(told.starts.size(), before + 1);
-  const SpanStart& span = told.starts.back();
+  ASSERT_EQ(recorded.starts.size(), before + 1);
+  const SpanStart& span = recorded.starts.back();
   EXPECT_EQ(span.name, "gemm");
   EXPECT_EQ(span.work.flops, 2 * 2 * 3 * 7 * 5);
   EXPECT_EQ(span.work.bytes, 2 * 4 * (15 + 35 + 21));
@@ -103,25 +103,25 @@ TEST(ProfiledDevice, TellsGroupedProductsAsOne) {
 }
 
 TEST(ProfiledDevice, HasTheMemoryOfTheOther) {
-  Told told;
+  RecordedSpans recorded;
   const std::shared_ptr<Device> inner = make_reference_device();
-  const auto device = make_profiled_device(inner, told);
+  const auto device = make_profiled_device(inner, recorded);
   const Tensor x = device->empty({100, 3});
   EXPECT_GE(device->memory().now, 1200u);
   EXPECT_EQ(device->memory().now, inner->memory().now);
 }
 
 TEST(ProfiledDevice, PhasesGoAroundTheirOperators) {
-  Told told;
-  const auto device = make_profiled_device(make_reference_device(), told);
+  RecordedSpans recorded;
+  const auto device = make_profiled_device(make_reference_device(), recorded);
   Tensor x = device->empty({2});
-  told.lines.clear();
+  recorded.lines.clear();
   const int answer = in_phase(*device, "outside", [&] {
     device->fill(x, 1);
     return 42;
   });
   EXPECT_EQ(answer, 42);
-  EXPECT_THAT(told.lines, testing::ElementsAre("outside", "fill", "end", "end"));
+  EXPECT_THAT(recorded.lines, testing::ElementsAre("outside", "fill", "end", "end"));
 }
 
 TEST(Work, OfAttentionCountsTheKeysThatAreSeen) {

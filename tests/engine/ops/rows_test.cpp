@@ -69,7 +69,7 @@ TEST_P(RowOps, RowsMoveAndNegativeOnesDoNot) {
   EXPECT_THROW(device().scatter_add_rows(some, Rows{3, 0, 0, 0}, sums), std::logic_error);
 }
 
-// So many that threads share them: each sum keeps the order of the rows.
+// Enough rows for several threads: each sum keeps the order of the rows.
 TEST_P(RowOps, ManyRowsMoveAndAddUpInTheirOrder) {
   constexpr std::int64_t count = 700, width = 83, places = 9;
   Floats values(count * width), sums(places * width, 0.5F), moved;

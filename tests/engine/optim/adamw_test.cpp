@@ -102,7 +102,7 @@ TEST_F(AdamWTest, OneUpdateByHand) {
 }
 
 TEST_F(AdamWTest, ClippingScalesOnlyWhatIsAboveTheBound) {
-  // With beta1 = 0 the first moment is the gradient that the update saw.
+  // The first moment is the gradient of the update if beta1 is 0.
   const AdamWConfig config{.beta1 = 0, .max_grad_norm = 10};
   set_grads(std::vector<float>(start.size(), 1));
   AdamW below(parameters);

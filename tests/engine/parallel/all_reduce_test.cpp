@@ -15,7 +15,7 @@ namespace {
 
 using test::on_ranks;
 
-/// What rank `rank` brings: values of very different sizes, so that another order of summation
+/// Input of rank `rank`: values of very different magnitudes, so that another order of summation
 /// gives other bits.
 template <class T>
 std::vector<T> values_of(int rank, std::size_t n) {

@@ -1,4 +1,4 @@
-// The profiled communicator: every collective is told, with its bytes, and moves the same ones.
+// The profiled communicator: every collective is recorded with its bytes, and moves the same bytes.
 #include "engine/parallel/profiled_communicator.h"
 
 #include <gmock/gmock.h>
@@ -11,7 +11,7 @@ namespace {
 
 using test::on_ranks;
 
-class Told final : public Spans {
+class RecordedSpans final : public Spans {
  public:
   bool recording() override { return on; }
   void begin(SpanStart span) override {
@@ -32,8 +32,8 @@ std::span<std::byte> bytes_of(auto& values) {
 
 TEST(ProfiledCommunicator, TellsOfEveryCollectiveOfAGroupAndOfThoseSplitOff) {
   on_ranks(2, [](Communicator& group) {
-    Told told;
-    const auto profiled = make_profiled(group.split(0, group.rank()), told);
+    RecordedSpans recorded;
+    const auto profiled = make_profiled(group.split(0, group.rank()), recorded);
     ASSERT_EQ(profiled->rank(), group.rank());
     ASSERT_EQ(profiled->size(), 2);
     std::vector<std::int32_t> mine{group.rank(), 7}, all(4), swapped(2);
@@ -44,28 +44,28 @@ TEST(ProfiledCommunicator, TellsOfEveryCollectiveOfAGroupAndOfThoseSplitOff) {
     half->broadcast_idle(bytes_of(mine), 1, "a long wait");
     EXPECT_THAT(all, testing::ElementsAre(0, 7, 1, 7));
     EXPECT_EQ(mine[0], 1);  // rank 0 of the half is rank 1
-    EXPECT_THAT(told.lines,
+    EXPECT_THAT(recorded.lines,
                 testing::ElementsAre("all_gather 8: a gathering", "all_to_all 4: an exchange",
                                      "broadcast 8: a broadcast", "broadcast_idle 8: a long wait"));
-    EXPECT_EQ(told.ended, 4u);
-    told.on = false;
+    EXPECT_EQ(recorded.ended, 4u);
+    recorded.on = false;
     half->broadcast(bytes_of(mine), 0, "a broadcast that nobody hears of");
-    EXPECT_EQ(told.lines.size(), 4u);
+    EXPECT_EQ(recorded.lines.size(), 4u);
   });
 }
 
 TEST(ProfiledCommunicator, SumsToTheSameBits) {
   on_ranks(3, [](Communicator& group) {
-    Told told;
-    const auto profiled = make_profiled(group.split(0, group.rank()), told);
+    RecordedSpans recorded;
+    const auto profiled = make_profiled(group.split(0, group.rank()), recorded);
     std::vector<float> plain, watched;
     for (int i = 0; i < 50; ++i) plain.push_back(0.1F * static_cast<float>(i * (group.rank() + 1)));
     watched = plain;
     all_reduce_sum(group, std::span<float>(plain), "plain");
     all_reduce_sum(*profiled, std::span<float>(watched), "watched");
     EXPECT_EQ(plain, watched);
-    EXPECT_FALSE(told.lines.empty());
-    EXPECT_EQ(told.lines.size(), told.ended);
+    EXPECT_FALSE(recorded.lines.empty());
+    EXPECT_EQ(recorded.lines.size(), recorded.ended);
   });
 }
 

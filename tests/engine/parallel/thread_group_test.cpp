@@ -104,7 +104,7 @@ TEST(ThreadGroup, AbortWakesEveryRankAlsoOfGroupsThatWereSplitOff) {
     });
     EXPECT_EQ(error.code, Errc::closed);
     EXPECT_THAT(error.what, HasSubstr("rank 3 ended: the disk is full"));
-    // And for good.
+    // The group remains closed.
     EXPECT_EQ(error_of([&] { barrier(*pair, "later"); }).code, Errc::closed);
     ++woken;
   });

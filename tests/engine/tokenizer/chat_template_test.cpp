@@ -85,7 +85,7 @@ std::string shown(const std::string& source, const std::string& kwargs = "{}") {
   return rendered ? rendered->text : "error: " + rendered.error().what;
 }
 
-// What Jinja2 3.1 prints, each line checked against it.
+// Output of Jinja2 3.1, with which each line was compared.
 TEST(Jinja, PrintsWhatJinja2Prints) {
   const std::map<std::string, std::string> cases = {
       {"{{ 7 // -2 }} {{ 7 % -3 }} {{ 2 ** 10 }} {{ 1 / 4 }} {{ -2 ** 2 }}", "-4 -2 1024 0.25 4"},

@@ -202,8 +202,7 @@ TEST(Regex, GivesUpOnEndlessBacktracking) {
 }
 
 TEST(Regex, GivesUpOnManySlowMatches) {
-  // No single word is beyond the limit of one search; all of them together are beyond that of a
-  // text.
+  // No single word exceeds the limit of one search; together they exceed that of a text.
   auto regex = Regex::compile("(a+)+b|a+", "test");
   ASSERT_TRUE(regex);
   std::string text;

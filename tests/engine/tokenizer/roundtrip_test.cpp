@@ -1,4 +1,4 @@
-// Laws that hold for every text: decoding undoes encoding, and a stream says what the whole says.
+// Properties for any text: decoding inverts encoding, and a stream gives the text of the whole.
 #include <gtest/gtest.h>
 
 #include <algorithm>

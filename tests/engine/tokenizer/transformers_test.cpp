@@ -25,7 +25,7 @@ tokenizer = AutoTokenizer.from_pretrained(sys.argv[1])
 print(json.dumps([tokenizer(text)["input_ids"] for text in json.load(open(sys.argv[2], encoding="utf-8"))]))
 )";
 
-/// What the program prints; null where transformers is not there.
+/// The program's output; null if transformers is not installed.
 Json ids_by_transformers(const std::string& folder) {
   const char* python = std::getenv("TROUPE_PYTHON");
   const std::string command =

@@ -1,4 +1,4 @@
-// The memory that is foretold against the memory that is used.
+// Estimated and measured memory of training.
 #include "engine/train/footprint.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ data::Experience uniform_batch(int sequences, int length) {
 
 using algorithms::SftLoss;
 
-/// The peak of a run of two steps with two micro-batches each, without what the device has before
+/// Peak memory of a run of two steps with two micro-batches each, minus the device's memory before
 /// it. With a mesh, of this rank.
 double measured(const models::DecoderSpec& spec, const Recomputed& recomputed, std::int32_t tokens,
                 const parallel::Mesh* mesh = nullptr, const SftLoss& loss = {}) {
@@ -75,10 +75,10 @@ TEST(Footprint, IsWithinAFifthOfWhatARunUses) {
         Recomputed{.attention = true, .activation = true, .norm = true}})
     for (const std::int32_t tokens : {256, 1024}) {
       const double used = measured(small_model(), recomputed, tokens);
-      const auto told = static_cast<double>(
+      const auto estimate = static_cast<double>(
           footprint(small_model(), recomputed, tokens, whole(small_model()), true).peak());
-      EXPECT_GT(told / used, 0.8) << tokens << " tokens";
-      EXPECT_LT(told / used, 1.25) << tokens << " tokens";
+      EXPECT_GT(estimate / used, 0.8) << tokens << " tokens";
+      EXPECT_LT(estimate / used, 1.25) << tokens << " tokens";
     }
 }
 
@@ -92,9 +92,10 @@ TEST(Footprint, CountsLogitsThatALossKeeps) {
                                                .head_size = 16});
   for (const std::int32_t tokens : {512, 2560}) {  // of the second the head keeps four fifths
     const double used = measured(spec, {}, tokens, nullptr, {.kind = algorithms::SftLossKind::dft});
-    const auto told = static_cast<double>(footprint(spec, {}, tokens, whole(spec), false).peak());
-    EXPECT_GT(told / used, 0.8) << tokens << " tokens";
-    EXPECT_LT(told / used, 1.25) << tokens << " tokens";
+    const auto estimate =
+        static_cast<double>(footprint(spec, {}, tokens, whole(spec), false).peak());
+    EXPECT_GT(estimate / used, 0.8) << tokens << " tokens";
+    EXPECT_LT(estimate / used, 1.25) << tokens << " tokens";
   }
 }
 
@@ -106,10 +107,10 @@ TEST(Footprint, OfEachRankIsWithinAFifthOfWhatItUses) {
       return measured(spec, recomputed, 1024, &mesh);
     });
     for (int index = 0; index < 2; ++index) {
-      const auto told = static_cast<double>(
+      const auto estimate = static_cast<double>(
           footprint(spec, recomputed, 1024, models::split_of(spec, index, 2), true).peak());
-      EXPECT_GT(told / used[static_cast<std::size_t>(index)], 0.8) << "rank " << index;
-      EXPECT_LT(told / used[static_cast<std::size_t>(index)], 1.25) << "rank " << index;
+      EXPECT_GT(estimate / used[static_cast<std::size_t>(index)], 0.8) << "rank " << index;
+      EXPECT_LT(estimate / used[static_cast<std::size_t>(index)], 1.25) << "rank " << index;
     }
   }
 }

@@ -1,5 +1,5 @@
-// What is read of hidden states, against loops in float64, and its way back, against finite
-// differences.
+// Outputs of the heads, compared with loops in float64, and their backward pass, compared with
+// finite differences.
 #include "engine/train/output_head.h"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ models::DecoderSpec scored(models::DecoderSpec spec, int labels, bool bias) {
   return spec;
 }
 
-/// Hidden states of a batch, and what is read of them.
+/// Hidden states of a batch, and the outputs read from them.
 struct Fixture {
   std::unique_ptr<ops::Device> device = ops::make_cpu_device({.threads = 1});
   data::Experience batch;
@@ -131,20 +131,20 @@ TEST(OutputHead, OfAScoreHeadIsThatOfALoopAtTheTokenOrBeforeIt) {
 }
 
 TEST(OutputHead, RefusesWhatAModelCannotSay) {
-  const auto language = test::random_spec(1), judge = scored(language, 1, false);
+  const auto language = test::random_spec(1), reward_model = scored(language, 1, false);
   EXPECT_TRUE(check_needs(language, {}));
-  EXPECT_TRUE(check_needs(judge, {.logp = false, .scores = true}));
+  EXPECT_TRUE(check_needs(reward_model, {.logp = false, .scores = true}));
   for (const auto& refused :
-       {check_needs(language, {.scores = true}), check_needs(judge, {}),
-        check_needs(judge, {.logp = false, .collision = true}),
-        check_needs(judge, {.logp = false, .scores = true, .candidates = {1}}),
+       {check_needs(language, {.scores = true}), check_needs(reward_model, {}),
+        check_needs(reward_model, {.logp = false, .collision = true}),
+        check_needs(reward_model, {.logp = false, .scores = true, .candidates = {1}}),
         check_needs(language, {.scores = true, .candidates = {64}})}) {
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, Errc::usage);
   }
 }
 
-/// A smooth function of everything that can be read.
+/// A smooth function of all outputs.
 template <bool Scored>
 struct EveryReading {
   static constexpr std::string_view name = "every reading";

@@ -1,5 +1,4 @@
-// What is computed again instead of kept changes no bit of a gradient, whatever the family, the
-// precision and the device.
+// Recomputation changes no bit of a gradient, for every family, precision and device.
 #include <gtest/gtest.h>
 
 #include "algorithms/losses/sft_loss.h"

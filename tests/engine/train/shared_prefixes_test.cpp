@@ -1,6 +1,6 @@
-// Sequences that begin alike: their common rows are computed once, with the same log-probabilities
-// and the same gradients but for the order in which they are summed, whatever the family, the
-// precision, the device and what is computed again.
+// Sequences with shared prefixes: common rows are computed once, with equal log-probabilities and
+// equal gradients up to the order of summation, for every family, precision, device and
+// recomputation.
 #include "engine/train/shared_prefixes.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,8 @@ data::Experience batch_of(const std::vector<Tokens>& sequences) {
   return batch;
 }
 
-// Of two prompts; one is another's beginning, two are equal and one begins like an earlier one.
+// Samples of two prompts; one sample is a prefix of another, two are equal, and one begins like an
+// earlier one.
 data::Experience samples() {
   return batch_of({{5, 6, 7, 8, 9, 1, 2},
                    {5, 6, 7, 8, 9, 3},
@@ -83,12 +84,12 @@ INSTANTIATE_TEST_SUITE_P(Families, SharedPrefixesOf, testing::ValuesIn(test::gri
                          [](const auto& each) { return each.param.title; });
 
 double relative_distance(const std::vector<float>& a, const std::vector<float>& b) {
-  double apart = 0, whole = 0;
+  double separate = 0, whole = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
-    apart += std::pow(double{a[i]} - double{b[i]}, 2);
+    separate += std::pow(double{a[i]} - double{b[i]}, 2);
     whole += double{b[i]} * double{b[i]};
   }
-  return std::sqrt(apart / whole);
+  return std::sqrt(separate / whole);
 }
 
 TEST_P(SharedPrefixesOf, ScoresHaveTheBitsOfEachSequenceAlone) {
@@ -106,12 +107,12 @@ TEST_P(SharedPrefixesOf, TheLossHasTheBitsAndTheGradientIsTheSameSum) {
   const auto reference = ops::make_reference_device(), cpu = ops::make_cpu_device({.threads = 2});
   for (ops::Device* device : {reference.get(), cpu.get()})
     for (const auto precision : {ops::Precision::f32, ops::Precision::bf16}) {
-      const Found apart = found(*device, {.precision = precision});
+      const Found separate = found(*device, {.precision = precision});
       const Found shared = found(*device, {.precision = precision, .share_prefixes = true});
-      EXPECT_EQ(shared.loss, apart.loss);
-      EXPECT_NE(shared.gradient, apart.gradient) << "nothing was shared";
+      EXPECT_EQ(shared.loss, separate.loss);
+      EXPECT_NE(shared.gradient, separate.gradient) << "nothing was shared";
       // bf16 rounds a sum of gradients once, where it rounded each
-      EXPECT_LT(relative_distance(shared.gradient, apart.gradient),
+      EXPECT_LT(relative_distance(shared.gradient, separate.gradient),
                 precision == ops::Precision::f32 ? 1e-6 : 1e-2);
     }
 }
@@ -137,9 +138,9 @@ TEST_P(SharedPrefixesOf, RanksThatShareTheModelShareTheRows) {
     };
     return std::pair(run(false), run(true));
   });
-  for (const auto& [apart, shared] : ranks) {
-    EXPECT_EQ(shared.loss, apart.loss);
-    EXPECT_LT(relative_distance(shared.gradient, apart.gradient), 1e-6);
+  for (const auto& [separate, shared] : ranks) {
+    EXPECT_EQ(shared.loss, separate.loss);
+    EXPECT_LT(relative_distance(shared.gradient, separate.gradient), 1e-6);
   }
 }
 

@@ -1,5 +1,5 @@
-// The trainer's own promises: what the mask names is scored and trained on, and a bad gradient
-// changes nothing.
+// The trainer scores and trains on the tokens that the mask selects, and a gradient that is not
+// finite changes nothing.
 #include "engine/train/trainer.h"
 
 #include <gmock/gmock.h>
@@ -15,7 +15,7 @@
 namespace troupe::engine::train {
 namespace {
 
-/// A loss whose derivative is not a number.
+/// A loss whose derivative is NaN.
 struct BrokenLoss {
   static constexpr std::string_view name = "broken";
   static void each_field(auto&, auto&&) {}
@@ -24,7 +24,7 @@ struct BrokenLoss {
   }
 };
 
-/// The same loss, whose gradient nobody may ask for beforehand.
+/// The same loss, whose gradient must not be computed beforehand.
 struct SftInTwoSteps : algorithms::SftLoss {
   static loss::Needs needs() { return {.entropy = true}; }
 };

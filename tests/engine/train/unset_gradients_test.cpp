@@ -1,5 +1,5 @@
-// A gradient that is left as it is after an update, to be assigned by the next one's first product,
-// is one that was cleared.
+// A gradient that is marked unset after an update and assigned by the next GEMM equals one that was
+// cleared.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,8 +22,7 @@ class UnsetGradients : public testing::TestWithParam<test::GridModel> {
                                  [](const nn::Parameter& p) { return p.state && p.state->unset; });
   }
 
-  // Weights after updates from several micro-batches each, but for the third, which nothing was
-  // added for.
+  // Weights after updates from several micro-batches each; the third update has no gradient.
   std::vector<float> weights(ops::Device& device, ops::Precision precision, bool cleared) const {
     auto model = std::make_unique<models::Decoder>(device, GetParam().spec, true);
     test::randomize(model->parameters(), 4, 0.5);

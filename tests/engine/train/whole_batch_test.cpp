@@ -1,5 +1,5 @@
-// Losses that see the whole batch at once: two passes give what one gives, whatever the
-// micro-batches and the replicas.
+// Losses that need the whole batch: two passes give the result of one, for any micro-batches and
+// replicas.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -39,7 +39,7 @@ struct Spread {
   }
 };
 
-/// Only the token with the highest log-probability of the batch counts.
+/// A loss of only the token with the highest log-probability of the batch.
 struct Highest {
   static constexpr std::string_view name = "highest";
   static void each_field(auto&, auto&&) {}

@@ -1,4 +1,4 @@
-// Tensors without a gradient are named, at the two steps at which they are looked for.
+// Tensors without a gradient are reported at the two steps at which they are checked.
 #include "engine/train/zero_gradients.h"
 #include "engine/ops/cpu/cpu_options.h"
 
