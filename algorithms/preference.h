@@ -1,5 +1,5 @@
-// The loop that methods on pairs of answers share: DPO, SimPO, CPO and ORPO differ in their loss
-// and in what it reads.
+// Preference optimization: the loop of all methods on pairs of answers. DPO, SimPO, CPO and ORPO
+// differ in their loss and its inputs.
 #pragma once
 
 #include "algorithms/losses/pairs.h"
@@ -11,7 +11,7 @@ namespace troupe::algorithms {
 struct PairTraining {
   engine::loss::LossSpec loss;
   engine::loss::LossSpec held_out_loss;  ///< of held-out pairs; reads log-probabilities only
-  bool reference = false;                ///< the losses compare with c.reference
+  bool reference = false;                ///< the losses read c.reference
   /// Score every pair once before the first step, then release the reference.
   bool precompute_reference = false;
   ReferenceSync following;  ///< of the reference; needs c.synced_reference
@@ -23,8 +23,8 @@ struct PairTraining {
 engine::data::Experience pair_batch(const engine::data::Batch<engine::data::PairExample>& pairs,
                                     bool nll_on_prompt);
 
-/// Each step: the reference's log-probabilities, an update, a look at the held-out pairs where one
-/// is due, a move of the reference.
+/// Runs the steps: log-probabilities of the reference, an update, an evaluation on the held-out
+/// pairs if due, an update of the reference if due.
 Task<void> train_on_pairs(Cluster& c, engine::data::Loader<engine::data::PairExample>& data,
                           Plan plan, PairTraining training, HeldOut held_out);
 

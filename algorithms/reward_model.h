@@ -7,7 +7,7 @@
 
 namespace troupe::algorithms {
 
-// Outcome reward models: of two answers the preferred one is to score higher.
+// Outcome reward models: the preferred one of two answers gets the higher score.
 constexpr const char* head_init_std_doc =
     "standard deviation of the initial weights of a new score head; 0: zeros";
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Puts Arrow's C++ library (for parquet files) into BUILD/arrow-venv: a pinned pyarrow wheel, which carries headers and shared libraries.
 # Usage: cmake/fetch_arrow.sh BUILD_FOLDER. Does nothing when it is there already. Needs python3 with venv, and PyPI or a mirror.
-# Without it everything else builds and works; opening a parquet file then says what is missing.
+# Without it everything else builds and works; opening a parquet file then fails with an error that names the library.
 set -eu
 version=17.0.0  # built for manylinux_2_28 with the new C++ ABI, compiles as C++17 and links with g++ 12
 build=${1:?usage: cmake/fetch_arrow.sh BUILD_FOLDER}

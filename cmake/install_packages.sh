@@ -1,7 +1,7 @@
 #!/bin/bash
 # Installs what troupe needs on Debian 12, and only what is missing; as root or through sudo. Everything it says goes to stderr.
 # Usage: cmake/install_packages.sh [with-clang | with-peers | with-valgrind]   (clang 19 is the compiler of the ThreadSanitizer build, with its run-time
-# library; peers are what benchmarks are held against, where they are there; valgrind counts instructions)
+# library; peers are the programs that benchmarks are compared with; valgrind counts instructions)
 set -euo pipefail
 
 packages=(g++ cmake ninja-build ccache git ca-certificates python3 python3-venv

@@ -8,7 +8,7 @@ endif()
 add_library(troupe_flags INTERFACE)
 target_include_directories(troupe_flags INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_options(troupe_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wno-missing-field-initializers -Werror)
-# std::stable_sort of libstdc++ 12 calls what C++17 deprecated, and clang tells of it at every use.
+# std::stable_sort of libstdc++ 12 calls functions that C++17 deprecated, and clang warns at every use.
 target_compile_options(troupe_flags INTERFACE $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>)
 target_link_libraries(troupe_flags INTERFACE Threads::Threads)
 if(TROUPE_SANITIZE)
@@ -23,7 +23,7 @@ if(TROUPE_FUZZ)
 endif()
 
 # Unity builds compile the sources of one target together, in batches, so that headers are parsed once per batch. File-local names
-# are therefore distinct within a target. CMake keeps sources with COMPILE_OPTIONS of their own (kernels per instruction set) apart.
+# are therefore distinct within a target. CMake compiles sources with COMPILE_OPTIONS of their own (kernels per instruction set) separately.
 set(troupe_plain_targets troupe_benchmark_support troupe_launch_cluster troupe_launch_config troupe_launch_journal hostile_test launch_test) # whose file-local names still collide
 function(troupe_unity target)
   if(target IN_LIST troupe_plain_targets)

@@ -28,7 +28,8 @@ struct Advantages {
   std::int64_t groups = 0;     ///< groups with a reward
   /// Groups with a reward whose rewards are all equal: they have no gradient.
   std::int64_t flat = 0;
-  /// Of the rewards of the whole batch; the standard deviation with n - 1, 0 for fewer than two.
+  /// Moments of the rewards of the whole batch; the standard deviation with n - 1, 0 for fewer than
+  /// two.
   double mean = 0, std_dev = 0;
   /// Mean over groups of their standard deviations (TRL's reward_std).
   double group_std_dev = 0;

@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, 2> names_of(Untrained) {
 
 /// The state after the last token.
 struct AfterEnd {
-  /// Its value: 0 at the end of an episode; a critic's estimate for a truncated sequence.
+  /// Value of that state: 0 at the end of an episode; a critic's estimate for a truncated sequence.
   double value = 0;
   /// Reward of that state, one step after the last token's (the place of the score in TRL and
   /// MindSpeed-LLM).

@@ -1,11 +1,11 @@
 # What the learning proofs on the digit task share: rows, a warmed-up model, accuracy. Sourced, from the root of the tree.
-# The task: "7,4:9,5S" asks for the 5 numbers that go on by the same step, modulo 9: "1,7,4,1,7".
+# The task: "7,4:9,5S" asks for the 5 numbers that continue with the same step, modulo 9: "1,7,4,1,7".
 set -euo pipefail
 shopt -s inherit_errexit
 troupe=${TROUPE:-build/release/troupe}
 rows=launch/quickstart
 
-# longer LEAST < ROWS: the rows whose answers have at least so many numbers.
+# longer LEAST < ROWS: the rows whose answers have at least LEAST numbers.
 longer() { awk -v least="$1" '{ match($0, /"answer": "[^"]*"/); a = substr($0, RSTART + 11, RLENGTH - 12); if (split(a, n, ",") >= least) print }'; }
 
 # wrong_answers SEED < ROWS > PAIRS: each answer eight times as chosen; as rejected the same with some numbers changed, one left out or one
@@ -22,9 +22,9 @@ wrong_answers() {
         printf "{\"prompt\": \"%s\", \"chosen\": \"%s\", \"rejected\": \"%s\"}\n", p, a, bad } }'
 }
 
-# labelled_steps SEED < ROWS > STEPS: sixteen answers of each row, with some numbers changed and sometimes too many, each number with whether
-# it is the expected one at its place. How often numbers are wrong differs from answer to answer, and what goes on too long goes on
-# by the rule, as a policy would: what a reward model has not seen, PPO finds.
+# labelled_steps SEED < ROWS > STEPS: sixteen answers per row, with some numbers changed and sometimes too many, each number labelled
+# correct if it is the expected one at its position. Error rates differ between answers, and overlong answers continue the sequence
+# like those of a policy: PPO exploits errors that are not in the training data of the reward model.
 labelled_steps() {
   awk -v seed="$1" 'BEGIN { srand(seed) }
     { match($0, /"prompt": "[^"]*"/); p = substr($0, RSTART + 11, RLENGTH - 12); split(p, given, /[,:S]/); if (given[4] < 1) next
@@ -38,7 +38,7 @@ labelled_steps() {
         printf "{\"prompt\": \"%s\", \"completions\": [%s], \"labels\": [%s]}\n", p, texts, labels } }'
 }
 
-# once NAME COMMAND...: unless it was done before. It writes $output/NAME.
+# once NAME COMMAND...: runs the command, which writes $output/NAME, unless it was done before.
 once() {
   [[ -e $output/$1.done ]] && return
   rm -rf "${output:?}/$1"
@@ -51,7 +51,7 @@ warm_up() {
   "$troupe" train --config $rows/sft.yaml --set data.path=$rows/train.jsonl --set train.steps="$2" --set output="$1" --set train.seed=0 >&2
 }
 
-# accuracy MODEL ROWS: the part of the rows that it continues exactly right, greedily.
+# accuracy MODEL ROWS: the fraction of the rows that it completes exactly right, greedily.
 accuracy() {
   paste -d '\n' "$2" <("$troupe" generate --model "$1" --max-new-tokens 32 <"$2") | awk '
     NR % 2 { match($0, /"answer": "[^"]*"/); want = substr($0, RSTART + 11, RLENGTH - 12); next }

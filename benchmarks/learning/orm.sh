@@ -1,5 +1,5 @@
 #!/bin/bash
-# Does an outcome reward model learn to tell good answers from bad ones, and is it as sure as it may be?
+# Accuracy and calibration of an outcome reward model.
 #   benchmarks/learning/orm.sh [SEEDS=5] [OUTPUT=runs/orm]
 # 1. A separable set, made here from a seed: of two sentences the chosen one has a glad word among neutral ones, the rejected one a sad
 #    word. Prints held-out accuracy (>= 0.9 is expected).

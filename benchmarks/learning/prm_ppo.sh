@@ -1,10 +1,10 @@
 #!/bin/bash
-# Process rewards inside PPO against the outcome alone, where an outcome says too little: answers of six numbers and more, of which a weak
-# policy hardly ever gets all right. Both arms have the same policy, critic, steps and outcome reward; one is also told which steps were
-# right, by a process reward model, trained from a model that knows the task on answers that are right at some places and wrong at others.
-# Usage: benchmarks/learning/prm_ppo.sh [SEEDS] [OUTPUT]   (5 seeds; about two minutes an arm on one core). TROUPE: the program.
-# On stdout: the process reward model's accuracy on steps of held-out prompts, and the test accuracy on such answers of both arms over the
-# seeds. Exit 1 unless process rewards win in every seed. A run that is there already is not run again.
+# PPO with and without process rewards, for sparse outcome rewards: answers of at least six numbers, which a weak policy rarely gets right.
+# Both runs have the same policy, critic, steps and outcome reward; one also has a process reward model, trained on answers that are partly
+# correct, from a model that knows the task.
+# Usage: benchmarks/learning/prm_ppo.sh [SEEDS] [OUTPUT]   (5 seeds; about two minutes per run on one core). TROUPE: the program.
+# On stdout: the process reward model's accuracy on steps of held-out prompts, and the test accuracy of both runs on such answers over the
+# seeds. Exit 1 unless process rewards win in every seed. Existing runs are not repeated.
 cd "$(dirname "$0")/../.."
 . benchmarks/learning/digit_rows.sh
 . benchmarks/learning/interval.sh

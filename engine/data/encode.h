@@ -60,7 +60,7 @@ struct StepTokens {
   std::vector<std::int32_t> reward_ids;
 };
 
-/// How rows of a process reward model are tokenized.
+/// Tokenization of the rows of a process reward model.
 struct StepOptions {
   std::string separator = "\n";      ///< after each step; its last token carries the label
   bool last_step_only = false;       ///< ignore the labels of the other steps

@@ -16,8 +16,8 @@
 
 namespace troupe::engine::tokenizer {
 
-/// How text that looks like a special token ("<|im_end|>") is encoded: as that token, or as plain
-/// text (for untrusted input). Added tokens that are not special are matched in either case.
+/// Encoding of text that looks like a special token ("<|im_end|>"): as that token, or as plain text
+/// (for untrusted input). Added tokens that are not special are matched in either case.
 enum class SpecialText { parsed, plain };
 
 struct Pipeline;

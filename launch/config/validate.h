@@ -16,8 +16,8 @@ struct Findings {
   std::vector<std::string> warnings;
 };
 
-/// A configuration under validation, and how its problems are reported. Each message says what
-/// would be valid.
+/// A configuration under validation, and how its problems are reported. Each message states
+/// the valid values.
 class Validation final : public algorithms::SettingsReport {
  public:
   Validation(const RunConfig& validated, const Origins& origins, Findings& findings)

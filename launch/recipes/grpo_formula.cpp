@@ -133,7 +133,7 @@ std::string advantage(const GrpoConfig& g) {
         "A = (R - mean of its group) / (standard deviation of the batch + " + to_text(a.eps) + ")";
   if (g.normalize_each_reward)
     text =
-        "A = weighted sum of the rules' rewards, each (r - mean) / deviation within its group, "
+        "A = weighted sum of the rules' rewards, each (r - mean) / std within its group, "
         "normalised over the round";
   if (a.estimator == Estimator::rloo) text = "A = R - mean of the others of its group";
   if (a.estimator == Estimator::loo_scaled)

@@ -8,7 +8,8 @@ namespace {
 const std::vector<Preset> grpo_variants = {
     {"dr_grpo",
      "grpo",
-     "GRPO without its two biases: no division by lengths or deviations (arXiv:2503.20783)",
+     "GRPO without its two biases: no division by lengths or standard deviations "
+     "(arXiv:2503.20783)",
      {{"grpo.aggregation", "dr_grpo"}, {"grpo.scale_rewards", "none"}}},
     {"dapo",
      "grpo",

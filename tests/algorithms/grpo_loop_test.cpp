@@ -21,7 +21,7 @@ Loader<PromptRow> rows(engine::data::LoaderOptions options = three_a_step) {
 struct Marker {
   using Handled = actors::Messages<protocol::ComputeRewards>;
   int right_of = 3;   ///< an answer whose number is divisible by it is right; 0: none is
-  int unsolved = -1;  ///< after so many messages every answer is right; -1: never
+  int unsolved = -1;  ///< number of messages after which every answer is right; -1: never
   std::vector<protocol::RewardResult> on(protocol::ComputeRewards m) {
     std::vector<protocol::RewardResult> results;
     if (unsolved == 0) right_of = 1;

@@ -74,7 +74,7 @@ TEST(RewardLoops, AnOutcomeModelIsTrainedSavedAndJudgedOnHeldOutPairs) {
   EXPECT_THAT(world.journal.lines[1],
               AllOf(HasSubstr("eval/accuracy=0.5"), HasSubstr("eval/margin=0.5"),
                     HasSubstr("eval/max_reward=9")));
-  EXPECT_THAT(world.journal.lines[4], HasSubstr("eval/loss=")) << "the last step is looked at";
+  EXPECT_THAT(world.journal.lines[4], HasSubstr("eval/loss=")) << "the last step is evaluated";
 }
 
 TEST(RewardLoops, AProcessModelIsTrainedAndJudgedOnEveryStepOfHeldOutRows) {

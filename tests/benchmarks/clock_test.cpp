@@ -71,7 +71,8 @@ TEST(Pairs, CallOnceHalfway) {
 
 // With more threads than processors, some threads wait.
 TEST(Disturbance, IsSeenWhereThreadsWaitForAProcessor) {
-  if (!std::filesystem::exists("/proc/self/schedstat")) GTEST_SKIP() << "this system does not tell";
+  if (!std::filesystem::exists("/proc/self/schedstat"))
+    GTEST_SKIP() << "this system does not report it";
   const Disturbance since;
   std::atomic<bool> done = false;
   std::vector<std::thread> threads;

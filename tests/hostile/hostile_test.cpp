@@ -106,7 +106,7 @@ TEST(HostileFiles, AreAtLeastAHundredAndTenWithNamesOfTheirOwn) {
 TEST(HostileFiles, AreMeasuredAlone) {
   if (sanitized)
     GTEST_SKIP() << "the shadow memory of a sanitizer is not troupe's own: the bound of 200 MB is "
-                    "not looked at here";
+                    "not checked here";
   const Ended ended = run_hostile(testing::TempDir() + "hostile_version", "--version", "", {});
   EXPECT_EQ(ended.out.substr(0, 7), "troupe ");
   EXPECT_GT(ended.peak_mib, 1);

@@ -147,7 +147,7 @@ TEST(Generate, SeedsDecideTheDraws) {
   EXPECT_EQ(seven, run_program(drawn + "7", line).out);
   EXPECT_NE(seven, run_program(drawn + "8", line).out);
   const Json answer =
-      json_lines(seven)[0];  // its parts are looked at below, so it must not be a temporary
+      json_lines(seven)[0];  // its parts are read below, so it must not be a temporary
   const auto& samples = answer.find("samples")->array();
   ASSERT_EQ(samples.size(), 2u);
   EXPECT_NE(samples[0], samples[1]);

@@ -1,5 +1,5 @@
 #!/bin/bash
-# under_mpirun.sh PROGRAM RANKS SCENARIO: starts the program under mpirun and judges how it ended, when, and who was left behind.
+# under_mpirun.sh PROGRAM RANKS SCENARIO: starts the program under mpirun and checks how and when it ended, and which processes remain.
 program=$1 ranks=$2 scenario=$3
 if ! command -v mpirun >/dev/null; then
   echo "SKIP: mpirun is not installed (apt-get install openmpi-bin)"

@@ -3,7 +3,7 @@
 // packed, or on how many ranks share the batch and the model.
 //
 // To add a loss: put its settings into a family of tests/algorithms/losses/*_family.h, and if the
-// family is new, one line into table() below that says which batch it is tried on. A setting
+// family is new, one line into table() below with the batch for its test. A setting
 // without a line here is not known to obey the laws.
 #include <gtest/gtest.h>
 

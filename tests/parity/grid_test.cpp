@@ -184,7 +184,7 @@ TEST(GridFailure, ARankThatEndsInTheMiddleEndsTheStepOfAll) {
     }
     try {
       trainer.forward_backward(batch, algorithms::SftLoss{});
-      return "it went on";
+      return "it continued";
     } catch (const Failure& failure) {
       return cat(to_string(failure.error().code), ": ", failure.what());
     }

@@ -13,7 +13,7 @@ struct LlamaSizes {
   int heads, kv_heads, head_size;
 };
 
-/// With rotary frequencies of base 100.
+/// A small Llama with rotary frequencies of base 100.
 inline engine::models::DecoderSpec llama_spec(const LlamaSizes& sizes,
                                               std::int64_t max_positions = 96) {
   engine::models::DecoderSpec spec{.architecture = "LlamaForCausalLM",

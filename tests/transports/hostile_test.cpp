@@ -124,7 +124,7 @@ TEST_F(Hostile, MalformedMessagesAreRefusedAndTheLinkLives) {
   one->say_message(
       wire::encode_control({Control::Kind::grant, 1, 1000, 1000}));  // credit for what was not sent
   one->hello();                                                      // a second one
-  one->say({good.header, std::string(3996, 'x')});  // the body is looked at when it is taken
+  one->say({good.header, std::string(3996, 'x')});  // the body is decoded when it is taken
   EXPECT_TRUE(counted(Refusal::malformed, 6));
   Frame truncated = star.at_hub.wait_for(1)[0];
   const auto taken = truncated.body.try_take<std::vector<float>>();

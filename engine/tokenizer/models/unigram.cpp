@@ -86,7 +86,7 @@ Result<> Unigram::read_options(const Json& model, std::string_view where) {
   return {};
 }
 
-// Of equal sums the path that was found first is kept, as in the library.
+// Keeps the path that was found first of equal sums, as the library does.
 void Unigram::find_best_path(std::string_view word, Scratch& scratch) const {
   auto& nodes = scratch.nodes;
   nodes.assign(word.size() + 1, {});

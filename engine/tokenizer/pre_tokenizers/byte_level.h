@@ -5,7 +5,7 @@
 
 namespace troupe::engine::tokenizer {
 
-/// With `raw_bytes` bytes are left as they are.
+/// Creates the pre-tokenizer. `raw_bytes`: bytes are left as they are.
 Result<std::unique_ptr<PreTokenizer>> make_byte_level(const Json& options, bool raw_bytes,
                                                       std::string_view where);
 

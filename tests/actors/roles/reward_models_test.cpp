@@ -200,12 +200,12 @@ TEST(RewardModels, AModelWithTheWrongHeadIsRefusedByName) {
   const auto device = engine::ops::make_cpu_device({.threads = 1});
   const auto refused = [&](int labels, RewardScoring scoring) {
     std::vector<RewardPart> parts;
-    parts.push_back({"judge", 1, scoring_model(*device, labels), std::move(scoring)});
+    parts.push_back({"scorer", 1, scoring_model(*device, labels), std::move(scoring)});
     const auto made = RewardModels::create(std::move(parts), {});
     return made ? std::string() : made.error().what;
   };
   EXPECT_THAT(refused(0, OutcomeScoring{}),
-              testing::AllOf(HasSubstr("judge"), HasSubstr("found a language model")));
+              testing::AllOf(HasSubstr("scorer"), HasSubstr("found a language model")));
   EXPECT_THAT(refused(2, OutcomeScoring{}), HasSubstr("score head of 2 labels"));
   EXPECT_THAT(refused(1, by_lines()), HasSubstr("--algorithm prm"));
   EXPECT_THAT(refused(2, by_placeholders()),

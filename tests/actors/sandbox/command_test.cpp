@@ -91,7 +91,7 @@ class Hostile : public testing::TestWithParam<Isolation> {
   void finds_nothing(const std::string& mode, const std::string& third = "") {
     Command command(options(mode, third), "reward[0]");
     EXPECT_EQ(reward(command, "bad"), 0)
-        << mode << ": the bits say what was possible, tests/actors/sandbox/hostile.cpp";
+        << mode << ": the bits show what was possible, tests/actors/sandbox/hostile.cpp";
     EXPECT_EQ(reward(command, "good"), 1);
   }
 
@@ -254,7 +254,7 @@ TEST_P(Hostile, LastWordsAreToldAndNotTheMemoryOfItsParent) {
   Command command(options("exits_3"), "reward[0]");
   EXPECT_EQ(ask(command, "bad").error().what,
             "crash: it ended with exit code 3 without an answer; its standard error ended with: "
-            "\"cannot go on\"");
+            "\"cannot continue\"");
 }
 
 TEST_P(Hostile, IsGoneWhenItsParentIsKilled) {

@@ -272,7 +272,7 @@ const std::map<std::string, Deed>& deeds() {
       {"exits_0", [](long) { std::exit(0); }},
       {"exits_3",
        [](long) {
-         std::cerr << "cannot go on\n";
+         std::cerr << "cannot continue\n";
          std::exit(3);
        }},
       {"answers_and_exits",

@@ -136,7 +136,7 @@ TEST(PpoMinibatches, AScoreBehindTheEndIsOneStepLaterWhereThereIsRoom) {
   r.config.place = ScorePlace::after_end;
   const auto& b = r.compute_advantages().batch;
   EXPECT_EQ(slice(b.returns, 2, 5), (std::vector<float>{.125f, .25f, .375f}))
-      << "the last token looks at the state behind the end";
+      << "the last token reads the state after the end";
   EXPECT_EQ(b.returns[8], -1) << "a cut sample has no state behind its end";
 }
 

@@ -79,7 +79,7 @@ TEST_F(RunCheckpoint, OlderOnesAreRemovedBeyondTheLastAndNothingElseIs) {
   ASSERT_TRUE(write(11, {.keep_last = 2}));
   EXPECT_THAT(names(), ElementsAre(".lock", "checkpoint-007", "checkpoint-10", "checkpoint-11",
                                    "checkpoint-best", "latest", "metrics.jsonl"));
-  ASSERT_TRUE(write(5, {.keep_last = 2}));  // going back: what lies ahead is not ours to judge
+  ASSERT_TRUE(write(5, {.keep_last = 2}));  // earlier step: later checkpoints stay
   EXPECT_THAT(names(), ElementsAre(".lock", "checkpoint-007", "checkpoint-10", "checkpoint-11",
                                    "checkpoint-5", "checkpoint-best", "latest", "metrics.jsonl"));
   EXPECT_EQ(find_latest(out.path()).value()->step, 5);  // `latest` decides

@@ -56,7 +56,8 @@ class ByteEncoder : public TextEncoder {
   std::int64_t vocabulary() const override { return 259; }
 
  private:
-  // As digit-completion's: contents one after the other, and a mark only where generation begins.
+  // Renders as digit-completion does: contents one after the other, and a mark only where
+  // generation begins.
   static Result<RenderedChat> announced(const Json& messages, bool add_generation_prompt) {
     RenderedChat out;
     for (const auto& item : messages.array()) out.text += item.find("content")->string();

@@ -1,4 +1,4 @@
-// What the tests of the row readers share: a file's rows as lines of text.
+// Rows of a file as lines of text, for the tests of the row readers.
 #pragma once
 
 #include <gtest/gtest.h>

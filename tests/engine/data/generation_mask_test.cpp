@@ -1,4 +1,4 @@
-// What a chat template's generation blocks hold is what supervised fine-tuning trains on.
+// Training on a chat template's generation blocks.
 #include <gtest/gtest.h>
 
 #include "engine/data/marked_text.h"
@@ -12,7 +12,7 @@ class TemplateEncoder : public TextEncoder {
  public:
   explicit TemplateEncoder(tokenizer::ChatTemplate chat) : chat_(std::move(chat)) {}
   Result<std::vector<std::int32_t>> encode(std::string_view, bool) const override {
-    return fail(Errc::unsupported, "not asked for");
+    return fail(Errc::unsupported, "not supported");
   }
   Result<RenderedChat> render_chat(const Json& messages, bool add_generation_prompt,
                                    const Json& tools) const override {

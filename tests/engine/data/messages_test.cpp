@@ -88,7 +88,7 @@ TEST(Messages, CallsOfToolsComeIntoOneForm) {
       normalised(
           R"([{"role":"assistant","content":"Let me look.","tool_calls":[{"id":"7","function":{"name":"f","arguments":{}}}]}])"),
       HasSubstr(R"("content":"Let me look.","tool_calls":[{"id":"7")"));
-  // What is not a call stays what was said.
+  // Text that is not a call is unchanged.
   EXPECT_EQ(normalised(R"([{"from":"function_call","value":"no call"}])"),
             said("assistant", "no call"));
 }

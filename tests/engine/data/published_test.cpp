@@ -179,7 +179,7 @@ TEST(PublishedData, StepsAreJudgedAsTheirPublishersSay) {
     return out;
   };
   using Steps = std::vector<std::int32_t>;
-  // mistake_index 3 of 5 steps: three right, one wrong, the last one not judged.
+  // mistake_index 3 of 5 steps: three right, one wrong, the last one without a label.
   EXPECT_EQ(steps("big_bench_mistake_multistep_arithmetic_head.jsonl", {}, false)[0],
             (Steps{1, 1, 1, 0}));
   // The chosen completions; where an error ended the solution the first one.

@@ -1,4 +1,4 @@
-// What the tests of the data library share: a folder of their own.
+// A folder of their own for the tests of the data library.
 #pragma once
 
 #include <gtest/gtest.h>

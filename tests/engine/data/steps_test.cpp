@@ -24,7 +24,7 @@ StepOptions plus_and_minus() {
 }
 
 // The labelled tokens as "index:class".
-std::vector<std::string> labelled(const StepExample& example) {
+std::vector<std::string> labelled_tokens(const StepExample& example) {
   std::vector<std::string> out;
   for (std::size_t t = 0; t < example.classes.size(); ++t)
     if (example.classes[t] >= 0)
@@ -47,9 +47,9 @@ TEST(Steps, AreJudgedAtTheLastTokenOfTheirSeparators) {
   ASSERT_EQ(data.examples.size(), 1u);
   EXPECT_EQ(data.report.layout, Layout::steps);
   EXPECT_EQ(text_of_ids(data.examples[0].ids), "<s>qone\ntw\n");
-  EXPECT_THAT(labelled(data.examples[0]), ElementsAre("5:1", "8:0"));
+  EXPECT_THAT(labelled_tokens(data.examples[0]), ElementsAre("5:1", "8:0"));
   const auto wide = value_or_throw(load_steps(labelled(path, {.separator = " ##"}), ByteEncoder()));
-  EXPECT_THAT(labelled(wide.examples[0]), ElementsAre("7:1", "12:0"));
+  EXPECT_THAT(labelled_tokens(wide.examples[0]), ElementsAre("7:1", "12:0"));
 }
 
 TEST(Steps, OfWhichOnlyTheLastIsJudgedOnRequest) {
@@ -58,7 +58,7 @@ TEST(Steps, OfWhichOnlyTheLastIsJudgedOnRequest) {
       scratch.write("rows.jsonl", R"({"prompt":"q","completions":["a","b","c"],"labels":[1,1,0]})");
   const auto data =
       value_or_throw(load_steps(labelled(path, {.last_step_only = true}), ByteEncoder()));
-  EXPECT_THAT(labelled(data.examples[0]), ElementsAre("7:0"));
+  EXPECT_THAT(labelled_tokens(data.examples[0]), ElementsAre("7:0"));
 }
 
 TEST(Steps, BeyondTheMaximumLengthAreCutAndARowWithoutAnyIsLeftOut) {
@@ -72,7 +72,7 @@ TEST(Steps, BeyondTheMaximumLengthAreCutAndARowWithoutAnyIsLeftOut) {
   const auto data = value_or_throw(load_steps(options, ByteEncoder()));
   ASSERT_EQ(data.examples.size(), 1u);
   EXPECT_TRUE(data.examples[0].truncated);
-  EXPECT_THAT(labelled(data.examples[0]), ElementsAre("3:1"));
+  EXPECT_THAT(labelled_tokens(data.examples[0]), ElementsAre("3:1"));
   EXPECT_EQ(data.report.untrainable, 1);
 }
 
@@ -112,7 +112,7 @@ TEST(Steps, AreJudgedAtTheirPlaceholders) {
   const auto data = value_or_throw(load_steps(labelled(path, plus_and_minus()), ByteEncoder()));
   EXPECT_EQ(data.report.layout, Layout::placeholders);
   EXPECT_EQ(text_of_ids(data.examples[0].ids), "<s>1+1 k so 3 k.");
-  EXPECT_THAT(labelled(data.examples[0]), ElementsAre("5:0", "12:1"));
+  EXPECT_THAT(labelled_tokens(data.examples[0]), ElementsAre("5:0", "12:1"));
 }
 
 TEST(Steps, WithPlaceholdersThatDoNotFitAreRefused) {

@@ -1,5 +1,5 @@
-// Answers that are judged one by one: rows with labels, pairs that are two of them, and the
-// mismatched batch that KTO measures its KL on.
+// Unpaired preference data: rows with labels, pairs that give two examples, and the mismatched
+// batch on which KTO estimates its KL.
 #include "engine/data/layouts/unpaired.h"
 
 #include <gmock/gmock.h>

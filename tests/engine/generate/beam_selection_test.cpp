@@ -52,7 +52,7 @@ TEST(BeamSelection, WhatEndedGoesOnOnlyWhereThereAreTooFewOthers) {
       {0, 7, -1, true}, {0, 5, -2, false}, {1, 6, -3, true}, {1, 4, -4, false}};
   EXPECT_THAT(tokens(two.continuing(best)), ElementsAre(5, 4));
   EXPECT_TRUE(two.may_return(best, 0));
-  EXPECT_FALSE(two.may_return(best, 1)) << "it goes on";
+  EXPECT_FALSE(two.may_return(best, 1)) << "it continues";
   EXPECT_FALSE(two.may_return(best, 2)) << "it is not among the best two";
   const std::vector<Continuation> few = {{0, 7, -1, true}, {0, 5, -2, false}};
   EXPECT_THAT(tokens(two.continuing(few)), ElementsAre(5, 7));

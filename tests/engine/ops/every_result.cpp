@@ -64,7 +64,7 @@ struct Round {
   void rounding() {
     Tensor x = random({301, 207}, 9);
     on.round_to_bf16(x, {.key = 3, .stream = 1, .first = 0, .ld = 207});
-    keep("rounded by chance", x);
+    keep("stochastically rounded", x);
   }
 
   void weights_in_8_bits() {

@@ -32,8 +32,7 @@ TEST(ThreadPool, EachThreadBeginsWithItsOwnSlice) {
         auto& own = first[static_cast<std::size_t>(worker)];
         if (own != -1) return;
         own = item;
-        for (++came; came < threads;)
-          std::this_thread::yield();  // nobody goes on before all have begun
+        for (++came; came < threads;) std::this_thread::yield();  // waits until all have begun
       });
       for (int worker = 0; worker < threads; ++worker)
         EXPECT_EQ(first[static_cast<std::size_t>(worker)], pool.slice(count, worker).begin)
@@ -62,7 +61,7 @@ TEST(ThreadPool, AThreadThatIsLateLosesItsItemsToOthers) {
         ++others;
       else
         while (others < count - 1)
-          std::this_thread::yield();  // whoever has it holds on until all others are done
+          std::this_thread::yield();  // keeps its item until all others are done
     });
     EXPECT_EQ(others, count - 1);
   }

@@ -95,7 +95,7 @@ TEST(SentencePiece, TakesSpecialTokensFromTheConfiguration) {
   auto expected = once;
   expected.insert(expected.begin(), 1);
   EXPECT_EQ(tokenizer.encode("Once", true),
-            expected);  // Llama's class begins with <s> unless told otherwise
+            expected);  // Llama's class adds <s> by default
   EXPECT_EQ(tokenizer.encode("<s>Once", false), expected);
   expected.push_back(420);
   EXPECT_EQ(tokenizer.encode("<s>Once<|im_end|>", false), expected);

@@ -84,12 +84,12 @@ INSTANTIATE_TEST_SUITE_P(Families, SharedPrefixesOf, testing::ValuesIn(test::gri
                          [](const auto& each) { return each.param.title; });
 
 double relative_distance(const std::vector<float>& a, const std::vector<float>& b) {
-  double separate = 0, whole = 0;
+  double difference = 0, whole = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
-    separate += std::pow(double{a[i]} - double{b[i]}, 2);
+    difference += std::pow(double{a[i]} - double{b[i]}, 2);
     whole += double{b[i]} * double{b[i]};
   }
-  return std::sqrt(separate / whole);
+  return std::sqrt(difference / whole);
 }
 
 TEST_P(SharedPrefixesOf, ScoresHaveTheBitsOfEachSequenceAlone) {

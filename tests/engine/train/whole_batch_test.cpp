@@ -116,7 +116,7 @@ TEST(WholeBatch, MicroBatchesAndReplicasChangeNothing) {
           test::on_grid(grid, [&](const test::Mesh& mesh) { return measure(mesh, loss, 30); });
       expect_near(ranks[0], whole);
       for (const Found& rank : ranks) {
-        EXPECT_EQ(rank.loss, ranks[0].loss) << "every replica judged the same batch";
+        EXPECT_EQ(rank.loss, ranks[0].loss) << "every replica evaluated the same batch";
         EXPECT_EQ(rank.report, ranks[0].report);
       }
     }
