@@ -1,10 +1,11 @@
 #!/bin/bash
 # The tests that continuous integration has no time for; hours. Usage: tests/long.sh [PART...]
-#   plain   every source compiled alone (no unity build), in build/plain, and every test
-#   asan    every test under AddressSanitizer and UBSan
-#   tsan    every test under ThreadSanitizer
-#   fuzz    each fuzz target for five minutes
-#   kill    the tests that kill processes, ten times
+#   plain     every source compiled alone (no unity build), in build/plain, and every test
+#   asan      every test under AddressSanitizer and UBSan
+#   tsan      every test under ThreadSanitizer
+#   fuzz      each fuzz target for five minutes
+#   kill      the tests that kill processes, ten times
+#   examples  a copy of the tree to which docs/adding-an-algorithm.md is applied: it compiles, and the method of the page trains
 # Without arguments, all of them. Each part that passes is recorded in tests/long.log with the date and the commit; commit that file.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -30,6 +31,27 @@ run_kill() {
   build/release/tests/system_test --gtest_filter='*Killed*:*Interrupted*' --gtest_repeat=10 --gtest_break_on_failure --gtest_brief=1
   build/release/tests/engine_checkpoint_test --gtest_filter='Crash*' --gtest_repeat=10 --gtest_brief=1
 }
+run_examples() {
+  local copy
+  copy=$(mktemp -d)
+  git ls-files -z | xargs -0 cp --parents -t "$copy"
+  python3 -B tests/docs/extract.py apply "$copy" docs/adding-an-algorithm.md
+  mkdir -p "$copy/build/release"
+  ln -s "$PWD/build/release/arrow-venv" "$copy/build/release/arrow-venv"
+  (
+    cd "$copy"
+    cmake --preset release >&2
+    cmake --build --preset release -j "$(nproc)" --target troupe algorithms_loops_test >&2
+    build/release/tests/algorithms_loops_test --gtest_filter='Dpop.*' --gtest_brief=1
+    for i in 1 2 3 4; do
+      echo "{\"prompt\": \"$i + $i = \", \"chosen\": \"$((i + i))\", \"rejected\": \"$((i * 9))\"}"
+    done >pairs.jsonl
+    build/release/troupe train --algorithm dpop --set model=launch/quickstart/model --set data.path=pairs.jsonl --set output=run \
+      --set train.steps=3 --set train.batch_size=4 --set dpop.lambda=5
+    grep -q '"penalty"' run/metrics.jsonl
+  )
+  rm -rf "$copy"
+}
 
 record() { # record PART SECONDS: replaces the part's line of tests/long.log
   local log=tests/long.log commit
@@ -43,15 +65,15 @@ record() { # record PART SECONDS: replaces the part's line of tests/long.log
 }
 
 parts=("$@")
-((${#parts[@]})) || parts=(plain asan tsan fuzz kill)
+((${#parts[@]})) || parts=(plain asan tsan fuzz kill examples)
 cmake/install_packages.sh with-clang
 cmake/fetch_arrow.sh build/release || true
 cmake --preset release >&2
 cmake --build --preset release -j "$(nproc)" >&2
 for part in "${parts[@]}"; do
   case $part in
-    plain | asan | tsan | fuzz | kill) ;;
-    *) echo "tests/long.sh: no part is called $part; parts: plain asan tsan fuzz kill" >&2 && exit 2 ;;
+    plain | asan | tsan | fuzz | kill | examples) ;;
+    *) echo "tests/long.sh: no part is called $part; parts: plain asan tsan fuzz kill examples" >&2 && exit 2 ;;
   esac
   start=$SECONDS
   "run_$part"

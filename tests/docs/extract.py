@@ -13,6 +13,7 @@ hunks are separated by lines that begin with @@ and have no line numbers: the li
 stand in the file exactly once. A hunk that no longer applies is an error.
 
 extract.py write ROOT PAGE INTO FILE...   writes the page's files below INTO; FILE... are their names, all of them
+extract.py apply ROOT PAGE                writes the page's files into the tree itself
 extract.py check ROOT PAGE...             says whether all diffs of the pages apply to the tree
 extract.py words ROOT PAGE                prints the paths and identifiers of the page's files, one per line
 """
@@ -107,6 +108,14 @@ def files_of(root, page):
     return files
 
 
+def write_files(files, into):
+    for path, text in files.items():
+        target = os.path.join(into, path)
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        with open(target, "w", encoding="utf-8") as file:
+            file.write(text)
+
+
 def write(root, page, into, names):
     files = files_of(root, page)
     for name in names:
@@ -115,11 +124,7 @@ def write(root, page, into, names):
     for path in files:
         if path not in names:
             raise Stale(f"{page} has a block of the file {path}, which tests/docs/CMakeLists.txt does not list")
-    for path, text in files.items():
-        target = os.path.join(into, path)
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        with open(target, "w", encoding="utf-8") as file:
-            file.write(text)
+    write_files(files, into)
 
 
 def words(root, page):
@@ -134,6 +139,8 @@ def main(arguments):
     try:
         if verb == "write":
             write(root, rest[0], rest[1], rest[2:])
+        elif verb == "apply":
+            write_files(files_of(root, rest[0]), root)
         elif verb == "words":
             words(root, rest[0])
         elif verb == "check":

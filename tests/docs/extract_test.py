@@ -53,6 +53,13 @@ class Extract(unittest.TestCase):
         more = "`engine/new.h`:\n```diff\n-int y;\n+int z;\n```\n"
         self.assertEqual(self.files(NEW + more), {"engine/new.h": "int x;\n\nint z;\n"})
 
+    def test_apply_writes_into_the_tree(self):
+        self.put(PAGE, NEW + EDIT)
+        extract.main(["apply", self.folder.name, PAGE])
+        with open(os.path.join(self.folder.name, "engine/old.h"), encoding="utf-8") as file:
+            self.assertEqual(file.read(), "int a;\nint b;\nint c;\n")
+        self.assertTrue(os.path.exists(os.path.join(self.folder.name, "engine/new.h")))
+
     def test_a_stale_diff_names_the_page_and_the_file(self):
         message = self.refused("`engine/old.h`:\n```diff\n-int e;\n+int b;\n```\n")
         self.assertIn("docs/a.md:2: the diff of engine/old.h does not apply", message)
