@@ -60,20 +60,13 @@ double ratio_of(double log_w) {
 
 Result<> Correction::validate(std::string_view section) const {
   const auto bounds = [&](const char* key, double from, double to, bool open) -> Result<> {
-    if (from >= 0 && std::isfinite(from) && ((open && to == 0) || (to > from && std::isfinite(to))))
-      return {};
+    if ((open && to == 0) || to > from) return {};
     return fail(Errc::usage,
                 cat(section, ".", key, ": expected 0 <= ", key, "_low < ", key, "_high",
                     open ? " (0: no upper bound)" : "", ", found ", from, " and ", to));
   };
   RETURN_IF_ERROR(bounds("correction", low, high, true));
-  if (filter_by != FilterBy::k1) {
-    if (filter_high > 0 && std::isfinite(filter_high)) return {};
-    return fail(
-        Errc::usage,
-        cat(section, ".filter_high: expected the greatest distance allowed, above 0, found ",
-            filter_high));
-  }
+  if (filter_by != FilterBy::k1) return {};
   if (filter == FilterOver::token)
     return fail(Errc::usage, cat(section,
                                  ".filter: expected none, sequence or geometric (ratios of whole "

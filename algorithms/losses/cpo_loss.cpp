@@ -1,7 +1,5 @@
 #include "algorithms/losses/cpo_loss.h"
 
-#include <cmath>
-
 #include "algorithms/losses/simpo_loss.h"
 #include "engine/base/text.h"
 

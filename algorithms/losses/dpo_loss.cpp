@@ -72,13 +72,6 @@ Result<> DpoLoss::validate() const {
   if (!weights.empty() && weights.size() != kind.size())
     return wrong("loss_weights: expected one for each of the ", kind.size(),
                  " losses, or none, found ", weights.size());
-  for (const double weight : weights)
-    if (!(weight > 0) || !std::isfinite(weight))
-      return wrong("loss_weights: expected numbers above 0, found ", weight);
-  if (!(beta > 0) || !std::isfinite(beta))
-    return wrong("beta: expected a number above 0, found ", beta);
-  if (!(label_smoothing >= 0 && label_smoothing < 0.5))
-    return wrong("label_smoothing: expected at least 0 and below 0.5, found ", label_smoothing);
   if (label_smoothing != 0 &&
       !has(kind, {DpoLossKind::cdpo, DpoLossKind::robust, DpoLossKind::exo_pair, DpoLossKind::aot,
                   DpoLossKind::aot_unpaired}))
@@ -86,12 +79,6 @@ Result<> DpoLoss::validate() const {
                  label_smoothing, "); choose the kind cdpo or robust, or 0");
   if (label_smoothing == 0 && has(kind, {DpoLossKind::exo_pair}))
     return wrong("label_smoothing: exo_pair needs a number above 0 (1e-3 is usual), found 0");
-  if (!(discopop_tau > 0))
-    return wrong("discopop_tau: expected a number above 0, found ", discopop_tau);
-  if (!(ld_alpha >= 0 && ld_alpha <= 1))
-    return wrong("ld_alpha: expected a number from 0 to 1, found ", ld_alpha);
-  if (!std::isfinite(divergence_alpha))
-    return wrong("divergence_alpha: expected a number, found ", divergence_alpha);
   for (const DpoLossKind each : kind)
     if (divergence != DpoDivergence::reverse_kl &&
         has({each}, {DpoLossKind::nca_pair, DpoLossKind::bco_pair, DpoLossKind::sppo_hard,

@@ -1,7 +1,6 @@
 #include "algorithms/losses/kto_loss.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "algorithms/losses/pairs.h"
 #include "engine/base/check.h"
@@ -12,18 +11,6 @@ namespace troupe::algorithms {
 using namespace engine::loss;
 
 static_assert(Loss<KtoLoss>);
-
-Result<> KtoLoss::validate() const {
-  const auto wrong = [](const char* key, double found) {
-    return fail(Errc::usage, cat("kto.", key, ": expected a number above 0, found ", found));
-  };
-  if (!(beta > 0) || !std::isfinite(beta)) return wrong("beta", beta);
-  if (!(desirable_weight > 0) || !std::isfinite(desirable_weight))
-    return wrong("desirable_weight", desirable_weight);
-  if (!(undesirable_weight > 0) || !std::isfinite(undesirable_weight))
-    return wrong("undesirable_weight", undesirable_weight);
-  return {};
-}
 
 Expr KtoLoss::operator()(const TokenStats& now, const engine::data::Experience& b,
                          Report& report) const {

@@ -42,7 +42,6 @@ struct KtoLoss {
           "loss weight of undesirable answers");
   }
   engine::loss::Needs needs() const { return {.entropy = true, .reference = true}; }
-  Result<> validate() const;
   engine::loss::Expr operator()(const engine::loss::TokenStats& now,
                                 const engine::data::Experience& b,
                                 engine::loss::Report& report) const;

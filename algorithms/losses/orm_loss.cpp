@@ -1,24 +1,12 @@
 #include "algorithms/losses/orm_loss.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "engine/base/check.h"
-#include "engine/base/text.h"
 
 namespace troupe::algorithms {
 
 using namespace engine::loss;
 
 static_assert(Loss<OrmLoss>);
-
-Result<> OrmLoss::validate() const {
-  if (!(center >= 0) || !std::isfinite(center))
-    return fail(
-        Errc::usage,
-        cat("orm.center_rewards_coefficient: expected a number of at least 0, found ", center));
-  return {};
-}
 
 Expr OrmLoss::operator()(const TokenStats& now, const engine::data::Experience& b,
                          Report& report) const {

@@ -43,7 +43,6 @@ struct OrmLoss {
   engine::loss::Needs needs() const {
     return {.logp = false, .scores = true, .scores_at = engine::loss::ReadAt::token};
   }
-  Result<> validate() const;
   engine::loss::Expr operator()(const engine::loss::TokenStats& now,
                                 const engine::data::Experience& b,
                                 engine::loss::Report& report) const;

@@ -1,10 +1,8 @@
 #include "algorithms/losses/orpo_loss.h"
 
-#include <cmath>
 #include <limits>
 
 #include "engine/base/check.h"
-#include "engine/base/text.h"
 
 namespace troupe::algorithms {
 
@@ -18,12 +16,6 @@ Expr log_odds(const Two& x) {
     return held - log1mexp(held);
   };
   return odds(x.chosen) - odds(x.rejected);
-}
-
-Result<> OrpoLoss::validate() const {
-  if (!(beta > 0) || !std::isfinite(beta))
-    return fail(Errc::usage, cat("orpo.beta: expected a number above 0, found ", beta));
-  return {};
 }
 
 Expr OrpoLoss::operator()(const TokenStats& now, const engine::data::Experience& b,

@@ -25,7 +25,6 @@ struct OrpoLoss {
     field("beta", self.beta, above_0, "weight of the odds-ratio loss (the paper's lambda)");
   }
   engine::loss::Needs needs() const { return {.entropy = true}; }
-  Result<> validate() const;
   engine::loss::Expr operator()(const engine::loss::TokenStats& now,
                                 const engine::data::Experience& b,
                                 engine::loss::Report& report) const;

@@ -13,17 +13,10 @@ using namespace engine::loss;
 static_assert(Loss<PpoLoss>);
 
 Result<> PpoLoss::validate() const {
-  const auto wrong = [](const char* key, const char* expected, double found) {
-    return fail(Errc::usage, cat("ppo.", key, ": expected ", expected, ", found ", found));
-  };
   RETURN_IF_ERROR(surrogate.validate(name));
-  if (!(log_ratio_limit >= 0) || !std::isfinite(log_ratio_limit))
-    return wrong("log_ratio_limit", "0 (none) or more", log_ratio_limit);
-  if (!(kl_coef >= 0) || !std::isfinite(kl_coef))
-    return wrong("kl_coef", "a number of at least 0", kl_coef);
-  if (!std::isfinite(entropy_coef)) return wrong("entropy_coef", "a number", entropy_coef);
   if (!(temperature > 0) || !std::isfinite(temperature))
-    return wrong("temperature", "a number above 0", temperature);
+    return fail(Errc::usage,
+                cat("ppo.temperature: expected a number above 0, found ", temperature));
   return {};
 }
 

@@ -45,8 +45,8 @@ struct PpoLoss {
   static void each_field(auto& self, auto&& field) {
     Surrogate::each_field(self.surrogate, field);
     field("aggregation", self.aggregation);
-    field("log_ratio_limit", self.log_ratio_limit);
-    field("kl_coef", self.kl_coef);
+    field("log_ratio_limit", self.log_ratio_limit, at_least_0);
+    field("kl_coef", self.kl_coef, at_least_0);
     field("kl", self.kl);
     field("kl_clamp", self.kl_clamp);
     field("entropy_coef", self.entropy_coef);

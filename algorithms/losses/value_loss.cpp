@@ -1,9 +1,6 @@
 #include "algorithms/losses/value_loss.h"
 
-#include <cmath>
-
 #include "engine/base/check.h"
-#include "engine/base/text.h"
 
 namespace troupe::algorithms {
 
@@ -21,18 +18,6 @@ Expr distance(const Expr& x, double huber) {
 }
 
 }  // namespace
-
-Result<> ValueLoss::validate() const {
-  const auto wrong = [](const char* key, const char* expected, double found) {
-    return fail(Errc::usage, cat("critic.", key, ": expected ", expected, ", found ", found));
-  };
-  if (!(clip >= 0) || !std::isfinite(clip))
-    return wrong("value_clip", "0 (none) or a number above 0", clip);
-  if (!(huber >= 0) || !std::isfinite(huber))
-    return wrong("huber", "0 (none) or a number above 0", huber);
-  if (!(coef > 0) || !std::isfinite(coef)) return wrong("loss_coef", "a number above 0", coef);
-  return {};
-}
 
 Expr ValueLoss::operator()(const TokenStats& now, const engine::data::Experience& b,
                            Report& report) const {

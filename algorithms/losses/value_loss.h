@@ -38,7 +38,6 @@ struct ValueLoss {
   engine::loss::Needs needs() const {
     return {.logp = false, .scores = true, .scores_at = engine::loss::ReadAt::before};
   }
-  Result<> validate() const;
   engine::loss::Expr operator()(const engine::loss::TokenStats& now,
                                 const engine::data::Experience& b,
                                 engine::loss::Report& report) const;

@@ -1,9 +1,28 @@
 #include "engine/base/fields.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
-namespace troupe::detail {
+namespace troupe {
+
+bool contains(const Range& range, double value) {
+  const bool low = range.above_low ? value > range.low : value >= range.low;
+  const bool high = range.below_high ? value < range.high : value <= range.high;
+  return std::isfinite(value) && low && high;
+}
+
+std::string range_text(const Range& range) {
+  std::vector<std::string> parts;
+  if (range.low > -unbounded)
+    parts.push_back(cat(range.above_low ? "above " : "at least ", to_text(range.low)));
+  if (range.high < unbounded)
+    parts.push_back(cat(range.below_high ? "below " : "at most ",
+                        range.high > 1000 ? to_text(range.high, 0) : to_text(range.high)));
+  return join(parts, ", ");
+}
+
+namespace detail {
 namespace {
 
 Result<> wrong(const std::string& where, const char* expected, const Json& found) {
@@ -41,6 +60,14 @@ Result<> read_field(const Json& json, std::string& into, const std::string& wher
   return {};
 }
 
+Result<> check_number(double value, const Range& range, const std::string& where) {
+  if (contains(range, value)) return {};
+  const std::string allowed = range_text(range);
+  return fail(Errc::usage,
+              cat(where, ": expected ", allowed.empty() ? "a finite number" : "a number ", allowed,
+                  ", found ", value));
+}
+
 Result<std::size_t> read_word(const Json& json, const std::vector<std::string>& names,
                               const std::string& where) {
   const std::string word = json.is_string() ? json.string() : "";
@@ -65,4 +92,5 @@ Result<> refuse_unknown(const Json& json, const std::vector<std::string>& known,
   return {};
 }
 
-}  // namespace troupe::detail
+}  // namespace detail
+}  // namespace troupe

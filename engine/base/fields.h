@@ -11,8 +11,8 @@
 //
 // A field has a name, a member, an optional range of its numbers, and a description. From this list
 // come the struct's JSON form (below), and the keys, `--set`, `explain` and the reference page of
-// the configuration (launch/config/schema.h). A field without a description is part of the JSON
-// form only: users cannot set it.
+// the configuration (launch/config/schema.h). Both check the ranges. A field without a description
+// is part of the JSON form only: users cannot set it.
 #pragma once
 
 #include <limits>
@@ -47,6 +47,23 @@ struct Range {
   bool above_low = false;   ///< excludes low
   bool below_high = false;  ///< excludes high
 };
+
+/// True for a finite number within the range.
+bool contains(const Range& range, double value);
+/// "above 0, at most 1"; empty if every number is allowed.
+std::string range_text(const Range& range);
+
+/// Calls visit(number, whole) for each number of a value: of a number, a list or an array of
+/// numbers, or pairs of a name and a number. `whole`: an integer.
+template <class T, class Visit>
+void each_number(const T& value, const Visit& visit) {
+  if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>)
+    visit(static_cast<double>(value), std::is_integral_v<T>);
+  else if constexpr (requires { value.begin()->second; })
+    for (const auto& [name, each] : value) each_number(each, visit);
+  else if constexpr (requires { value.begin(); } && !std::is_convertible_v<T, std::string_view>)
+    for (const auto& each : value) each_number(each, visit);
+}
 
 constexpr double unbounded = std::numeric_limits<double>::infinity();
 constexpr Range at_least_0{0, unbounded}, at_least_1{1, unbounded}, above_0{0, unbounded, true},
@@ -91,6 +108,30 @@ Result<> read_field(const Json& json, std::vector<T>& into, const std::string& w
   return {};
 }
 
+inline Range range_of() {
+  return {};
+}
+inline Range range_of(const char*) {
+  return {};
+}
+inline Range range_of(const Range& range) {
+  return range;
+}
+inline Range range_of(const Range& range, const char*) {
+  return range;
+}
+/// Errc::usage for a number outside the range.
+Result<> check_number(double value, const Range& range, const std::string& where);
+
+template <class T>
+Result<> check_numbers(const T& value, const Range& range, const std::string& where) {
+  Result<> done;
+  each_number(value, [&](double each, bool) {
+    if (done) done = check_number(each, range, where);
+  });
+  return done;
+}
+
 template <class T>
 Json field_json(const T& value) {
   if constexpr (std::is_enum_v<T>)
@@ -117,8 +158,9 @@ Json fields_to_json(const S& settings) {
   return out;
 }
 
-/// Members that are absent keep their defaults. Errc::usage for an unknown key, a wrong type or an
-/// unknown enumerator. `where` ("dpo", "rewards[2]") starts every message.
+/// Members that are absent keep their defaults. Errc::usage for an unknown key, a wrong type, an
+/// unknown enumerator or a number outside its range. `where` ("dpo", "rewards[2]") starts every
+/// message.
 template <class S>
 Result<S> fields_from_json(const Json& json, const std::string& where) {
   if (json.is_null()) return S{};
@@ -127,10 +169,12 @@ Result<S> fields_from_json(const Json& json, const std::string& where) {
   S out;
   std::vector<std::string> known;
   Result<> done;
-  S::each_field(out, [&](const char* name, auto& value, const auto&...) {
+  S::each_field(out, [&](const char* name, auto& value, const auto&... rest) {
     known.emplace_back(name);
     const Json* member = json.find(name);
-    if (done && member != nullptr) done = detail::read_field(*member, value, cat(where, ".", name));
+    if (!done || member == nullptr) return;
+    done = detail::read_field(*member, value, cat(where, ".", name));
+    if (done) done = detail::check_numbers(value, detail::range_of(rest...), cat(where, ".", name));
   });
   if (done) done = detail::refuse_unknown(json, known, where);
   RETURN_IF_ERROR(done);

@@ -16,6 +16,7 @@ struct SectionVisitor {
   Visit& visit;
 
   void operator()(std::string_view, auto&) const {}
+  void operator()(std::string_view, auto&, const Range&) const {}
   void operator()(std::string_view name, auto& value, const char* doc) const {
     (*this)(name, value, Range{}, doc);
   }
@@ -111,15 +112,12 @@ std::string value_text(const Field& field, const RunConfig& config) {
 }
 
 void each_number_out_of_range(const RunConfig& config, const ReportNumber& report) {
-  const auto number = [&](const std::string& key, const Range& range, double value, bool whole) {
-    const bool low = range.above_low ? value > range.low : value >= range.low;
-    const bool high = range.below_high ? value < range.high : value <= range.high;
-    if (!low || !high) report(*find_field(key), value, whole);
-  };
-  each_setting(
-      config, [&](const std::string& key, const auto& value, const Range& range, const char*) {
-        each_number(value, [&](double each, bool whole) { number(key, range, each, whole); });
-      });
+  each_setting(config,
+               [&](const std::string& key, const auto& value, const Range& range, const char*) {
+                 each_number(value, [&](double each, bool whole) {
+                   if (!contains(range, each)) report(*find_field(key), each, whole);
+                 });
+               });
 }
 
 std::string allowed_text(const Field& field) {
@@ -129,14 +127,7 @@ std::string allowed_text(const Field& field) {
       if (!choice.empty()) parts.push_back(choice);
     return join(parts, ", ");
   }
-  const Range& range = field.range;
-  if (range.low > -unbounded)
-    parts.push_back(cat(range.above_low ? "above " : "at least ", to_text(range.low)));
-  if (range.high < unbounded) {
-    parts.push_back(cat(range.below_high ? "below " : "at most ",
-                        range.high > 1000 ? to_text(range.high, 0) : to_text(range.high)));
-  }
-  return join(parts, ", ");
+  return range_text(field.range);
 }
 
 std::string_view section_of(std::string_view key) {

@@ -193,17 +193,4 @@ std::string read_value(std::array<Item, n>& to, const YamlNode& node) {
   return "";
 }
 
-/// Calls visit(number, whole) for each number of a value.
-template <class T, class Visit>
-void each_number(const T& value, const Visit& visit) {
-  if constexpr (kind_of<T>() == ValueKind::whole)
-    visit(static_cast<double>(value), true);
-  else if constexpr (kind_of<T>() == ValueKind::number)
-    visit(value, false);
-  else if constexpr (is_pairs<T>)
-    for (const auto& [name, each] : value) each_number(each, visit);
-  else if constexpr (kind_of<T>() == ValueKind::numbers)
-    for (const auto& each : value) each_number(each, visit);
-}
-
 }  // namespace troupe::launch

@@ -11,7 +11,6 @@ namespace {
 void validate_kto(Validation& v) {
   const algorithms::KtoConfig& k = v.config.kto;
   validate_eval(v);
-  v.check(k.loss.validate());
   if (k.loss.kind == algorithms::KtoLossKind::kto && v.config.train.batch_size < 2)
     v.problem(cat(v.named("train.batch_size"),
                   ": the KL term is estimated on the prompts of the batch with answers of other "

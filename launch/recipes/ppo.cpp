@@ -178,7 +178,6 @@ int run_ppo(RunContext& context) {
 Result<PpoConfig> ppo_settings(const RunConfig& config) {
   PpoConfig out = config.ppo;
   RETURN_IF_ERROR(out.policy.validate());
-  RETURN_IF_ERROR(config.critic.loss.validate());
   out.sampling = sampling_settings(config);
   out.recompute_old = samples_in_int8(config);
   out.value = config.critic.loss;

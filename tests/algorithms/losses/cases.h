@@ -37,6 +37,14 @@ inline Experience ragged_batch() {
   return b;
 }
 
+/// Whether a trainer accepts the loss's settings, as they come in a message.
+template <engine::loss::Loss L>
+Result<> accepted(const L& loss) {
+  const auto made = engine::loss::entry<L>().second(fields_to_json(loss));
+  if (!made) return fail(made.error().code, made.error().what);
+  return {};
+}
+
 struct Sloped {
   double loss = 0;
   std::vector<double> dlogp, dentropy;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "algorithms/losses/grpo_loss.h"
 #include "algorithms/losses/token_masks.h"
 #include "engine/base/check.h"
 #include "tests/algorithms/losses/cases.h"
@@ -110,15 +111,16 @@ TEST(Correction, SaysHowFarApartTheTwoAre) {
 }
 
 TEST(Correction, NonsenseIsRefused) {
-  EXPECT_FALSE(Correction({.low = 2, .high = 1}).validate("grpo"));
-  EXPECT_FALSE(Correction({.low = -1}).validate("grpo"));
-  EXPECT_FALSE(Correction({.filter = FilterOver::token}).validate("grpo"));
-  EXPECT_FALSE(Correction({.filter = FilterOver::greatest}).validate("grpo"));
-  EXPECT_FALSE(
-      Correction({.filter = FilterOver::token, .filter_by = FilterBy::k2, .filter_high = 0})
-          .validate("grpo"));
-  EXPECT_FALSE(Correction({.filter = FilterOver::sequence, .filter_low = 2, .filter_high = 2})
-                   .validate("grpo"));
+  const auto valid = [](Correction correction) {
+    return accepted(GrpoLoss{.correction = std::move(correction)}).has_value();
+  };
+  EXPECT_TRUE(valid({}));
+  EXPECT_FALSE(valid({.low = 2, .high = 1}));
+  EXPECT_FALSE(valid({.low = -1}));
+  EXPECT_FALSE(valid({.filter = FilterOver::token}));
+  EXPECT_FALSE(valid({.filter = FilterOver::greatest}));
+  EXPECT_FALSE(valid({.filter = FilterOver::token, .filter_by = FilterBy::k2, .filter_high = 0}));
+  EXPECT_FALSE(valid({.filter = FilterOver::sequence, .filter_low = 2, .filter_high = 2}));
   const PublishedCorrections p;
   Report report;
   EXPECT_THROW(Correction{.weight = Over::token}(p.proximal, {}, p.b, report), Bug);

@@ -181,7 +181,7 @@ TEST(DpoLoss, ReportsWhatTrlReports) {
 
 TEST(DpoLoss, RefusesWhatItWouldNotUse) {
   const auto message = [](const DpoLoss& loss) {
-    return loss.validate() ? std::string() : loss.validate().error().what;
+    return accepted(loss) ? std::string() : accepted(loss).error().what;
   };
   EXPECT_NE(message({.label_smoothing = 0.1}).find("cdpo or robust"), std::string::npos);
   EXPECT_NE(message({.kind = {DpoLossKind::robust}, .label_smoothing = 0.5}), "");

@@ -199,12 +199,12 @@ TEST(Kl, EstimatorsHaveThePublishedValues) {
 }
 
 TEST(GrpoLoss, NonsenseIsRefused) {
-  EXPECT_FALSE(GrpoLoss{.surrogate = {.clip_low = 1.5}}.validate());
-  EXPECT_FALSE(GrpoLoss{.surrogate = {.clip_high = -0.1}}.validate());
-  EXPECT_FALSE(GrpoLoss{.surrogate = {.delta = 1.1}}.validate());
-  EXPECT_FALSE(GrpoLoss{.beta = -1}.validate());
-  EXPECT_FALSE(GrpoLoss{.temperature = 0}.validate());
-  EXPECT_TRUE(GrpoLoss{}.validate());
+  EXPECT_FALSE(accepted(GrpoLoss{.surrogate = {.clip_low = 1.5}}));
+  EXPECT_FALSE(accepted(GrpoLoss{.surrogate = {.clip_high = -0.1}}));
+  EXPECT_FALSE(accepted(GrpoLoss{.surrogate = {.delta = 1.1}}));
+  EXPECT_FALSE(accepted(GrpoLoss{.beta = -1}));
+  EXPECT_FALSE(accepted(GrpoLoss{.temperature = 0}));
+  EXPECT_TRUE(accepted(GrpoLoss{}));
 }
 
 TEST(GrpoLoss, AnUpdateThatTrainsNothingHasLossZero) {

@@ -68,9 +68,9 @@ TEST(KtoLoss, MeasuresTheKlOfMismatchedPairs) {
 }
 
 TEST(KtoLoss, RefusesNonsense) {
-  EXPECT_FALSE(KtoLoss{.beta = 0}.validate());
-  EXPECT_FALSE(KtoLoss{.desirable_weight = 0}.validate());
-  EXPECT_FALSE(KtoLoss{.undesirable_weight = -1}.validate());
+  EXPECT_FALSE(accepted(KtoLoss{.beta = 0}));
+  EXPECT_FALSE(accepted(KtoLoss{.desirable_weight = 0}));
+  EXPECT_FALSE(accepted(KtoLoss{.undesirable_weight = -1}));
   Experience b;
   b.append({1, 1}, {0, 1});
   b.count = 1;

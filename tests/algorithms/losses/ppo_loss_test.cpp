@@ -62,10 +62,10 @@ TEST(PpoLoss, KlAndEntropyAreTermsOfTheLoss) {
 }
 
 TEST(PpoLoss, RefusesNonsense) {
-  EXPECT_FALSE((PpoLoss{.surrogate = {.clip_low = 2}}).validate());
-  EXPECT_FALSE((PpoLoss{.kl_coef = -1}).validate());
-  EXPECT_FALSE((PpoLoss{.temperature = 0}).validate());
-  EXPECT_TRUE(PpoLoss{}.validate());
+  EXPECT_FALSE(accepted(PpoLoss{.surrogate = {.clip_low = 2}}));
+  EXPECT_FALSE(accepted(PpoLoss{.kl_coef = -1}));
+  EXPECT_FALSE(accepted(PpoLoss{.temperature = 0}));
+  EXPECT_TRUE(accepted(PpoLoss{}));
 }
 
 struct Critic {
@@ -182,9 +182,9 @@ TEST(ValueLoss, ASplitChangesNothingAndWhatIsNotTrainedOnMayCarryAnything) {
 }
 
 TEST(ValueLoss, RefusesNonsenseAndAMissingColumnIsABug) {
-  EXPECT_FALSE((ValueLoss{.clip = -1}).validate());
-  EXPECT_FALSE((ValueLoss{.coef = 0}).validate());
-  EXPECT_TRUE(ValueLoss{}.validate());
+  EXPECT_FALSE(accepted(ValueLoss{.clip = -1}));
+  EXPECT_FALSE(accepted(ValueLoss{.coef = 0}));
+  EXPECT_TRUE(accepted(ValueLoss{}));
   Critic c = published_critic();
   c.b.returns.clear();
   Report report;

@@ -88,11 +88,11 @@ TEST(SimpoLoss, HasNoLikelihoodTermUnlessAsked) {
 }
 
 TEST(SimpoLoss, RefusesWhatItWouldNotUse) {
-  EXPECT_FALSE((SimpoLoss{.kind = SimpoLossKind::hinge, .label_smoothing = 0.1}.validate()));
-  EXPECT_FALSE(SimpoLoss{.label_smoothing = 0.5}.validate());
-  EXPECT_FALSE(SimpoLoss{.beta = 0}.validate());
-  EXPECT_FALSE(SimpoLoss{.gamma_beta_ratio = -1}.validate());
-  EXPECT_FALSE(SimpoLoss{.nll_weight = -1}.validate());
+  EXPECT_FALSE(accepted(SimpoLoss{.kind = SimpoLossKind::hinge, .label_smoothing = 0.1}));
+  EXPECT_FALSE(accepted(SimpoLoss{.label_smoothing = 0.5}));
+  EXPECT_FALSE(accepted(SimpoLoss{.beta = 0}));
+  EXPECT_FALSE(accepted(SimpoLoss{.gamma_beta_ratio = -1}));
+  EXPECT_FALSE(accepted(SimpoLoss{.nll_weight = -1}));
 }
 
 TEST(CpoLoss, HasThePublishedValues) {
@@ -107,8 +107,8 @@ TEST(CpoLoss, HasThePublishedValues) {
 }
 
 TEST(CpoLoss, SaysWhichOfItsKeysIsWrong) {
-  EXPECT_EQ(CpoLoss{.beta = -1}.validate().error().what.substr(0, 9), "cpo.beta:");
-  EXPECT_FALSE((CpoLoss{.kind = CpoLossKind::ipo, .label_smoothing = 0.1}.validate()));
+  EXPECT_EQ(accepted(CpoLoss{.beta = -1}).error().what.substr(0, 9), "cpo.beta:");
+  EXPECT_FALSE(accepted(CpoLoss{.kind = CpoLossKind::ipo, .label_smoothing = 0.1}));
 }
 
 TEST(OrpoLoss, HasThePublishedValues) {

@@ -82,8 +82,8 @@ TEST(OrmLoss, ReportsWhatTrlReports) {
 }
 
 TEST(OrmLoss, RefusesNonsense) {
-  EXPECT_FALSE(OrmLoss{.center = -1}.validate());
-  EXPECT_TRUE(OrmLoss{.center = 0.01}.validate());
+  EXPECT_FALSE(accepted(OrmLoss{.center = -1}));
+  EXPECT_TRUE(accepted(OrmLoss{.center = 0.01}));
 }
 
 // Two sequences; steps end at tokens 2 and 4 of the first and 3 of the second, of classes 1, 0
@@ -195,10 +195,10 @@ TEST(PrmLoss, InFloat32RoundsAsTorchDoes) {
 }
 
 TEST(PrmLoss, RefusesNonsense) {
-  EXPECT_FALSE(PrmLoss{.reward_tokens = {4}}.validate());
-  EXPECT_FALSE((PrmLoss{.reward_tokens = {4, 4}}.validate()));
-  EXPECT_FALSE(PrmLoss{.whole_vocabulary = true}.validate());
-  EXPECT_TRUE((PrmLoss{.reward_tokens = {4, 5}, .whole_vocabulary = true}.validate()));
+  EXPECT_FALSE(accepted(PrmLoss{.reward_tokens = {4}}));
+  EXPECT_FALSE(accepted(PrmLoss{.reward_tokens = {4, 4}}));
+  EXPECT_FALSE(accepted(PrmLoss{.whole_vocabulary = true}));
+  EXPECT_TRUE(accepted(PrmLoss{.reward_tokens = {4, 5}, .whole_vocabulary = true}));
   EXPECT_FALSE(
       (PrmLoss{.reward_tokens = {4, 5}, .whole_vocabulary = true, .float32 = true}.validate()));
   Steps p(2);

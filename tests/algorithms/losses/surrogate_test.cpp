@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "algorithms/losses/averaging.h"
+#include "algorithms/losses/grpo_loss.h"
 #include "algorithms/losses/kl.h"
 #include "algorithms/losses/ratio.h"
 #include "tests/algorithms/losses/cases.h"
@@ -247,11 +248,14 @@ TEST(Averaging, SequencesWithoutATrainedTokenCountOrNot) {
 }
 
 TEST(Surrogate, NonsenseIsRefused) {
-  EXPECT_FALSE(Surrogate({.dual_clip = 0.5}).validate("grpo"));
-  EXPECT_FALSE(Surrogate({.kind = Kind::cispo, .dual_clip = 3}).validate("grpo"));
-  EXPECT_FALSE(Surrogate({.kind = Kind::sapo, .sapo_temperature_pos = 0}).validate("grpo"));
-  EXPECT_FALSE(Surrogate({.vespo_k_pos = -1}).validate("grpo"));
-  EXPECT_TRUE(Surrogate({.dual_clip = 3}).validate("grpo"));
+  const auto valid = [](const Surrogate& surrogate) {
+    return accepted(GrpoLoss{.surrogate = surrogate}).has_value();
+  };
+  EXPECT_FALSE(valid({.dual_clip = 0.5}));
+  EXPECT_FALSE(valid({.kind = Kind::cispo, .dual_clip = 3}));
+  EXPECT_FALSE(valid({.kind = Kind::sapo, .sapo_temperature_pos = 0}));
+  EXPECT_FALSE(valid({.vespo_k_pos = -1}));
+  EXPECT_TRUE(valid({.dual_clip = 3}));
 }
 
 }  // namespace

@@ -21,18 +21,17 @@ struct ToyLoss {
   int rounds = 1;
   bool entropy = false;
   Kind kind = Kind::plain;
-  std::vector<double> weights{1, 2};
+  std::vector<double> weights{1, 0.5};
   static void each_field(auto& self, auto&& field) {
-    field("beta", self.beta);
+    field("beta", self.beta, above_0, "a number above 0");
     field("rounds", self.rounds);
     field("entropy", self.entropy);
     field("kind", self.kind);
-    field("weights", self.weights);
+    field("weights", self.weights, from_0_to_1);
   }
   Needs needs() const { return {.entropy = entropy, .temperature = 0.7}; }
   Result<> validate() const {
-    if (beta <= 0)
-      return fail(Errc::usage, cat("toy.beta: expected a number above 0, found ", beta));
+    if (rounds > 9 && entropy) return fail(Errc::usage, "toy.rounds: too many with entropies");
     return {};
   }
   Expr operator()(const TokenStats& now, const data::Experience& b, Report& report) const {
@@ -93,7 +92,11 @@ TEST(LossTable, NonsenseIsRefusedWithTheNearestWord) {
             std::string::npos);
   EXPECT_NE(message("toy", R"({"rounds": 99999999999})").find("toy.rounds"), std::string::npos);
   EXPECT_NE(message("toy", R"({"weights": [1, true]})").find("toy.weights[1]"), std::string::npos);
-  EXPECT_NE(message("toy", R"({"beta": 0})").find("above 0"), std::string::npos);
+  EXPECT_EQ(message("toy", R"({"beta": 0})"), "toy.beta: expected a number above 0, found 0");
+  EXPECT_EQ(message("toy", R"({"weights": [1, 2]})"),
+            "toy.weights: expected a number at least 0, at most 1, found 2");
+  EXPECT_NE(message("toy", R"({"rounds": 10, "entropy": true})").find("too many"),
+            std::string::npos);
   EXPECT_NE(message("toy", "[]").find("expected an object"), std::string::npos);
 }
 
