@@ -119,7 +119,7 @@ inline auto fields(Probe& p) {
 struct Weights {
   std::uint64_t version = 0;
   SharedArray<float> values;
-  std::vector<std::uint64_t> checksums;  ///< of each tensor's values (engine/checkpoint/checksum.h)
+  std::vector<std::uint64_t> checksums;  ///< of each tensor's values (engine/checkpoint/manifest.h)
   Probe probe;
 };
 inline auto fields(Weights& w) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "engine/base/text.h"
-#include "engine/checkpoint/checksum.h"
+#include "engine/checkpoint/manifest.h"
 #include "engine/nn/logical_tensors.h"
 
 namespace troupe::actors::roles {

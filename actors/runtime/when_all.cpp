@@ -3,7 +3,6 @@
 #include <exception>
 
 #include "actors/runtime/detached.h"
-#include "actors/runtime/gate.h"
 
 namespace troupe::actors {
 

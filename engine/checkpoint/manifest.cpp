@@ -1,7 +1,6 @@
 #include "engine/checkpoint/manifest.h"
 
 #include <xxhash.h>
-
 #include <algorithm>
 #include <filesystem>
 
@@ -11,6 +10,7 @@
 #include "engine/base/text.h"
 
 namespace troupe::engine::checkpoint {
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -157,6 +157,10 @@ Result<Manifest> verify_checkpoint(const std::string& folder) {
       return fail(Errc::corrupt, cat(folder, "/", quote(path), ": not listed in ", where));
   }
   return manifest;
+}
+
+std::uint64_t checksum(std::span<const float> values) {
+  return XXH3_64bits(values.data(), values.size_bytes());
 }
 
 }  // namespace troupe::engine::checkpoint

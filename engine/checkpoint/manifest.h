@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,5 +35,8 @@ std::string to_text(const Manifest& manifest);
 /// found, for any byte that differs, a missing file, and weights that the manifest does not list.
 /// Errc::not_found: no manifest.
 Result<Manifest> verify_checkpoint(const std::string& folder);
+
+/// XXH3 (64 bits) of the values' bytes, for tensors that are sent between processes.
+std::uint64_t checksum(std::span<const float> values);
 
 }  // namespace troupe::engine::checkpoint

@@ -9,7 +9,7 @@
 
 #include "engine/base/text.h"
 #include "engine/jinja/ast.h"
-#include "engine/jinja/token_cursor.h"
+#include "engine/jinja/lexer.h"
 
 namespace troupe::engine::jinja {
 

@@ -7,10 +7,18 @@
 #include <vector>
 
 #include "engine/base/error.h"
-#include "engine/jinja/arguments.h"
 #include "engine/jinja/value.h"
 
 namespace troupe::engine::jinja {
+
+/// Raises the errors of Python for the arguments of a call: too many, an unknown name, a repeated
+/// name, a missing argument. `parameters` names them in order, with "?" after an optional one ("old
+/// new count?"); a leading "/ " means that none may be given by name; "*" allows any arguments.
+void check_arguments(std::string_view callee, std::string_view parameters,
+                     const Arguments& arguments);
+
+/// Raises for values that cannot be keys of a dict: lists, dicts, and tuples of them.
+void require_hashable(const Value& key);
 
 struct RuntimeLimits {
   std::size_t steps = 5'000'000;     ///< statements, expressions and items

@@ -11,7 +11,6 @@
 #include "engine/nn/forward_context.h"
 #include "engine/nn/head.h"
 #include "engine/nn/saved.h"
-#include "engine/nn/score_head.h"
 
 namespace troupe::engine::models {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "engine/ops/phase.h"
-#include "engine/ops/work.h"
+#include "engine/ops/roofline.h"
 
 namespace troupe::engine::ops {
 namespace {

@@ -8,9 +8,9 @@
 
 namespace troupe::engine::ops {
 
-/// Forwards every call to `inner` and records a span with its name, its work (engine/ops/work.h)
-/// and, if enabled, the shapes of its operands. `spans` must outlive the device. For an
-/// asynchronous device the duration of a span is that of the call.
+/// Forwards every call to `inner` and records a span with its name, its work
+/// (engine/ops/roofline.h) and, if enabled, the shapes of its operands. `spans` must outlive the
+/// device. For an asynchronous device the duration of a span is that of the call.
 std::unique_ptr<Device> make_profiled_device(std::shared_ptr<Device> inner, Spans& spans);
 
 }  // namespace troupe::engine::ops

@@ -1,4 +1,4 @@
-// `troupe generate`: completions of prompts.
+// `troupe generate`: completions of prompts. `troupe chat`: a dialogue in the terminal.
 #pragma once
 
 #include <string>
@@ -20,5 +20,8 @@ struct GenerateOptions {
 };
 /// Returns the exit code. Throws Failure.
 int generate(const GenerateOptions& options);
+
+/// Returns the exit code. Throws Failure.
+int chat(const GenerateOptions& options);
 
 }  // namespace troupe::launch

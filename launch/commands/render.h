@@ -1,4 +1,4 @@
-// `troupe render`: applies a chat template.
+// `troupe render`: applies a chat template. `troupe tokenize`: text to token ids and back.
 #pragma once
 
 #include <string>
@@ -12,5 +12,13 @@ struct RenderOptions {
 };
 /// Returns the exit code. Throws Failure.
 int render(const RenderOptions& options);
+
+struct TokenizeOptions {
+  std::string model;     ///< a folder with tokenizer.json, or the file itself
+  bool special = false;  ///< add the special tokens of the post-processor
+  bool decode = false;   ///< from ids to text
+};
+/// Returns the exit code. Throws Failure.
+int tokenize(const TokenizeOptions& options);
 
 }  // namespace troupe::launch

@@ -1,4 +1,5 @@
-// `troupe score`: evaluates a reward model on preference pairs.
+// `troupe score`: evaluates a reward model on preference pairs. `troupe logprobs`:
+// log-probabilities of token sequences.
 #pragma once
 
 #include <cstdint>
@@ -17,5 +18,8 @@ struct ScoreOptions {
 };
 /// Returns the exit code. Throws Failure.
 int score(const ScoreOptions& options);
+
+/// Returns the exit code. Throws Failure.
+int logprobs(const ModelOptions& options);
 
 }  // namespace troupe::launch

@@ -1,20 +1,91 @@
 #include "launch/commands/train.h"
 
+#include "actors/group/sharded.h"
 #include "engine/base/log.h"
+#include "engine/base/text.h"
+#include "engine/ops/cpu/cpu_options.h"
 #include "launch/config/validate_profile.h"
-#include "launch/run/in_process.h"
+#include "launch/run/algorithm_run.h"
+#include "launch/run/interrupt.h"
+#include "launch/run/rank_resources.h"
 #include "launch/run/settings.h"
 #include "launch/run/under_mpi.h"
 #include "transports/mpi/mpi_world.h"
 
 namespace troupe::launch {
 
+namespace {
+
+namespace group = actors::group;
+
+// All models take turns on the engine's executor: the reference and the rollout each have the whole
+// machine, the policy shares it among its ranks, which are threads. The verifier, which needs no
+// engine, runs concurrently.
+class InProcess final : public Placement {
+ public:
+  explicit InProcess(const RunConfig& config)
+      : session_(config),
+        profile_(config, "", true),
+        device_(watched(profile_.rank(0), engine::ops::make_cpu_device(
+                                              {.threads = static_cast<int>(config.train.threads),
+                                               .pin_threads = config.train.pin_threads}))),
+        run_(session_, profile_) {}
+
+  /// Runs the algorithm to its end or to a signal, and returns the exit code. Throws Failure.
+  int run() {
+    const Interrupts interrupts(run_.stop());
+    text_ = value_or_throw(
+        TextModel::load(session_.config().model, session_.config().chat_template, session_.spec()));
+    addresses(Role::policy);
+    return run_.run(*this, *text_);
+  }
+
+  actors::Node& node() override { return local_.node(); }
+  std::vector<transports::Address> addresses(Role role) override {
+    return local_.address(role, session_.config(),
+                          [this]<Role R>(const std::string& name) { spawn<R>(name); });
+  }
+
+ private:
+  template <Role R>
+  void spawn(const std::string& name) {
+    constexpr const auto& entry = role_entry<R>();
+    const RunConfig& config = session_.config();
+    const auto grid = policy_grid(config);
+    if (entry.sharing != Sharing::grid || grid.ranks() == 1) {
+      node().spawn(name, entry.make({config, session_.resume_from(), *device_, nullptr,
+                                     &session_.output(), text_}));
+      return;
+    }
+    using OnRank = RoleOnRank<RoleActor<R>>;
+    const auto make = [this, grid, &config](engine::parallel::Mesh mesh) {
+      return make_role_on_rank<RoleActor<R>>(
+          cpu_of(config, part_of_process(grid.ranks())), std::move(mesh), profile_,
+          [&](const RankResources& rank) {
+            const auto* output = rank.mesh->is_root() ? &session_.output() : nullptr;
+            return role_entry<R>().make(
+                {config, session_.resume_from(), *rank.device, rank.mesh.get(), output, text_});
+          });
+    };
+    node().spawn(name, value_or_throw(group::shard_over_threads<OnRank>(name, grid, make)));
+  }
+
+  Session session_;
+  RunProfile profile_;
+  std::unique_ptr<engine::ops::Device> device_;
+  AlgorithmRun run_;
+  std::shared_ptr<TextModel> text_;
+  LocalNode local_{run_.node_options()};
+};
+
+}  // namespace
+
 int train(const Sources& sources) {
   const Resolved run = value_or_throw(resolve(sources));
   for (const std::string& warning : run.warnings) log_warning(warning);
   value_or_throw(check_profile_ranks(run.config, policy_grid(run.config).ranks()));
   return transports::mpi::under_mpirun() ? train_under_mpirun(run.config)
-                                         : train_in_process(run.config);
+                                         : InProcess(run.config).run();
 }
 
 }  // namespace troupe::launch

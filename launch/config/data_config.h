@@ -8,6 +8,7 @@
 
 #include "engine/base/fields.h"
 #include "engine/data/layouts/sample.h"
+#include "launch/config/yaml.h"
 
 namespace troupe::launch {
 
@@ -77,5 +78,12 @@ struct DataConfig {
           "malformed rows that are skipped and counted; one more stops the run");
   }
 };
+
+constexpr std::string_view column_maps_key = "data.map_keys";
+
+/// `node` is their map, or its text: {prompt, query, response, history, system, chosen, rejected}
+/// of Alpaca's rows; {messages, tags: {...}, system, tools, chosen, rejected, kto_tag} of
+/// ShareGPT's. An empty text or null is a column that is not used. Returns "" or what is wrong.
+std::string apply_map_keys(const YamlNode& node, DataConfig& data);
 
 }  // namespace troupe::launch

@@ -3,7 +3,7 @@
 #include "engine/base/file.h"
 #include "engine/base/json.h"
 #include "engine/base/text.h"
-#include "launch/config/column_maps.h"
+#include "launch/config/data_config.h"
 #include "launch/config/schema.h"
 #include "launch/config/validate.h"
 #include "launch/config/yaml.h"

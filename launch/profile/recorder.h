@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/base/spans.h"
-#include "engine/ops/ceiling.h"
+#include "engine/ops/roofline.h"
 #include "launch/profile/counters.h"
 
 namespace troupe::launch {

@@ -10,8 +10,7 @@
 #include "engine/base/text.h"
 #include "engine/ops/profiled_device.h"
 #include "engine/parallel/profiled_communicator.h"
-#include "launch/profile/table.h"
-#include "launch/profile/trace.h"
+#include "launch/profile/report.h"
 
 namespace troupe::launch {
 namespace {

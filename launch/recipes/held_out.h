@@ -27,16 +27,15 @@ RolesNeeded roles_with_reference(const RunConfig& config) {
 
 /// The data options for eval.path.
 engine::data::DataOptions eval_options(const RunContext& context);
-/// The rows of eval.path in batches of train.batch_size, read by `load` and converted by `batch_of`
-/// (functions of the data library); none without a path.
-template <class Load, class BatchOf>
+/// The rows of eval.path, read as T, in batches of train.batch_size, which `batch_of` converts;
+/// none without a path.
+template <class T, class BatchOf>
 algorithms::HeldOut held_out_batches(const RunContext& context,
-                                     const engine::data::DataOptions& options, Load&& load,
-                                     BatchOf&& batch_of) {
+                                     const engine::data::DataOptions& options, BatchOf&& batch_of) {
   const RunConfig& config = context.config();
   algorithms::HeldOut out{.batches = {}, .every = config.eval.every};
   if (config.eval.path.empty()) return out;
-  const auto rows = value_or_throw(load(options, context.text()));
+  const auto rows = value_or_throw(engine::data::load<T>(options, context.text()));
   for (const auto& batch : algorithms::in_batches(rows.examples, config.train.batch_size))
     out.batches.push_back(batch_of(batch));
   return out;

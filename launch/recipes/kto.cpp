@@ -40,8 +40,8 @@ algorithms::HeldOutAnswers kto_held_out(const RunContext& context,
   algorithms::HeldOutAnswers out;
   out.matched.every = context.config().eval.every;
   if (context.config().eval.path.empty()) return out;
-  const auto answers =
-      value_or_throw(engine::data::load_unpaired(eval_options(context), context.text()));
+  const auto answers = value_or_throw(
+      engine::data::load<engine::data::UnpairedExample>(eval_options(context), context.text()));
   const bool kl = settings.loss.kind == algorithms::KtoLossKind::kto;
   for (const auto& batch :
        algorithms::in_batches(answers.examples, context.config().train.batch_size)) {

@@ -24,8 +24,8 @@ std::string orm_formula(const RunConfig& config) {
 algorithms::HeldOut held_out_scored_pairs(const RunContext& context) {
   auto options = eval_options(context);
   options.encode.skip_longer = true;
-  return held_out_batches(context, options, engine::data::load_pairs,
-                          engine::data::to_scored_pairs);
+  return held_out_batches<engine::data::PairExample>(context, options,
+                                                     engine::data::to_scored_pairs);
 }
 
 int run_orm(RunContext& context) {
@@ -88,8 +88,8 @@ algorithms::HeldOut held_out_steps(const RunContext& context, engine::data::Step
   auto options = eval_options(context);
   steps.last_step_only = false;
   options.encode.steps = std::move(steps);
-  return held_out_batches(context, options, engine::data::load_steps,
-                          [](const auto& batch) { return engine::data::to_experience(batch); });
+  return held_out_batches<engine::data::StepExample>(
+      context, options, [](const auto& batch) { return engine::data::to_experience(batch); });
 }
 
 int run_prm(RunContext& context) {

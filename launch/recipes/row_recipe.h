@@ -30,9 +30,8 @@ template <algorithms::RowMethod M>
 int run_row_method(RunContext& context) {
   const M& method = algorithms::settings_of<M>(context.config());
   auto data = context.loader<typename M::Row>(context.data_options());
-  auto held_out =
-      held_out_batches(context, eval_options(context), engine::data::load<typename M::Row>,
-                       [&](const auto& rows) { return batch_of(method, rows); });
+  auto held_out = held_out_batches<typename M::Row>(
+      context, eval_options(context), [&](const auto& rows) { return batch_of(method, rows); });
   return run_on_rows(context, data, method, std::move(held_out), [](auto&&... arguments) {
     return train(std::forward<decltype(arguments)>(arguments)...);
   });

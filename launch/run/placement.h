@@ -1,5 +1,5 @@
-// Placement: where the actors of a run are: in this process (in_process.cpp), over the ranks of one
-// mpirun (under_mpi.cpp), or in the groups of a cluster (cluster/launcher.cpp).
+// Placement: where the actors of a run are: in this process (commands/train.cpp), over the ranks of
+// one mpirun (under_mpi.cpp), or in the groups of a cluster (cluster/launcher.cpp).
 #pragma once
 
 #include <set>

@@ -1,5 +1,5 @@
 // The class of each role's actor, how it is created, and how the ranks of a group share it. All
-// placements (in_process.cpp, under_mpi.cpp, cluster/) use this table.
+// placements (commands/train.cpp, under_mpi.cpp, cluster/) use this table.
 #pragma once
 
 #include <concepts>

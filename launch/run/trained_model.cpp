@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "engine/adapter/init_adapter.h"
+#include "engine/adapter/adapter.h"
 #include "engine/adapter/peft_file.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"

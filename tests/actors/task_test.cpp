@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "actors/runtime/gate.h"
 #include "actors/runtime/virtual_scheduler.h"
+#include "actors/runtime/when_all.h"
 #include "tests/actors/messages.h"
 #include "transports/inproc/loopback.h"
 

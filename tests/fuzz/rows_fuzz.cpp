@@ -66,16 +66,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   options.bad_row_limit = 100;
   options.encode.max_length = 64;
   const ByteEncoder encoder(static_cast<ByteEncoder::Template>(data[1] / 3 % 5));
-  if (data[1] % 3 == 0) check_account(load_sft(options, encoder));
-  if (data[1] % 3 == 1) check_account(load_pairs(options, encoder));
-  if (data[1] % 3 == 2) check_account(load_prompts(options, encoder));
-  if (data[0] % 2 == 1) check_unpaired(load_unpaired(options, encoder));
+  if (data[1] % 3 == 0) check_account(load<SftExample>(options, encoder));
+  if (data[1] % 3 == 1) check_account(load<PairExample>(options, encoder));
+  if (data[1] % 3 == 2) check_account(load<PromptRow>(options, encoder));
+  if (data[0] % 2 == 1) check_unpaired(load<UnpairedExample>(options, encoder));
   // Process rewards and the pairs of reward models, by bits of the byte that the others leave free.
-  if (data[0] / 2 % 2 == 1) check_account(load_steps(options, encoder));
+  if (data[0] / 2 % 2 == 1) check_account(load<StepExample>(options, encoder));
   options.encode.steps.tokens = value_or_throw(find_step_tokens("k", {"+", "-"}, encoder));
-  if (data[0] / 4 % 2 == 1) check_account(load_steps(options, encoder));
+  if (data[0] / 4 % 2 == 1) check_account(load<StepExample>(options, encoder));
   options.encode.skip_longer = true;
-  if (data[0] / 8 % 2 == 1) check_account(load_pairs(options, encoder));
+  if (data[0] / 8 % 2 == 1) check_account(load<PairExample>(options, encoder));
   check_seek(options.paths.front(), options.reading);
   return 0;
 }

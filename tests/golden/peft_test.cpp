@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "algorithms/losses/sft_loss.h"
-#include "engine/adapter/merge_adapter.h"
+#include "engine/adapter/adapter.h"
 #include "engine/adapter/peft_file.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/checkpoint/safetensors.h"

@@ -10,9 +10,8 @@
 #include "engine/base/text.h"
 #include "launch/profile/counters.h"
 #include "launch/profile/recorder.h"
+#include "launch/profile/report.h"
 #include "launch/profile/step_board.h"
-#include "launch/profile/table.h"
-#include "launch/profile/trace.h"
 
 namespace troupe::launch {
 namespace {

@@ -9,7 +9,7 @@
 #include "actors/roles/weights.h"
 #include "algorithms/losses/dpo_loss.h"
 #include "algorithms/losses/sft_loss.h"
-#include "engine/adapter/init_adapter.h"
+#include "engine/adapter/adapter.h"
 #include "engine/adapter/lora_config.h"
 #include "engine/nn/gradients.h"
 #include "engine/ops/cpu/cpu_options.h"

@@ -54,4 +54,7 @@ Result<Sample> to_sample(const Row& row, const LayoutOptions& options);
 /// else Stanford Alpaca's text. Errc::bad_input, without the location.
 Result<Json> alpaca_prompt(const Columns& row, const LayoutOptions& options);
 
+/// Errc::bad_input, without the location.
+Result<Sample> token_sample(const Columns& row, const LayoutOptions& options);
+
 }  // namespace troupe::engine::data

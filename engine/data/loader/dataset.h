@@ -6,11 +6,26 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/error.h"
 #include "engine/data/encode.h"
 #include "engine/data/layouts/unpaired.h"
-#include "engine/data/loader/fingerprint.h"
 
 namespace troupe::engine::data {
+
+/// The identity of a data file at the time it was read.
+struct FileFingerprint {
+  std::string path;
+  std::uint64_t bytes = 0;
+  /// XXH3-128 of the content, hexadecimal; prefixed with "sampled-" if only parts were hashed.
+  std::string xxh3;
+  bool operator==(const FileFingerprint&) const = default;
+};
+
+/// Errc::not_found, io.
+Result<FileFingerprint> fingerprint(const std::string& path);
+/// Hashes 64 blocks of 1 MiB, evenly spaced, including the first and the last; files of at most
+/// 64 MiB are hashed whole. Errc::not_found, io.
+Result<FileFingerprint> sampled_fingerprint(const std::string& path);
 
 /// One source of a data mix, or all the data if there is no mix.
 struct DataSource {
@@ -73,26 +88,5 @@ struct Dataset {
 /// PromptRow.
 template <class T>
 Result<Dataset<T>> load(const DataOptions& options, const TextEncoder& encoder);
-
-inline Result<Dataset<SftExample>> load_sft(const DataOptions& options,
-                                            const TextEncoder& encoder) {
-  return load<SftExample>(options, encoder);
-}
-inline Result<Dataset<PairExample>> load_pairs(const DataOptions& options,
-                                               const TextEncoder& encoder) {
-  return load<PairExample>(options, encoder);
-}
-inline Result<Dataset<UnpairedExample>> load_unpaired(const DataOptions& options,
-                                                      const TextEncoder& encoder) {
-  return load<UnpairedExample>(options, encoder);
-}
-inline Result<Dataset<StepExample>> load_steps(const DataOptions& options,
-                                               const TextEncoder& encoder) {
-  return load<StepExample>(options, encoder);
-}
-inline Result<Dataset<PromptRow>> load_prompts(const DataOptions& options,
-                                               const TextEncoder& encoder) {
-  return load<PromptRow>(options, encoder);
-}
 
 }  // namespace troupe::engine::data

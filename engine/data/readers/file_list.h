@@ -2,6 +2,7 @@
 // pattern.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,12 @@
 #include "engine/base/error.h"
 
 namespace troupe::engine::data {
+
+/// Returns the data files of a folder written by Hugging Face's datasets, in the order of their
+/// rows: by save_to_disk (state.json, dataset_dict.json), or its cache (dataset_info.json); nullopt
+/// for another folder. Errc::usage for several splits without "train"; Errc::unsupported for rows
+/// that an index file selects; Errc::bad_input, corrupt for damaged files.
+Result<std::optional<std::vector<std::string>>> hugging_face_files(const std::string& folder);
 
 constexpr std::string_view known_formats =
     ".jsonl, .ndjson, .json, .csv, .tsv, .txt (each also with .gz), .parquet, .arrow";

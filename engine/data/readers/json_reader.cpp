@@ -1,7 +1,7 @@
 #include "engine/data/readers/json_reader.h"
 
 #include "engine/base/text.h"
-#include "engine/data/readers/jsonl_reader.h"
+#include "engine/data/readers/line_readers.h"
 #include "engine/data/readers/text_stream.h"
 
 namespace troupe::engine::data {

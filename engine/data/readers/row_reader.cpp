@@ -5,8 +5,7 @@
 #include "engine/data/readers/csv_reader.h"
 #include "engine/data/readers/file_list.h"
 #include "engine/data/readers/json_reader.h"
-#include "engine/data/readers/jsonl_reader.h"
-#include "engine/data/readers/txt_reader.h"
+#include "engine/data/readers/line_readers.h"
 
 namespace troupe::engine::data {
 namespace {

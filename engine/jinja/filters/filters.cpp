@@ -1,7 +1,5 @@
 #include "engine/jinja/filters/filters.h"
 
-#include "engine/jinja/filters/choice_filters.h"
-#include "engine/jinja/filters/html_filters.h"
 #include "engine/jinja/filters/list_filters.h"
 #include "engine/jinja/filters/text_filters.h"
 #include "engine/jinja/filters/value_filters.h"

@@ -1,4 +1,4 @@
-// Filters of texts.
+// Filters of texts, and filters for HTML and URLs.
 #pragma once
 
 #include "engine/jinja/filters/filters.h"
@@ -7,5 +7,8 @@ namespace troupe::engine::jinja {
 
 /// nullptr if there is no filter of this name here.
 const Filter* find_text_filter(std::string_view name);
+
+/// nullptr if there is no filter of this name here.
+const Filter* find_html_filter(std::string_view name);
 
 }  // namespace troupe::engine::jinja

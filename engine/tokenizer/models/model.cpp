@@ -4,8 +4,7 @@
 #include "engine/base/text.h"
 #include "engine/tokenizer/models/bpe.h"
 #include "engine/tokenizer/models/unigram.h"
-#include "engine/tokenizer/models/word_level.h"
-#include "engine/tokenizer/models/word_piece.h"
+#include "engine/tokenizer/models/word_lookup.h"
 
 namespace troupe::engine::tokenizer {
 namespace {

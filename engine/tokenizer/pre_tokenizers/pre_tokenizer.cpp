@@ -4,10 +4,8 @@
 
 #include "engine/base/json.h"
 #include "engine/base/text.h"
-#include "engine/tokenizer/pre_tokenizers/byte_level.h"
-#include "engine/tokenizer/pre_tokenizers/class_splitters.h"
-#include "engine/tokenizer/pre_tokenizers/metaspace.h"
-#include "engine/tokenizer/pre_tokenizers/script_splitters.h"
+#include "engine/tokenizer/pre_tokenizers/rewriters.h"
+#include "engine/tokenizer/pre_tokenizers/splitters.h"
 #include "engine/tokenizer/replacement.h"
 
 namespace troupe::engine::tokenizer {

@@ -67,13 +67,13 @@ TEST_F(Arrow, ParquetTestingIsReadExactly) {
 
 TEST_F(Arrow, WhatHuggingFaceAndVerlWroteBecomesRowsToTrainOn) {
   const auto gsm8k = value_or_throw(
-      load_sft({.paths = {format_file("arrow/gsm8k_train_head.arrow")}}, ByteEncoder()));
-  const auto plain = value_or_throw(
-      load_sft({.paths = {data_file("datasets/math/gsm8k_train_head.jsonl")}}, ByteEncoder()));
+      load<SftExample>({.paths = {format_file("arrow/gsm8k_train_head.arrow")}}, ByteEncoder()));
+  const auto plain = value_or_throw(load<SftExample>(
+      {.paths = {data_file("datasets/math/gsm8k_train_head.jsonl")}}, ByteEncoder()));
   ASSERT_EQ(gsm8k.examples.size(), 20u);
   for (std::size_t i = 0; i < 20; ++i) EXPECT_EQ(gsm8k.examples[i].ids, plain.examples[i].ids) << i;
-  const auto prompts = value_or_throw(
-      load_prompts({.paths = {format_file("parquet/gsm8k_rl_train_head.parquet")}}, ByteEncoder()));
+  const auto prompts = value_or_throw(load<PromptRow>(
+      {.paths = {format_file("parquet/gsm8k_rl_train_head.parquet")}}, ByteEncoder()));
   ASSERT_EQ(prompts.examples.size(), 12u);
   EXPECT_EQ(prompts.examples[0].answer, Json("72"));
   EXPECT_EQ(*prompts.examples[0].columns.find("data_source"), Json("openai/gsm8k"));

@@ -22,24 +22,24 @@ TEST(Dataset, RealRowsOfEveryKindAreReadWhole) {
       {"sharegpt/v1_sft_demo_head.jsonl", Layout::messages, 20},
   };
   for (const auto& [file, layout, rows] : table) {
-    const auto data =
-        value_or_throw(load_sft({.paths = {data_file(std::string("datasets/") + file)}}, encoder));
+    const auto data = value_or_throw(
+        load<SftExample>({.paths = {data_file(std::string("datasets/") + file)}}, encoder));
     EXPECT_EQ(data.report.layout, layout) << file;
     EXPECT_EQ(data.examples.size(), rows) << file;
     EXPECT_EQ(data.report.rows, static_cast<std::int64_t>(rows)) << file;
   }
   for (const auto& [file, rows] : {std::pair{"pairwise/hh_rlhf_harmless_base_test_head.jsonl", 40u},
                                    {"pairwise/dpo_en_demo_head.json", 10u}})
-    EXPECT_EQ(
-        value_or_throw(load_pairs({.paths = {data_file(std::string("datasets/") + file)}}, encoder))
-            .examples.size(),
-        rows)
+    EXPECT_EQ(value_or_throw(load<PairExample>(
+                                 {.paths = {data_file(std::string("datasets/") + file)}}, encoder))
+                  .examples.size(),
+              rows)
         << file;
 }
 
 TEST(Dataset, Gsm8kTrainsOnTheAnswerAlone) {
-  const auto data = value_or_throw(
-      load_sft({.paths = {data_file("datasets/math/gsm8k_train_head.jsonl")}}, ByteEncoder()));
+  const auto data = value_or_throw(load<SftExample>(
+      {.paths = {data_file("datasets/math/gsm8k_train_head.jsonl")}}, ByteEncoder()));
   const auto& first = data.examples.front();
   EXPECT_THAT(text_of_ids(first.ids),
               testing::StartsWith("<s>Natalia sold clips to 48 of her friends in April"));
@@ -50,9 +50,9 @@ TEST(Dataset, Gsm8kTrainsOnTheAnswerAlone) {
 }
 
 TEST(Dataset, HarmlessDialoguesPartAtTheLastAnswer) {
-  const auto data = value_or_throw(
-      load_pairs({.paths = {data_file("datasets/pairwise/hh_rlhf_harmless_base_test_head.jsonl")}},
-                 ByteEncoder()));
+  const auto data = value_or_throw(load<PairExample>(
+      {.paths = {data_file("datasets/pairwise/hh_rlhf_harmless_base_test_head.jsonl")}},
+      ByteEncoder()));
   for (const auto& [chosen, rejected, margin] : data.examples) {
     for (const auto* side : {&chosen, &rejected}) {
       const auto text = text_of_ids(side->ids), answer = text_of_ids(side->ids, &side->weights);
@@ -66,13 +66,13 @@ TEST(Dataset, HarmlessDialoguesPartAtTheLastAnswer) {
 }
 
 TEST(Dataset, PromptsBringTheirAnswersAndColumns) {
-  const auto data = value_or_throw(load_prompts(
+  const auto data = value_or_throw(load<PromptRow>(
       {.paths = {data_file("models/digit-completion/train_answers.jsonl")}}, ByteEncoder()));
   ASSERT_EQ(data.examples.size(), 800u);
   EXPECT_EQ(data.examples[0].text, "8,3:9,4");
   EXPECT_EQ(data.examples[0].answer, Json("7,2,6,1"));
   const auto math = value_or_throw(
-      load_prompts({.paths = {data_file("datasets/math/math500_head.jsonl")}}, ByteEncoder()));
+      load<PromptRow>({.paths = {data_file("datasets/math/math500_head.jsonl")}}, ByteEncoder()));
   EXPECT_EQ(math.examples[0].columns.find("level")->string(), "Level 2");
 }
 
@@ -83,15 +83,16 @@ TEST(Dataset, TheFirstMalformedRowStopsTheRunUnlessALimitAllowsSome) {
                                   "{\"prompt\":\"a\"}\n"
                                   "{\"prompt\":\n"
                                   "{\"prompt\":\"c\",\"completion\":\"d\"}\n");
-  const auto stopped = load_sft({.paths = {path}}, ByteEncoder());
+  const auto stopped = load<SftExample>({.paths = {path}}, ByteEncoder());
   ASSERT_FALSE(stopped);
   EXPECT_EQ(stopped.error().code, Errc::bad_input);
   EXPECT_THAT(stopped.error().what, AllOf(HasSubstr("rows.jsonl:2: nothing under"),
                                           HasSubstr("data.max_bad_rows above 0")));
   EXPECT_THAT(
-      load_sft({.paths = {path}, .bad_row_limit = 1}, ByteEncoder()).error().what,
+      load<SftExample>({.paths = {path}, .bad_row_limit = 1}, ByteEncoder()).error().what,
       AllOf(HasSubstr("rows.jsonl:3: not valid JSON at column 10"), HasSubstr("max_bad_rows=1")));
-  const auto data = value_or_throw(load_sft({.paths = {path}, .bad_row_limit = 2}, ByteEncoder()));
+  const auto data =
+      value_or_throw(load<SftExample>({.paths = {path}, .bad_row_limit = 2}, ByteEncoder()));
   EXPECT_EQ(data.examples.size(), 2u);
   EXPECT_EQ(data.report.rows, 4);
   EXPECT_EQ(data.report.bad, 2);
@@ -106,28 +107,30 @@ TEST(Dataset, RowsWithNothingLeftToTrainOnAreCountedNotKept) {
                                   "{\"prompt\":\"a\",\"completion\":\"c\"}\n"
                                   "{\"prompt\":\"a long prompt\",\"completion\":\"b\"}\n"
                                   "{\"prompt\":\"a\",\"completion\":\"a long completion\"}\n");
-  const auto data =
-      value_or_throw(load_sft({.paths = {path}, .encode = {.max_length = 8}}, ByteEncoder()));
+  const auto data = value_or_throw(
+      load<SftExample>({.paths = {path}, .encode = {.max_length = 8}}, ByteEncoder()));
   EXPECT_EQ(data.examples.size(), 2u);
   EXPECT_EQ(data.report.untrainable, 1);
   EXPECT_EQ(data.report.truncated, 1);
   EXPECT_THAT(data.report.text(),
               AllOf(HasSubstr("rows.jsonl:2"), HasSubstr("1 of them truncated")));
-  const auto none = load_sft({.paths = {path}, .encode = {.max_length = 2}}, ByteEncoder());
+  const auto none = load<SftExample>({.paths = {path}, .encode = {.max_length = 2}}, ByteEncoder());
   ASSERT_FALSE(none);
   EXPECT_THAT(none.error().what, HasSubstr("no row to train on"));
 }
 
 TEST(Dataset, AnEmptyFileIsRefused) {
   Scratch scratch;
-  EXPECT_THAT(load_sft({.paths = {scratch.write("rows.jsonl", "\n")}}, ByteEncoder()).error().what,
-              HasSubstr("rows.jsonl"));
-  EXPECT_EQ(load_sft({.paths = {scratch.path("none.jsonl")}}, ByteEncoder()).error().code,
+  EXPECT_THAT(
+      load<SftExample>({.paths = {scratch.write("rows.jsonl", "\n")}}, ByteEncoder()).error().what,
+      HasSubstr("rows.jsonl"));
+  EXPECT_EQ(load<SftExample>({.paths = {scratch.path("none.jsonl")}}, ByteEncoder()).error().code,
             Errc::not_found);
 }
 
 TEST(Dataset, AColumnNobodyKnowsIsRefusedWithTheNearest) {
-  const auto data = load_sft({.paths = {"x"}, .columns = {{"promt", "question"}}}, ByteEncoder());
+  const auto data =
+      load<SftExample>({.paths = {"x"}, .columns = {{"promt", "question"}}}, ByteEncoder());
   ASSERT_FALSE(data);
   EXPECT_EQ(data.error().code, Errc::usage);
   EXPECT_THAT(data.error().what, HasSubstr("did you mean prompt?"));
@@ -137,7 +140,7 @@ TEST(Dataset, SeveralFilesAreReadInOrderAndFingerprinted) {
   Scratch scratch;
   const auto a = scratch.write("a.jsonl", "{\"text\":\"xx\"}\n"),
              b = scratch.write("b.json", "[{\"text\":\"yy\"}]");
-  const auto data = value_or_throw(load_sft({.paths = {b, a}}, ByteEncoder()));
+  const auto data = value_or_throw(load<SftExample>({.paths = {b, a}}, ByteEncoder()));
   ASSERT_EQ(data.examples.size(), 2u);
   EXPECT_EQ(text_of_ids(data.examples[0].ids), "<s>yy<eos>");
   ASSERT_EQ(data.files.size(), 2u);

@@ -117,7 +117,7 @@ TEST(Mix, SourcesMayHaveTheirOwnLayoutsAndColumns) {
        .weight = 2});
   options.mix.push_back({.paths = {scratch.write("b.csv", "q,a\nx,y\n")},
                          .columns = {{"question", "q"}, {"answer", "a"}}});
-  const auto data = value_or_throw(load_sft(options, ByteEncoder()));
+  const auto data = value_or_throw(load<SftExample>(options, ByteEncoder()));
   ASSERT_EQ(data.examples.size(), 3u);
   EXPECT_EQ(text_of_ids(data.examples[2].ids), "<s>xy<eos>");
   EXPECT_EQ(data.sources, (std::vector<SourceInfo>{{2, 2, 0}, {1, 1, 0}}));

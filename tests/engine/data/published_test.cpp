@@ -174,7 +174,7 @@ TEST(PublishedData, StepsAreJudgedAsTheirPublishersSay) {
       options.encode.steps.tokens =
           value_or_throw(find_step_tokens("\xD0\xBA\xD0\xB8", {"+", "-"}, encoder));
     std::vector<std::vector<std::int32_t>> out;
-    for (const auto& example : value_or_throw(load_steps(options, encoder)).examples)
+    for (const auto& example : value_or_throw(load<StepExample>(options, encoder)).examples)
       out.push_back(labelled_ids(example));
     return out;
   };
@@ -192,7 +192,7 @@ TEST(PublishedData, StepsAreJudgedAsTheirPublishersSay) {
 }
 
 TEST(PublishedData, AnswersOfAKtoRowAreItsLastTurn) {
-  const auto data = value_or_throw(load_unpaired(
+  const auto data = value_or_throw(load<UnpairedExample>(
       {.paths = {data_file("datasets/pairwise/kto_en_demo_head.json")}}, ByteEncoder()));
   EXPECT_THAT(text_of_ids(data.examples[0].prompt),
               StartsWith("<user>The Federal Trade Commission"));
@@ -201,9 +201,9 @@ TEST(PublishedData, AnswersOfAKtoRowAreItsLastTurn) {
 
 TEST(PublishedData, OfACodeTaskTheSolutionIsTheAnswer) {
   const auto data =
-      value_or_throw(load_prompts({.paths = {data_file("datasets/eval/HumanEval_head.jsonl.gz")},
-                                   .columns = {{"answer", "canonical_solution"}}},
-                                  ByteEncoder()));
+      value_or_throw(load<PromptRow>({.paths = {data_file("datasets/eval/HumanEval_head.jsonl.gz")},
+                                      .columns = {{"answer", "canonical_solution"}}},
+                                     ByteEncoder()));
   EXPECT_THAT(data.examples[0].text, HasSubstr("def has_close_elements"));
   EXPECT_THAT(data.examples[0].answer.string(), HasSubstr("for idx, elem in enumerate(numbers)"));
   EXPECT_EQ(*data.examples[0].columns.find("entry_point"), Json("has_close_elements"));

@@ -34,8 +34,8 @@ std::vector<std::string> labelled_tokens(const StepExample& example) {
 
 std::string refusal(const std::string& rows, StepOptions steps = {}) {
   Scratch scratch;
-  const auto data =
-      load_steps(labelled(scratch.write("rows.jsonl", rows), std::move(steps)), ByteEncoder());
+  const auto data = load<StepExample>(labelled(scratch.write("rows.jsonl", rows), std::move(steps)),
+                                      ByteEncoder());
   return data ? "" : data.error().what;
 }
 
@@ -43,12 +43,13 @@ TEST(Steps, AreJudgedAtTheLastTokenOfTheirSeparators) {
   Scratch scratch;
   const auto path = scratch.write(
       "rows.jsonl", R"({"prompt":"q","completions":["one","tw"],"labels":[true,false]})");
-  const auto data = value_or_throw(load_steps(labelled(path), ByteEncoder()));
+  const auto data = value_or_throw(load<StepExample>(labelled(path), ByteEncoder()));
   ASSERT_EQ(data.examples.size(), 1u);
   EXPECT_EQ(data.report.layout, Layout::steps);
   EXPECT_EQ(text_of_ids(data.examples[0].ids), "<s>qone\ntw\n");
   EXPECT_THAT(labelled_tokens(data.examples[0]), ElementsAre("5:1", "8:0"));
-  const auto wide = value_or_throw(load_steps(labelled(path, {.separator = " ##"}), ByteEncoder()));
+  const auto wide =
+      value_or_throw(load<StepExample>(labelled(path, {.separator = " ##"}), ByteEncoder()));
   EXPECT_THAT(labelled_tokens(wide.examples[0]), ElementsAre("7:1", "12:0"));
 }
 
@@ -57,7 +58,7 @@ TEST(Steps, OfWhichOnlyTheLastIsJudgedOnRequest) {
   const auto path =
       scratch.write("rows.jsonl", R"({"prompt":"q","completions":["a","b","c"],"labels":[1,1,0]})");
   const auto data =
-      value_or_throw(load_steps(labelled(path, {.last_step_only = true}), ByteEncoder()));
+      value_or_throw(load<StepExample>(labelled(path, {.last_step_only = true}), ByteEncoder()));
   EXPECT_THAT(labelled_tokens(data.examples[0]), ElementsAre("7:0"));
 }
 
@@ -69,7 +70,7 @@ TEST(Steps, BeyondTheMaximumLengthAreCutAndARowWithoutAnyIsLeftOut) {
                     "{\"prompt\":\"a longer question\",\"completions\":[\"a\"],\"labels\":[1]}\n");
   auto options = labelled(path);
   options.encode.max_length = 5;
-  const auto data = value_or_throw(load_steps(options, ByteEncoder()));
+  const auto data = value_or_throw(load<StepExample>(options, ByteEncoder()));
   ASSERT_EQ(data.examples.size(), 1u);
   EXPECT_TRUE(data.examples[0].truncated);
   EXPECT_THAT(labelled_tokens(data.examples[0]), ElementsAre("3:1"));
@@ -109,7 +110,8 @@ TEST(Steps, MalformedRowsAreNamedWithFileLineKeyExpectedAndFound) {
 TEST(Steps, AreJudgedAtTheirPlaceholders) {
   Scratch scratch;
   const auto path = scratch.write("rows.jsonl", R"({"input":"1+1 k so 3 k.","value":["+","-"]})");
-  const auto data = value_or_throw(load_steps(labelled(path, plus_and_minus()), ByteEncoder()));
+  const auto data =
+      value_or_throw(load<StepExample>(labelled(path, plus_and_minus()), ByteEncoder()));
   EXPECT_EQ(data.report.layout, Layout::placeholders);
   EXPECT_EQ(text_of_ids(data.examples[0].ids), "<s>1+1 k so 3 k.");
   EXPECT_THAT(labelled_tokens(data.examples[0]), ElementsAre("5:0", "12:1"));
@@ -152,10 +154,10 @@ TEST(Steps, ALayoutOfAnotherAlgorithmIsRefused) {
   Scratch scratch;
   auto options = labelled(scratch.write("rows.jsonl", "{\"text\":\"a\"}\n"));
   options.layout = Layout::text;
-  EXPECT_THAT(load_steps(options, ByteEncoder()).error().what,
+  EXPECT_THAT(load<StepExample>(options, ByteEncoder()).error().what,
               HasSubstr("auto, steps, placeholders, prm800k, found text"));
   options.layout = Layout::steps;
-  EXPECT_FALSE(load_sft(options, ByteEncoder()));
+  EXPECT_FALSE(load<SftExample>(options, ByteEncoder()));
 }
 
 TEST(Steps, ABatchTrainsOnTheJudgedTokensAlone) {
@@ -174,8 +176,8 @@ constexpr const char* pairs_with_margins =
 
 TEST(ScoredPairs, AreScoredAtTheirLastTokensWithTheirMargins) {
   Scratch scratch;
-  const auto data = value_or_throw(
-      load_pairs({.paths = {scratch.write("rows.jsonl", pairs_with_margins)}}, ByteEncoder()));
+  const auto data = value_or_throw(load<PairExample>(
+      {.paths = {scratch.write("rows.jsonl", pairs_with_margins)}}, ByteEncoder()));
   const auto& e = data.examples;
   const Experience b = to_scored_pairs({{&e[0], &e[2]}, {0, 2}});
   EXPECT_THAT(b.label, ElementsAre(0.5f, 0, 0, 0));
@@ -194,9 +196,9 @@ TEST(ScoredPairs, LongerThanTheMaximumAreLeftOutNotCut) {
   Scratch scratch;
   DataOptions options{.paths = {scratch.write("rows.jsonl", pairs_with_margins)}};
   options.encode.max_length = 10;
-  EXPECT_EQ(value_or_throw(load_pairs(options, ByteEncoder())).report.truncated, 1);
+  EXPECT_EQ(value_or_throw(load<PairExample>(options, ByteEncoder())).report.truncated, 1);
   options.encode.skip_longer = true;
-  const auto data = value_or_throw(load_pairs(options, ByteEncoder()));
+  const auto data = value_or_throw(load<PairExample>(options, ByteEncoder()));
   EXPECT_EQ(data.examples.size(), 2u);
   EXPECT_EQ(data.report.untrainable, 1);
   EXPECT_EQ(data.report.truncated, 0);
@@ -206,7 +208,9 @@ TEST(ScoredPairs, LongerThanTheMaximumAreLeftOutNotCut) {
 TEST(ScoredPairs, AMarginThatIsNoNumberIsRefused) {
   Scratch scratch;
   const auto refused = [&](const std::string& row) {
-    return load_pairs({.paths = {scratch.write("rows.jsonl", row)}}, ByteEncoder()).error().what;
+    return load<PairExample>({.paths = {scratch.write("rows.jsonl", row)}}, ByteEncoder())
+        .error()
+        .what;
   };
   EXPECT_THAT(refused(R"({"prompt":"q","chosen":"y","rejected":"n","margin":"big"})"),
               AllOf(HasSubstr("rows.jsonl:1"),

@@ -18,13 +18,13 @@ Dataset<UnpairedExample> loaded(const std::string& rows, std::int64_t max_length
   Scratch scratch;
   DataOptions options{.paths = {scratch.write("rows.jsonl", rows)}};
   options.encode.max_length = max_length;
-  return value_or_throw(load_unpaired(options, ByteEncoder()));
+  return value_or_throw(load<UnpairedExample>(options, ByteEncoder()));
 }
 
 std::string refused_rows(const std::string& rows) {
   Scratch scratch;
-  const auto data =
-      load_unpaired(DataOptions{.paths = {scratch.write("rows.jsonl", rows)}}, ByteEncoder());
+  const auto data = load<UnpairedExample>(DataOptions{.paths = {scratch.write("rows.jsonl", rows)}},
+                                          ByteEncoder());
   return data ? "" : data.error().what;
 }
 

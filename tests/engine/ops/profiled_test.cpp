@@ -6,10 +6,9 @@
 
 #include <set>
 
-#include "engine/ops/ceiling.h"
 #include "engine/ops/cpu/cpu_options.h"
 #include "engine/ops/phase.h"
-#include "engine/ops/work.h"
+#include "engine/ops/roofline.h"
 #include "tests/engine/ops/every_result.h"
 
 namespace troupe::engine::ops {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <poll.h>
-
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -11,14 +10,60 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
-#include "actors/roles/rules/command/command_options.h"
-#include "actors/roles/rules/command/stderr_log.h"
 #include "actors/roles/rules/rule.h"
+#include "actors/sandbox/limits.h"
 #include "actors/sandbox/process.h"
 #include "actors/sandbox/process_tree.h"
+#include "engine/base/error.h"
 
 namespace troupe::actors::rules {
+
+/// A program's standard error: logs the first lines and keeps the last ones for error messages.
+class StderrLog {
+ public:
+  /// `name` precedes each logged line. At most `lines` lines of 1 KiB are ever logged.
+  explicit StderrLog(std::string name, int lines = 50) : name_(std::move(name)), left_(lines) {}
+
+  void add(std::string_view text);
+  /// Returns the end of the output since begin(), at most about 300 bytes.
+  std::string last() const;
+  /// Starts the output of a new process.
+  void begin() {
+    tail_.clear();
+    line_.clear();
+  }
+
+ private:
+  void log_line();
+
+  std::string name_, line_, tail_;
+  int left_;
+};
+
+/// Settings of the rule `command`.
+struct CommandOptions {
+  std::vector<std::string> run;  ///< the program and its arguments
+  double timeout = 10;           ///< seconds per response
+  double startup = 10;           ///< additional seconds for the first response of a new process
+  int workers = 1;               ///< processes that share the requests
+  bool fresh = false;            ///< start a new process for each request
+  int answer_kb = 64;            ///< maximum KiB of a response
+  sandbox::Limits limits;
+
+  static void each_field(auto& self, auto&& field) {
+    field("run", self.run);
+    field("timeout", self.timeout);
+    field("startup", self.startup);
+    field("workers", self.workers);
+    field("fresh", self.fresh);
+    field("answer_kb", self.answer_kb);
+    sandbox::Limits::each_field(self.limits, field);
+  }
+  /// Errc::usage with the key and its valid values.
+  Result<> validate(const std::string& where) const;
+};
 
 using Time = std::chrono::steady_clock::time_point;
 

@@ -1,0 +1,48 @@
+#include "actors/group/sharded.h"
+
+#include <exception>
+#include <optional>
+
+namespace troupe::actors::group {
+
+void HandlerTable::serve(GroupChannel& channel) const {
+  while (const std::optional<GroupCall> call = channel.next()) {
+    try {
+      const auto actor = actors_.find(call->actor);
+      if (actor != actors_.end() && actor->second.contains(call->type)) {
+        actor->second.find(call->type)->second(channel, *call);
+      } else {
+        channel.run_on_all_ranks(call->type, [&] {
+          throw Failure(Error{Errc::not_found, cat("there is no actor '", call->actor,
+                                                   "' that handles '", call->type, "'")});
+        });
+      }
+    } catch (const Failure&) {
+      // run_on_all_ranks() throws it on every rank; the leader replies with it.
+    }
+  }
+}
+
+using engine::parallel::Communicator;
+
+FollowerThreads::FollowerThreads(int ranks, engine::parallel::ThreadGroupOptions options,
+                                 const std::function<void(Communicator& world)>& work) {
+  engine::parallel::ThreadGroup group(ranks, options);
+  leader_ = group.rank(0);
+  for (int rank = 1; rank < ranks; ++rank)
+    threads_.emplace_back([work, world = std::shared_ptr<Communicator>(group.rank(rank))] {
+      try {
+        work(*world);
+      } catch (const std::exception& error) {
+        // Ends the leader's actor, and its node reports the error.
+        world->abort(error.what());
+      }
+    });
+}
+
+FollowerThreads::~FollowerThreads() {
+  leader_.reset();
+  for (auto& thread : threads_) thread.join();
+}
+
+}  // namespace troupe::actors::group

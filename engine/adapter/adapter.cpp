@@ -1,0 +1,148 @@
+#include "engine/adapter/adapter.h"
+
+#include <cmath>
+
+#include "engine/adapter/peft_file.h"
+#include "engine/base/check.h"
+#include "engine/base/random.h"
+#include "engine/base/text.h"
+#include "engine/nn/tensor_parallel.h"
+
+namespace troupe::engine::adapter {
+
+namespace {
+
+std::uint64_t stream_of(const std::string& name) {  // FNV-1a
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash;
+}
+
+// This rank's part of a matrix [R, D] whose element (r, d) is random number r * D + d.
+std::vector<float> uniform_matrix(const nn::Parameter& a, std::uint64_t seed) {
+  const Shape whole = a.logical_shape();
+  const std::int64_t first = a.shard.axis == 1 ? a.shard.begin : 0, columns = a.value.shape()[1];
+  const double bound = 1 / std::sqrt(static_cast<double>(whole[1]));
+  const std::uint64_t stream = stream_of(a.name);
+  std::vector<float> values;
+  for (std::int64_t row = 0; row < whole[0]; ++row)
+    for (std::int64_t column = 0; column < columns; ++column)
+      values.push_back(static_cast<float>(
+          bound *
+          (2 * uniform(seed, stream, static_cast<std::uint64_t>(row * whole[1] + first + column)) -
+           1)));
+  return values;
+}
+
+// Norms of the rows of the base's matrix, whose columns may be split over `tp`.
+std::vector<float> row_norms(ops::Device& device, const nn::Parameter& weight,
+                             parallel::Communicator* tp) {
+  Tensor squares = device.empty({weight.value.shape()[0]});
+  device.row_squares(weight.value, squares);
+  if (weight.shard.axis == 1) nn::all_reduce(tp, device, squares, weight.name);
+  auto values = ops::to_host(device, squares);
+  for (float& value : values) value = std::sqrt(value);
+  return values;
+}
+
+}  // namespace
+
+void init_adapter(models::Decoder& model, std::uint64_t seed) {
+  check(model.spec().lora.has_value(), "init_adapter: a model without an adapter");
+  nn::Parameters& parameters = model.parameters();
+  for (const auto& target : model.spec().lora->targets) {
+    nn::Parameter& a = parameters.at(cat(target.module, models::lora_a));
+    parameters.device().upload(a.value, uniform_matrix(a, seed));
+    parameters.device().fill(parameters.at(cat(target.module, models::lora_b)).value, 0);
+    if (nn::Parameter* magnitude = parameters.find(cat(target.module, models::lora_magnitude)))
+      parameters.device().upload(
+          magnitude->value,
+          row_norms(parameters.device(), parameters.at(target.module + ".weight"), model.tp()));
+  }
+}
+
+namespace {
+
+using checkpoint::SafetensorsFile;
+
+Result<Tensor> read(ops::Device& device, const SafetensorsFile& file, const std::string& name,
+                    const models::DecoderSpec& spec) {
+  const auto* stored = file.find(name);
+  check(stored != nullptr, "merge_adapter: a tensor that read_adapter did not check");
+  std::vector<float> values(static_cast<std::size_t>(stored->count()));
+  RETURN_IF_ERROR(file.read_f32(name, values));
+  RETURN_IF_ERROR(checkpoint::check_finite(values, file.path(), name));
+  const Shape shape = stored->shape.size() == 1 ? Shape{stored->shape[0]}
+                                                : Shape{stored->shape[0], stored->shape[1]};
+  return ops::from_host(device, shape,
+                        from_file(stored_layout(name, shape, spec), std::move(values)));
+}
+
+// Scales each row of `weight` to the norm in `magnitudes`.
+void scale_rows(ops::Device& device, Tensor& weight, const Tensor& magnitudes) {
+  const std::int64_t rows = weight.shape()[0], width = weight.shape()[1];
+  Tensor squares = device.empty({rows});
+  device.row_squares(weight, squares);
+  const auto lengths = ops::to_host(device, squares), wanted = ops::to_host(device, magnitudes);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    Tensor part = weight.flat(row * width, (row + 1) * width);
+    device.scale(part, static_cast<float>(
+                           static_cast<double>(wanted[static_cast<std::size_t>(row)]) /
+                           std::sqrt(static_cast<double>(lengths[static_cast<std::size_t>(row)]))));
+  }
+}
+
+Result<> merge_module(ops::Device& device, const SafetensorsFile& file,
+                      const models::LoraTarget& target, bool dora, const models::DecoderSpec& spec,
+                      Tensor& weight) {
+  const std::string module = cat(prefix, target.module);
+  if (const std::string copy = cat(module, ".base_layer.weight"); file.find(copy)) {
+    const auto stored = read(device, file, copy, spec);
+    RETURN_IF_ERROR(stored);
+    if (ops::to_host(device, *stored) != ops::to_host(device, weight))
+      return fail(Errc::unsupported,
+                  cat(file.path(), ": tensor ", quote(copy),
+                      " differs from the base model's: the adapter belongs to another base"));
+  }
+  auto a = read(device, file, cat(module, models::lora_a), spec),
+       b = read(device, file, cat(module, models::lora_b), spec);
+  RETURN_IF_ERROR(a);
+  RETURN_IF_ERROR(b);
+  device.scale(*b, static_cast<float>(target.scale));
+  device.gemm(*b, *a, weight, {.accumulate = true});
+  if (!dora) return {};
+  const auto magnitudes = read(device, file, cat(module, models::lora_magnitude), spec);
+  RETURN_IF_ERROR(magnitudes);
+  scale_rows(device, weight, *magnitudes);
+  return {};
+}
+
+}  // namespace
+
+Result<> merge_adapter(models::Decoder& base, const std::string& folder) {
+  check(!base.spec().lora && base.tp() == nullptr,
+        "merge_adapter: expected a whole model without an adapter");
+  const auto spec = read_adapter(folder, base.spec());
+  RETURN_IF_ERROR(spec);
+  const auto file = SafetensorsFile::open(cat(folder, "/", weights_file));
+  RETURN_IF_ERROR(file);
+  for (const auto& target : spec->lora.targets) {
+    nn::Parameter* weight = base.parameters().find(target.module + ".weight");
+    if (weight == nullptr)
+      return fail(Errc::unsupported, cat(folder, ": an adapter of ", target.module,
+                                         " cannot be merged into this model: its output head is "
+                                         "tied to its embedding, which would change too"));
+    RETURN_IF_ERROR(
+        merge_module(base.device(), *file, target, spec->lora.dora, base.spec(), weight->value));
+  }
+  for (const auto& module : spec->lora.saved)
+    for (auto& parameter : base.parameters().all()) {
+      if (!parameter.name.starts_with(module + ".")) continue;
+      const auto values = read(base.device(), *file, cat(prefix, parameter.name), base.spec());
+      RETURN_IF_ERROR(values);
+      base.device().copy(*values, parameter.value);
+    }
+  return {};
+}
+
+}  // namespace troupe::engine::adapter
