@@ -12,7 +12,9 @@ if(troupe_libarrow AND troupe_libparquet AND EXISTS ${troupe_arrow_dir}/include/
   add_library(troupe_arrow INTERFACE)
   target_include_directories(troupe_arrow SYSTEM INTERFACE ${troupe_arrow_dir}/include)
   target_link_libraries(troupe_arrow INTERFACE ${troupe_libparquet} ${troupe_libarrow})
-  message(STATUS "Arrow for parquet files: ${troupe_libarrow}")
+  file(STRINGS ${troupe_arrow_dir}/include/arrow/util/config.h troupe_arrow_version REGEX "define ARROW_VERSION_STRING ")
+  string(REGEX REPLACE ".*\"(.*)\".*" "\\1" troupe_arrow_version "${troupe_arrow_version}")
+  message(STATUS "Arrow ${troupe_arrow_version} for parquet files: ${troupe_libarrow}")
 elseif(TROUPE_ARROW_DIR)
   message(FATAL_ERROR "TROUPE_ARROW_DIR=${TROUPE_ARROW_DIR} holds no include/arrow/api.h, libarrow.so.* and libparquet.so.*: "
     "name the folder of an installed pyarrow wheel (.../site-packages/pyarrow)")

@@ -10,19 +10,23 @@
 #include <iostream>
 #include <memory>
 
+#include "engine/base/fields.h"
 #include "engine/base/log.h"
 #include "engine/base/mapped_file_faults.h"
 #include "engine/base/text.h"
 #include "launch/cluster/launcher.h"
 #include "launch/cluster/worker.h"
+#include "launch/commands/completion.h"
 #include "launch/commands/explain.h"
 #include "launch/commands/generate.h"
 #include "launch/commands/info.h"
+#include "launch/commands/man_page.h"
 #include "launch/commands/merge.h"
 #include "launch/commands/options.h"
 #include "launch/commands/render.h"
 #include "launch/commands/score.h"
 #include "launch/commands/train.h"
+#include "launch/commands/version.h"
 #include "launch/recipes/recipes.h"
 #include "launch/run/exit_code.h"
 #include "transports/mpi/mpi_world.h"
@@ -267,6 +271,43 @@ void add_info(CLI::App& app, Action& action) {
   command->callback([options, &action] { action = [options] { return info(*options); }; });
 }
 
+void add_completion(CLI::App& app, Action& action) {
+  auto shell = std::make_shared<std::string>();
+  CLI::App* command =
+      app.add_subcommand("completion", "Print a script that completes commands and options");
+  command->add_option("shell", *shell, "the shell: bash, zsh or fish")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  command->footer("Example:\n  source <(troupe completion bash)");
+  command->callback([shell, &app, &action] {
+    action = [shell, &app] {
+      for (const Shell each : {Shell::bash, Shell::zsh, Shell::fish})
+        if (*shell == name_of(each)) std::cout << completion_script(each, command_table(app));
+      return 0;
+    };
+  });
+}
+
+void add_man(CLI::App& app, Action& action) {
+  struct Options {
+    std::string command;
+    bool list = false;
+  };
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("man", "Print a manual page: troupe man train | man -l -");
+  command->add_option("command", options->command, "the command; none: the program");
+  command->add_flag("--list", options->list, "print the names of the commands instead");
+  command->callback([options, &app, &action] {
+    action = [options, &app] {
+      const auto commands = command_table(app);
+      if (!options->list) std::cout << man_page(options->command, commands, version_line());
+      for (const CommandEntry& each : commands)
+        if (options->list && !each.name.empty()) std::cout << each.name << '\n';
+      return 0;
+    };
+  });
+}
+
 /// Runs an action; prints its failure to stderr and returns the exit code.
 int run(const Action& action) {
   try {
@@ -321,14 +362,15 @@ int program(int argc, char** argv) {
   CLI::App app(
       "troupe: train, align and run language models, in one process or in a cluster of processes",
       "troupe");
-  app.set_version_flag("--version", "troupe " TROUPE_VERSION);
+  app.set_version_flag("--version", version_text);
   app.require_subcommand(1);
   app.footer(
       "First steps: docs/quickstart.md. All configuration keys: troupe explain --reference. Exit "
       "codes: docs/operations.md.");
   Action action;
-  for (const auto add : {add_train, add_launch, add_worker, add_generate, add_chat, add_tokenize,
-                         add_render, add_logprobs, add_merge, add_score, add_explain, add_info})
+  for (const auto add :
+       {add_train, add_launch, add_worker, add_generate, add_chat, add_tokenize, add_render,
+        add_logprobs, add_merge, add_score, add_explain, add_info, add_completion, add_man})
     add(app, action);
   try {
     app.parse(argc, argv);

@@ -6,6 +6,7 @@
 #   fuzz      each fuzz target for five minutes
 #   kill      the tests that kill processes, ten times
 #   examples  a copy of the tree to which docs/adding-an-algorithm.md is applied: it compiles, and the method of the page trains
+#   package   the .deb and the archive in bare Debian systems (as root)
 # Without arguments, all of them. Each part that passes is recorded in tests/long.log with the date and the commit; commit that file.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -52,6 +53,7 @@ run_examples() {
   )
   rm -rf "$copy"
 }
+run_package() { tests/package.sh; }
 
 record() { # record PART SECONDS: replaces the part's line of tests/long.log
   local log=tests/long.log commit
@@ -65,15 +67,15 @@ record() { # record PART SECONDS: replaces the part's line of tests/long.log
 }
 
 parts=("$@")
-((${#parts[@]})) || parts=(plain asan tsan fuzz kill examples)
+((${#parts[@]})) || parts=(plain asan tsan fuzz kill examples package)
 cmake/install_packages.sh with-clang
 cmake/fetch_arrow.sh build/release || true
 cmake --preset release >&2
 cmake --build --preset release -j "$(nproc)" >&2
 for part in "${parts[@]}"; do
   case $part in
-    plain | asan | tsan | fuzz | kill | examples) ;;
-    *) echo "tests/long.sh: no part is called $part; parts: plain asan tsan fuzz kill examples" >&2 && exit 2 ;;
+    plain | asan | tsan | fuzz | kill | examples | package) ;;
+    *) echo "tests/long.sh: no part is called $part; parts: plain asan tsan fuzz kill examples package" >&2 && exit 2 ;;
   esac
   start=$SECONDS
   "run_$part"

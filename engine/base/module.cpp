@@ -7,22 +7,40 @@
 #include "engine/base/text.h"
 
 namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path program_folder() {
+  std::error_code ignored;
+  return fs::read_symlink("/proc/self/exe", ignored).parent_path();
+}
+
+/// The path of the library, or "" if it is nowhere.
+fs::path find_module(const std::string& library) {
+  std::error_code ignored;
+  const fs::path folder = program_folder(), parent = folder.parent_path();
+  for (const auto& place : {folder / library, parent / library, parent / "lib/troupe" / library})
+    if (fs::is_regular_file(place, ignored)) return place;
+  return {};
+}
+
+}  // namespace
 
 Result<void*> load_from_module(const std::string& library, const char* symbol) {
-  namespace fs = std::filesystem;
-  std::error_code ignored;
-  const auto folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  for (const auto& place :
-       {folder / library, folder.parent_path() / library, folder.parent_path() / "lib" / library}) {
-    if (!fs::is_regular_file(place, ignored)) continue;
-    void* handle = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
-    void* address = handle ? dlsym(handle, symbol) : nullptr;
-    if (address) return address;
-    const char* reason = dlerror();
-    return fail(Errc::unsupported, cat(place.string(), " cannot be loaded (",
-                                       reason ? reason : "no reason given", ")"));
-  }
-  return fail(Errc::not_found, cat("no ", library, " beside ", folder.string()));
+  const fs::path place = find_module(library);
+  if (place.empty())
+    return fail(Errc::not_found, cat("no ", library, " beside ", program_folder().string()));
+  void* handle = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* address = handle ? dlsym(handle, symbol) : nullptr;
+  if (address) return address;
+  const char* reason = dlerror();
+  return fail(Errc::unsupported,
+              cat(place.string(), " cannot be loaded (", reason ? reason : "no reason given", ")"));
+}
+
+bool has_module(const std::string& library) {
+  return !find_module(library).empty();
 }
 
 }  // namespace troupe

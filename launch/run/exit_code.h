@@ -2,18 +2,36 @@
 // a full disk.
 #pragma once
 
+#include <array>
+#include <string_view>
+#include <utility>
+
 #include "engine/base/error.h"
 
 namespace troupe::launch {
 
-/// 0 success, 2 usage, 3 bad input, 4 not found, 5 corrupt, 6 unsupported, 7 io, 8 timeout, 9
-/// closed, 10 full, 11 a process of the cluster exited, 70 internal error, 130 interrupted (Ctrl-C
-/// or SIGTERM, after a checkpoint). 1 is never used: shells and sanitizers return it.
+/// One of exit_codes. 1 is never used: shells and sanitizers return it.
 int exit_code(Errc code);
 
 inline constexpr int exit_usage = 2;
 inline constexpr int exit_process_died = 11;
 inline constexpr int exit_internal = 70;
 inline constexpr int exit_interrupted = 130;
+
+/// What each exit code means, as in docs/operations.md.
+inline constexpr std::array<std::pair<int, std::string_view>, 12> exit_codes{{
+    {exit_usage, "usage: an unknown option or key; contradictory settings"},
+    {3, "bad input: more invalid data rows than allowed"},
+    {4, "not found: a missing file"},
+    {5, "corrupt: a file that does not match its format or checksum"},
+    {6, "unsupported: an unsupported model family"},
+    {7, "io: a full disk, missing permission, a file that was truncated while it was read"},
+    {8, "timeout: a deadline passed"},
+    {9, "closed: an actor has stopped"},
+    {10, "full: out of memory, or a bounded queue or cache is too small"},
+    {exit_process_died, "a process of troupe launch exited; run the same command again to resume"},
+    {exit_internal, "internal error; please report it"},
+    {exit_interrupted, "interrupted by Ctrl-C or SIGTERM, after a checkpoint"},
+}};
 
 }  // namespace troupe::launch

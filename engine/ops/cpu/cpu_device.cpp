@@ -211,6 +211,10 @@ bool CpuDevice::all_finite(const Tensor& x) {
 
 }  // namespace cpu
 
+const char* best_instruction_set() {
+  return cpu::kernels_for("").isa;
+}
+
 std::unique_ptr<Device> make_cpu_device(CpuOptions options) {
   check(options.threads >= 0 && options.threads <= 1024, "make_cpu_device: threads");
   if (options.threads == 0) options.threads = usable_processors();

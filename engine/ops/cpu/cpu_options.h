@@ -40,6 +40,9 @@ inline constexpr std::int64_t lm_head_weight_elements = std::int64_t{32} << 20;
 /// 128 MiB.
 inline constexpr std::int64_t max_packed_elements = std::int64_t{32} << 20;
 
+/// The name of the best instruction set that this processor has, as in CpuOptions::isa.
+const char* best_instruction_set();
+
 /// Creates the CPU device. Results have the same bits for any number of threads, and for avx2,
 /// avx512 and avx512_bf16 (which flushes sums of bf16 products below 2^-126 to zero).
 std::unique_ptr<Device> make_cpu_device(CpuOptions options = {});

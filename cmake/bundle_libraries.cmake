@@ -1,0 +1,21 @@
+# Installs the libraries that `program` and `modules` need, except glibc's and Open MPI's, and the copyright file of each library's package.
+set(host_libraries "^ld-linux" "^lib(c|m|dl|rt|pthread|resolv|util|mvec|anl)[.]so" "^linux-vdso" "^lib(mpi|open-rte|open-pal)[.]so")
+if(modules)
+  set(module_arguments MODULES ${modules})
+endif()
+file(GET_RUNTIME_DEPENDENCIES EXECUTABLES ${program} ${module_arguments} DIRECTORIES ${private_dir}
+  RESOLVED_DEPENDENCIES_VAR libraries UNRESOLVED_DEPENDENCIES_VAR missing PRE_EXCLUDE_REGEXES ${host_libraries} POST_EXCLUDE_REGEXES "/arrow-venv/")
+if(missing)
+  message(FATAL_ERROR "libraries that were not found: ${missing}")
+endif()
+foreach(library IN LISTS libraries)
+  file(INSTALL ${library} DESTINATION "${CMAKE_INSTALL_PREFIX}/${library_dir}" FOLLOW_SYMLINK_CHAIN)
+  file(REAL_PATH ${library} file)
+  execute_process(COMMAND dpkg-query -S ${file} OUTPUT_VARIABLE owner ERROR_QUIET RESULT_VARIABLE failed)
+  if(failed) # merged /usr: dpkg knows the file as /lib/...
+    string(REGEX REPLACE "^/usr" "" file ${file})
+    execute_process(COMMAND dpkg-query -S ${file} OUTPUT_VARIABLE owner COMMAND_ERROR_IS_FATAL ANY)
+  endif()
+  string(REGEX REPLACE ":.*" "" package "${owner}")
+  file(INSTALL /usr/share/doc/${package}/copyright DESTINATION "${CMAKE_INSTALL_PREFIX}/${doc_dir}/libraries/${package}")
+endforeach()
