@@ -24,7 +24,7 @@ endif()
 
 # Unity builds compile the sources of one target together, in batches, so that headers are parsed once per batch. File-local names
 # are therefore distinct within a target. CMake compiles sources with COMPILE_OPTIONS of their own (kernels per instruction set) separately.
-set(troupe_plain_targets troupe_benchmark_support troupe_launch_journal hostile_test launch_test) # whose file-local names still collide
+set(troupe_plain_targets troupe_benchmark_support troupe_launch_journal) # whose file-local names still collide
 function(troupe_unity target)
   if(target IN_LIST troupe_plain_targets)
     return()

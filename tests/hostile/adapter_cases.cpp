@@ -5,6 +5,7 @@
 
 namespace troupe::hostile {
 
+namespace adapter_files {
 namespace {
 
 const std::string settings = "adapter/adapter_config.json",
@@ -107,9 +108,10 @@ const std::vector<Case> cases = {
 };
 
 }  // namespace
+}  // namespace adapter_files
 
 const std::vector<Case>& adapter_cases() {
-  return cases;
+  return adapter_files::cases;
 }
 
 }  // namespace troupe::hostile

@@ -5,6 +5,7 @@
 
 namespace troupe::hostile {
 
+namespace config_files {
 namespace {
 
 const std::string file = "config.json", generation = "generation_config.json";
@@ -216,9 +217,10 @@ const std::vector<Case> cases = {
 };
 
 }  // namespace
+}  // namespace config_files
 
 const std::vector<Case>& config_cases() {
-  return cases;
+  return config_files::cases;
 }
 
 }  // namespace troupe::hostile

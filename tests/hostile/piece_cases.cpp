@@ -6,6 +6,7 @@
 
 namespace troupe::hostile {
 
+namespace piece_files {
 namespace {
 
 const std::string json = "tokenizer.json", pieces = "tokenizer.model";
@@ -99,9 +100,10 @@ const std::vector<Case> cases = {
 };
 
 }  // namespace
+}  // namespace piece_files
 
 const std::vector<Case>& piece_cases() {
-  return cases;
+  return piece_files::cases;
 }
 
 }  // namespace troupe::hostile

@@ -5,6 +5,7 @@
 
 namespace troupe::hostile {
 
+namespace place_files {
 namespace {
 
 constexpr const char* hello = R"({"text":"hello"})";
@@ -123,9 +124,10 @@ const std::vector<Case> cases = {
 };
 
 }  // namespace
+}  // namespace place_files
 
 const std::vector<Case>& place_cases() {
-  return cases;
+  return place_files::cases;
 }
 
 }  // namespace troupe::hostile

@@ -5,6 +5,7 @@
 
 namespace troupe::hostile {
 
+namespace reader_files {
 namespace {
 
 auto file(std::string name, std::string text) {
@@ -108,9 +109,10 @@ const std::vector<Case> cases = {
 };
 
 }  // namespace
+}  // namespace reader_files
 
 const std::vector<Case>& reader_cases() {
-  return cases;
+  return reader_files::cases;
 }
 
 }  // namespace troupe::hostile

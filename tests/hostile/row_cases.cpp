@@ -6,6 +6,7 @@
 
 namespace troupe::hostile {
 
+namespace row_files {
 namespace {
 
 const std::string lines = "rows.jsonl", list = "rows.json";
@@ -158,9 +159,10 @@ const std::vector<Case> cases = {
 };
 
 }  // namespace
+}  // namespace row_files
 
 const std::vector<Case>& row_cases() {
-  return cases;
+  return row_files::cases;
 }
 
 }  // namespace troupe::hostile

@@ -5,6 +5,7 @@
 
 namespace troupe::hostile {
 
+namespace run_file_files {
 namespace {
 
 const std::string file = "run.yaml";
@@ -121,9 +122,10 @@ const std::vector<Case> cases = {
 };
 
 }  // namespace
+}  // namespace run_file_files
 
 const std::vector<Case>& run_file_cases() {
-  return cases;
+  return run_file_files::cases;
 }
 
 }  // namespace troupe::hostile

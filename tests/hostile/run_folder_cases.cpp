@@ -5,6 +5,7 @@
 
 namespace troupe::hostile {
 
+namespace run_folder_files {
 namespace {
 
 const std::string manifest = "out/checkpoint-1/training/manifest.json",
@@ -78,9 +79,10 @@ const std::vector<Case> cases = {
 };
 
 }  // namespace
+}  // namespace run_folder_files
 
 const std::vector<Case>& run_folder_cases() {
-  return cases;
+  return run_folder_files::cases;
 }
 
 }  // namespace troupe::hostile

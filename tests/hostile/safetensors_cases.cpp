@@ -5,6 +5,7 @@
 
 namespace troupe::hostile {
 
+namespace safetensors_files {
 namespace {
 
 const std::string file = "model.safetensors";
@@ -185,9 +186,10 @@ const std::vector<Case> cases = {
 };
 
 }  // namespace
+}  // namespace safetensors_files
 
 const std::vector<Case>& safetensors_cases() {
-  return cases;
+  return safetensors_files::cases;
 }
 
 }  // namespace troupe::hostile

@@ -5,6 +5,7 @@
 
 namespace troupe::hostile {
 
+namespace shard_files {
 namespace {
 
 const std::string index = "model.safetensors.index.json",
@@ -96,9 +97,10 @@ const std::vector<Case> cases = {
 };
 
 }  // namespace
+}  // namespace shard_files
 
 const std::vector<Case>& shard_cases() {
-  return cases;
+  return shard_files::cases;
 }
 
 }  // namespace troupe::hostile

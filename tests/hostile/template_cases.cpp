@@ -5,6 +5,7 @@
 
 namespace troupe::hostile {
 
+namespace template_files {
 namespace {
 
 constexpr const char* render = "render --template @/chat.jinja";
@@ -116,9 +117,10 @@ const std::vector<Case> cases = {
 };
 
 }  // namespace
+}  // namespace template_files
 
 const std::vector<Case>& template_cases() {
-  return cases;
+  return template_files::cases;
 }
 
 }  // namespace troupe::hostile

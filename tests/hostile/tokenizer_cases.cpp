@@ -5,6 +5,7 @@
 
 namespace troupe::hostile {
 
+namespace tokenizer_files {
 namespace {
 
 const std::string file = "tokenizer.json";
@@ -240,9 +241,10 @@ const std::vector<Case> cases = {
 };
 
 }  // namespace
+}  // namespace tokenizer_files
 
 const std::vector<Case>& tokenizer_cases() {
-  return cases;
+  return tokenizer_files::cases;
 }
 
 }  // namespace troupe::hostile

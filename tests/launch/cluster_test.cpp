@@ -18,7 +18,7 @@
 #include "launch/run/exit_code.h"
 #include "tests/launch/program.h"
 
-namespace troupe::launch {
+namespace troupe::launch::cluster_test {
 namespace {
 
 using testing::HasSubstr;
@@ -338,4 +338,4 @@ TEST_F(SupervisorTest, AnUnresponsiveGroupIsKilledAndReported) {
 }
 
 }  // namespace
-}  // namespace troupe::launch
+}  // namespace troupe::launch::cluster_test

@@ -7,7 +7,7 @@
 #include "engine/base/text.h"
 #include "engine/tokenizer/prompt_types.h"
 
-namespace troupe::launch {
+namespace troupe::launch::coming_from_test {
 namespace {
 
 std::string page(const std::string& name) {
@@ -137,4 +137,4 @@ TEST(ComingFrom, EveryPromptTypeIsInThePageAndTheOtherWayRound) {
 }
 
 }  // namespace
-}  // namespace troupe::launch
+}  // namespace troupe::launch::coming_from_test

@@ -14,7 +14,7 @@
 #include "launch/config/schema.h"
 #include "launch/run/exit_code.h"
 
-namespace troupe::launch {
+namespace troupe::launch::config_test {
 namespace {
 
 using testing::HasSubstr;
@@ -307,4 +307,4 @@ TEST(ExitCode, EveryKindHasItsOwn) {
 }
 
 }  // namespace
-}  // namespace troupe::launch
+}  // namespace troupe::launch::config_test

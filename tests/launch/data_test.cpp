@@ -8,7 +8,7 @@
 #include "launch/config/resolve.h"
 #include "tests/launch/program.h"
 
-namespace troupe::launch {
+namespace troupe::launch::data_test {
 namespace {
 
 using testing::AllOf;
@@ -170,4 +170,4 @@ TEST_F(DataRuns, AMixGoesOnWithTheSameBitsAfterAnyKill) {
 }
 
 }  // namespace
-}  // namespace troupe::launch
+}  // namespace troupe::launch::data_test

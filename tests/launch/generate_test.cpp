@@ -9,7 +9,7 @@
 #include "engine/base/text.h"
 #include "tests/launch/program.h"
 
-namespace troupe::launch {
+namespace troupe::launch::generate_test {
 namespace {
 
 using testing::HasSubstr;
@@ -160,4 +160,4 @@ TEST(Words, AreBannedForcedAndBiasedByLines) {
 }
 
 }  // namespace
-}  // namespace troupe::launch
+}  // namespace troupe::launch::generate_test

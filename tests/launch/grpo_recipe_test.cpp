@@ -9,7 +9,7 @@
 #include "launch/recipes/grpo_formula.h"
 #include "launch/recipes/recipes.h"
 
-namespace troupe::launch {
+namespace troupe::launch::grpo_recipe_test {
 namespace {
 
 using algorithms::Aggregation;
@@ -181,4 +181,4 @@ TEST(GrpoFormula, SaysWhatIsMinimised) {
 }
 
 }  // namespace
-}  // namespace troupe::launch
+}  // namespace troupe::launch::grpo_recipe_test

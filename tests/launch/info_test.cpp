@@ -10,7 +10,7 @@
 #include "engine/checkpoint/safetensors_writer.h"
 #include "tests/launch/program.h"
 
-namespace troupe::launch {
+namespace troupe::launch::info_test {
 namespace {
 
 using engine::checkpoint::SafetensorsFile;
@@ -282,4 +282,4 @@ TEST(InfoJson, HasTheSizesOfAModel) {
 }
 
 }  // namespace
-}  // namespace troupe::launch
+}  // namespace troupe::launch::info_test

@@ -15,7 +15,7 @@
 #include "launch/journal/samples_file.h"
 #include "launch/journal/timeline.h"
 
-namespace troupe::launch {
+namespace troupe::launch::journal_test {
 namespace {
 
 using testing::HasSubstr;
@@ -230,4 +230,4 @@ TEST(RunJournal, AResumedRunHasEachStepOnce) {
 }
 
 }  // namespace
-}  // namespace troupe::launch
+}  // namespace troupe::launch::journal_test

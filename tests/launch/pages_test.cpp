@@ -13,7 +13,7 @@
 #include "launch/run/exit_code.h"
 #include "tests/launch/program.h"
 
-namespace troupe::launch {
+namespace troupe::launch::pages_test {
 namespace {
 
 using testing::HasSubstr;
@@ -98,4 +98,4 @@ TEST(Pages, ExitCodesAreThoseOfTheDocumentation) {
 }
 
 }  // namespace
-}  // namespace troupe::launch
+}  // namespace troupe::launch::pages_test

@@ -8,7 +8,7 @@
 #include "launch/recipes/ppo.h"
 #include "launch/recipes/recipes.h"
 
-namespace troupe::launch {
+namespace troupe::launch::ppo_recipe_test {
 namespace {
 
 using testing::Contains;
@@ -111,4 +111,4 @@ TEST(PpoRecipe, TheCriticHasARateAndAScheduleOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace troupe::launch
+}  // namespace troupe::launch::ppo_recipe_test

@@ -10,7 +10,7 @@
 #include "launch/recipes/recipes.h"
 #include "launch/recipes/reward_model.h"
 
-namespace troupe::launch {
+namespace troupe::launch::presets_test {
 namespace {
 
 using testing::HasSubstr;
@@ -96,4 +96,4 @@ TEST(Presets, CompatWithoutAPresetForTheRecipeWarns) {
 }
 
 }  // namespace
-}  // namespace troupe::launch
+}  // namespace troupe::launch::presets_test

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-namespace troupe::launch {
+namespace troupe::launch::private_folder_test {
 namespace {
 
 TEST(PrivateFolder, HasAFolderOfItsOwnForEachGroupAndLeavesNothing) {
@@ -29,4 +29,4 @@ TEST(PrivateFolder, SaysWhichFolderItCannotMake) {
 }
 
 }  // namespace
-}  // namespace troupe::launch
+}  // namespace troupe::launch::private_folder_test

@@ -6,7 +6,7 @@
 #include "launch/config/validate_profile.h"
 #include "tests/launch/program.h"
 
-namespace troupe::launch {
+namespace troupe::launch::profile_keys_test {
 namespace {
 
 using testing::ElementsAre;
@@ -84,4 +84,4 @@ TEST(ProfileOptions, AreTheKeysOfTheSection) {
 }
 
 }  // namespace
-}  // namespace troupe::launch
+}  // namespace troupe::launch::profile_keys_test

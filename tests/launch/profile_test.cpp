@@ -13,7 +13,7 @@
 #include "launch/profile/report.h"
 #include "launch/profile/step_board.h"
 
-namespace troupe::launch {
+namespace troupe::launch::profile_test {
 namespace {
 
 using testing::ElementsAre;
@@ -240,4 +240,4 @@ TEST(HardwareCounters, CountOrSayWhyNot) {
 }
 
 }  // namespace
-}  // namespace troupe::launch
+}  // namespace troupe::launch::profile_test

@@ -6,7 +6,7 @@
 
 #include <thread>
 
-namespace troupe::launch {
+namespace troupe::launch::rank_resources_test {
 namespace {
 
 /// Runs `visit` on a new thread that is bound to one processor.
@@ -46,4 +46,4 @@ TEST(ThreadsPerRank, AreThoseOfTheConfigurationIfSet) {
 }
 
 }  // namespace
-}  // namespace troupe::launch
+}  // namespace troupe::launch::rank_resources_test

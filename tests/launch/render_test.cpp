@@ -6,7 +6,7 @@
 #include "engine/base/text.h"
 #include "tests/launch/program.h"
 
-namespace troupe::launch {
+namespace troupe::launch::render_test {
 namespace {
 
 using testing::HasSubstr;
@@ -85,4 +85,4 @@ TEST(Chat, AnswersEachLineUntilTheEnd) {
 }
 
 }  // namespace
-}  // namespace troupe::launch
+}  // namespace troupe::launch::render_test

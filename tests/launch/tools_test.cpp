@@ -10,7 +10,7 @@
 #include "engine/base/text.h"
 #include "tests/launch/program.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools_test {
 namespace {
 
 using testing::HasSubstr;
@@ -216,4 +216,4 @@ TEST(Info, KnowsAnAdapterAndAsksForItsBase) {
 }
 
 }  // namespace
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools_test

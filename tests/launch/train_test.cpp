@@ -9,7 +9,7 @@
 #include "engine/base/text.h"
 #include "tests/launch/program.h"
 
-namespace troupe::launch {
+namespace troupe::launch::train_test {
 namespace {
 
 using testing::HasSubstr;
@@ -150,4 +150,4 @@ TEST_F(Runs, ABadRowIsNamed) {
 }
 
 }  // namespace
-}  // namespace troupe::launch
+}  // namespace troupe::launch::train_test

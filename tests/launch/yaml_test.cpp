@@ -5,7 +5,7 @@
 
 #include "engine/base/text.h"
 
-namespace troupe::launch {
+namespace troupe::launch::yaml_test {
 namespace {
 
 using testing::HasSubstr;
@@ -60,4 +60,4 @@ TEST(Yaml, AnEmptyFileIsNothing) {
 }
 
 }  // namespace
-}  // namespace troupe::launch
+}  // namespace troupe::launch::yaml_test
