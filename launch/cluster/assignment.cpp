@@ -7,7 +7,7 @@
 namespace troupe::launch {
 namespace {
 
-constexpr std::string_view where = "the assignment from launch";
+constexpr std::string_view assignment_text = "the assignment from launch";
 
 struct TextField {
   const char* key;
@@ -33,28 +33,29 @@ std::string to_line(const Assignment& assignment) {
 }
 
 Result<Assignment> assignment_of(std::string_view line) {
-  const auto json = parse_json(line, where, {.depth = 2, .bytes = 1u << 20});
+  const auto json = parse_json(line, assignment_text, {.depth = 2, .bytes = 1u << 20});
   RETURN_IF_ERROR(json);
   Assignment out;
-  const auto name = get_string(*json, "role", where);
+  const auto name = get_string(*json, "role", assignment_text);
   RETURN_IF_ERROR(name);
   const auto role = role_from(*name);
   if (!role)
-    return fail(Errc::bad_input, cat(where, ": role: expected one of ", join(role_list(), ", "),
-                                     "; found ", quote(*name)));
+    return fail(Errc::bad_input, cat(assignment_text, ": role: expected one of ",
+                                     join(role_list(), ", "), "; found ", quote(*name)));
   out.role = *role;
   for (const TextField& field : texts) {
-    auto text = get_string(*json, field.key, where);
+    auto text = get_string(*json, field.key, assignment_text);
     RETURN_IF_ERROR(text);
     out.*field.member = std::move(*text);
   }
-  const auto tp = get_integer(*json, "tp", where), dp = get_integer(*json, "dp", where);
-  const auto config = get_string(*json, "config", where);
+  const auto tp = get_integer(*json, "tp", assignment_text),
+             dp = get_integer(*json, "dp", assignment_text);
+  const auto config = get_string(*json, "config", assignment_text);
   RETURN_IF_ERROR(tp);
   RETURN_IF_ERROR(dp);
   RETURN_IF_ERROR(config);
   out.grid = {.dp = static_cast<int>(*dp), .tp = static_cast<int>(*tp)};
-  auto resolved = config_of(*config, std::string(where));
+  auto resolved = config_of(*config, std::string(assignment_text));
   RETURN_IF_ERROR(resolved);
   out.config = std::move(*resolved);
   return out;
