@@ -77,6 +77,41 @@ protocol::RunState run_state(const Json& data, const GrpoConfig& config) {
   return {data, fields_to_json(GrpoState{config.loss.entropy_coef, config.entropy_bonus})};
 }
 
+struct GrpoRun {
+  Cluster& c;
+  Plan& plan;
+  GrpoConfig& config;
+  const HeldOutPrompts& held_out;
+  HealthMonitor health = HealthMonitor();
+};
+
+// The updates of a rollout step after step `before`, and an evaluation after the last of them if
+// one is due. Returns the number of the last step.
+Task<std::int64_t> grpo_updates(GrpoRun& run, RolloutBatch& samples, std::int64_t before) {
+  std::int64_t step = before;
+  const auto& versions = samples.batch.version;
+  std::uint64_t version = versions.empty() ? 0 : std::ranges::max(versions);
+  auto updates = minibatches(samples, run.config);
+  for (auto& minibatch : updates) {
+    if (step == run.plan.steps) break;
+    ++step;
+    auto training = train_step(run.c, run.plan, step, std::move(minibatch),
+                               spec_of(next_loss(run.config, version)));
+    const auto stats = co_await training;
+    version = stats.version;
+    auto metrics = metrics_of(stats);
+    control_entropy(run.config, stats, metrics);
+    metrics.insert(metrics.end(), samples.metrics.begin(), samples.metrics.end());
+    const bool last = &minibatch == &updates.back() || step == run.plan.steps;
+    if (last && run.held_out.due(before, step, run.plan.steps)) {
+      co_await add_evaluation(run.c, run.held_out, metrics);
+    }
+    record_step(run.c, run.plan, step, metrics);
+    run.health.check(step, metrics);
+  }
+  co_return step;
+}
+
 }  // namespace
 
 Result<> resume(GrpoConfig& config, const Json& state) {
@@ -89,9 +124,10 @@ Result<> resume(GrpoConfig& config, const Json& state) {
 }
 
 Task<void> grpo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data, Plan plan,
-                GrpoConfig config) {
-  HealthMonitor health;
+                GrpoConfig config, HeldOutPrompts held_out) {
+  GrpoRun run{c, plan, config, held_out};
   protocol::RunState state;
+  co_await evaluate_initial(c, held_out, plan.done);
   for (std::int64_t step = plan.done, before = step; step < plan.steps;) {
     co_await sync_weights(c);
     auto samples = co_await next_batch(c, data, config, step > 0);
@@ -103,22 +139,7 @@ Task<void> grpo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data,
     log_completions(c.journal, step + 1, *samples, config.logged_completions);
 
     before = step;
-    const auto& versions = samples->batch.version;
-    std::uint64_t version = versions.empty() ? 0 : std::ranges::max(versions);
-    auto updates = minibatches(*samples, config);
-    for (auto& minibatch : updates) {
-      if (step == plan.steps) break;
-      ++step;
-      auto training =
-          train_step(c, plan, step, std::move(minibatch), spec_of(next_loss(config, version)));
-      const auto stats = co_await training;
-      version = stats.version;
-      auto metrics = metrics_of(stats);
-      control_entropy(config, stats, metrics);
-      metrics.insert(metrics.end(), samples->metrics.begin(), samples->metrics.end());
-      c.journal.record(step, metrics);
-      health.check(step, metrics);
-    }
+    step = co_await grpo_updates(run, *samples, before);
     state = run_state(data.state(), config);
     const bool more = co_await end_step(c, plan, before, step, state);
     if (!more) break;

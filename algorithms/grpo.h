@@ -8,7 +8,7 @@
 #include "algorithms/advantages/token_rewards.h"
 #include "algorithms/losses/grpo_loss.h"
 #include "algorithms/method.h"
-#include "algorithms/rollout/samples.h"
+#include "algorithms/rollout/evaluation.h"
 #include "algorithms/weight_sync.h"
 
 namespace troupe::algorithms {
@@ -97,8 +97,9 @@ struct GrpoState {
 /// Continues adaptive controllers from the algorithm state of a checkpoint (null: a new run).
 Result<> resume(GrpoConfig& config, const Json& state);
 
-/// Needs c.rollouts and c.verifier; c.reference when config.compares().
+/// Needs c.rollouts and c.verifier; c.reference when config.compares(). Held-out prompts are
+/// evaluated before the first step and at the ends of rollout steps.
 Task<void> grpo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data, Plan plan,
-                GrpoConfig config);
+                GrpoConfig config, HeldOutPrompts held_out = HeldOutPrompts());
 
 }  // namespace troupe::algorithms

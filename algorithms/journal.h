@@ -32,7 +32,8 @@ class Journal {
   /// that are already done.
   virtual void begin(std::int64_t total_steps, std::int64_t done_steps) = 0;
   /// Steps count from 1 and increase by one; each is recorded once, after its update and before its
-  /// checkpoint is saved. NaN is written as null.
+  /// checkpoint is saved. Step 0 is an evaluation before the first update, where there is one. NaN
+  /// is written as null.
   virtual void record(std::int64_t step, const Metrics& metrics) = 0;
   /// Some of the samples of a step; call it before record() of that step.
   virtual void sample(std::int64_t step, const Sample& sample) = 0;

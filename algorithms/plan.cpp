@@ -10,7 +10,9 @@ bool due(const Plan& plan, std::int64_t previous, std::int64_t step) {
   return plan.save_every > 0 && step / plan.save_every > previous / plan.save_every;
 }
 
-Task<void> save(Cluster& cluster, std::int64_t step, protocol::RunState state) {
+Task<void> save(Cluster& cluster, const Plan& plan, std::int64_t step, protocol::RunState state) {
+  state.selection = plan.selection.state();
+  state.best_step = plan.selection.best_step();
   if (cluster.critic) {  // first: a policy's checkpoint marks the whole step as complete
     protocol::Save critic{step, state};
     auto saving_critic = cluster.critic->ask(std::move(critic), cluster.timeout);
@@ -18,6 +20,7 @@ Task<void> save(Cluster& cluster, std::int64_t step, protocol::RunState state) {
   }
   if (cluster.synced_reference) {
     protocol::Save reference{step, {}};
+    reference.state.best_step = state.best_step;
     auto saving_reference = cluster.synced_reference->ask(std::move(reference), cluster.timeout);
     co_await saving_reference.get();
   }
@@ -27,21 +30,35 @@ Task<void> save(Cluster& cluster, std::int64_t step, protocol::RunState state) {
   log_info(cat("step ", step, ": saved ", path));
 }
 
+void log_end(const Plan& plan, std::int64_t step, bool interrupted) {
+  if (plan.selection.stops() && step < plan.steps)
+    log_info(cat("step ", step, ": early stopping: ", plan.selection.reason()));
+  if (const auto best = plan.selection.best_text(); !best.empty() && !interrupted)
+    log_info(cat("best checkpoint: ", best));
+}
+
 }  // namespace
+
+void record_step(Cluster& cluster, Plan& plan, std::int64_t step, const Metrics& metrics) {
+  cluster.journal.record(step, metrics);
+  plan.selection.observe(step, metrics);
+}
 
 Task<bool> end_step(Cluster& cluster, const Plan& plan, std::int64_t previous, std::int64_t step,
                     protocol::RunState state) {
-  const bool last = step >= plan.steps, stopping = cluster.stop.requested();
-  if (last || stopping || due(plan, previous, step)) {
-    co_await save(cluster, step, std::move(state));
+  const bool last = step >= plan.steps || plan.selection.stops();
+  const bool stopping = cluster.stop.requested();
+  if (last || stopping || plan.selection.is_best(step) || due(plan, previous, step)) {
+    co_await save(cluster, plan, step, std::move(state));
   }
+  if (last || stopping) log_end(plan, step, !last);
   co_return !last && !stopping;
 }
 
 Task<void> end_early(Cluster& cluster, const Plan& plan, std::int64_t previous, std::int64_t step,
                      protocol::RunState state) {
   if (step == plan.done || due(plan, previous, step)) co_return;
-  co_await save(cluster, step, std::move(state));
+  co_await save(cluster, plan, step, std::move(state));
 }
 
 Task<protocol::StepStats> train_step(Cluster& cluster, const Plan& plan, std::int64_t step,

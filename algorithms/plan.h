@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "algorithms/cluster.h"
+#include "algorithms/model_selection.h"
 #include "engine/optim/schedule.h"
 
 namespace troupe::algorithms {
@@ -15,15 +16,19 @@ struct Plan {
   std::int64_t save_every = 0;  ///< 0: only after the last step
   double learning_rate = 0;
   engine::optim::Schedule schedule;
+  ModelSelection selection = {};  ///< follows the evaluations
 
   /// Steps count from 1.
   double rate(std::int64_t step) const { return learning_rate * schedule(step - 1); }
 };
 
-/// Ends step `step`: saves when a checkpoint is due, at the last step, and when a stop was
-/// requested, with the `state` that a resumed run continues from. `previous` is the last step for
-/// which this was called (step - 1, unless several steps share one rollout step). False when the
-/// run ends here.
+/// Records the metrics of a step in the journal and in the plan's model selection.
+void record_step(Cluster& cluster, Plan& plan, std::int64_t step, const Metrics& metrics);
+
+/// Ends step `step`: saves when a checkpoint is due, when it is the best one, at the last step
+/// (also of early stopping), and when a stop was requested, with the `state` that a resumed run
+/// continues from. `previous` is the last step for which this was called (step - 1, unless several
+/// steps share one rollout step). False when the run ends here.
 Task<bool> end_step(Cluster& cluster, const Plan& plan, std::int64_t previous, std::int64_t step,
                     protocol::RunState state);
 

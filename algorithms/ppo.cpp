@@ -17,9 +17,10 @@ namespace {
 // Settings of one rollout step's updates. During its warmup only the critic is trained.
 struct PpoUpdates {
   Cluster& c;
-  const Plan& plan;
+  Plan& plan;
   const CriticPlan& critic;
   const PpoConfig& config;
+  const HeldOutPrompts& held_out;
   PpoLoss policy_loss;
   bool warmup;
 };
@@ -72,6 +73,28 @@ Task<void> train(const PpoUpdates& u, std::int64_t step, PpoMinibatch minibatch,
   ratios.report(metrics);
 }
 
+// The updates of a rollout step after step `before`, and an evaluation after the last of them if
+// one is due. Returns the number of the last step.
+Task<std::int64_t> ppo_updates(const PpoUpdates& u, const RolloutBatch& samples,
+                               std::int64_t before, std::int64_t rollout_step) {
+  std::int64_t step = before;
+  RatioVariance ratios;
+  auto batches = minibatches(samples, u.config, static_cast<std::uint64_t>(rollout_step));
+  for (auto& minibatch : batches) {
+    if (step == u.plan.steps) break;
+    ++step;
+    Metrics metrics;
+    co_await train(u, step, std::move(minibatch), ratios, metrics);
+    metrics.insert(metrics.end(), samples.metrics.begin(), samples.metrics.end());
+    const bool last = &minibatch == &batches.back() || step == u.plan.steps;
+    if (last && u.held_out.due(before, step, u.plan.steps)) {
+      co_await add_evaluation(u.c, u.held_out, metrics);
+    }
+    record_step(u.c, u.plan, step, metrics);
+  }
+  co_return step;
+}
+
 // Samples of one rollout step with advantages and returns.
 Task<RolloutBatch> sample_experience(Cluster& c, const PromptBatch& prompts,
                                      const PpoConfig& config) {
@@ -103,8 +126,9 @@ Result<> resume(PpoConfig& config, const Json& state) {
 }
 
 Task<void> ppo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data, Plan plan,
-               CriticPlan critic, PpoConfig config) {
+               CriticPlan critic, PpoConfig config, HeldOutPrompts held_out) {
   const std::int64_t updates_per_rollout = std::int64_t{config.epochs} * config.minibatches;
+  co_await evaluate_initial(c, held_out, plan.done);
   for (std::int64_t step = plan.done; step < plan.steps;) {
     const auto prompts = data.next();
     if (!prompts) break;
@@ -115,18 +139,14 @@ Task<void> ppo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data, 
     const auto samples = co_await sample_experience(c, *prompts, config);
     log_completions(c.journal, step + 1, samples, config.logged_completions);
 
-    const PpoUpdates updates{
-        c, plan, critic, config, policy_loss(config), rollout_step < config.critic_warmup};
-    RatioVariance ratios;
-    auto batches = minibatches(samples, config, static_cast<std::uint64_t>(rollout_step));
-    for (auto& minibatch : batches) {
-      if (step == plan.steps) break;
-      ++step;
-      Metrics metrics;
-      co_await train(updates, step, std::move(minibatch), ratios, metrics);
-      metrics.insert(metrics.end(), samples.metrics.begin(), samples.metrics.end());
-      c.journal.record(step, metrics);
-    }
+    const PpoUpdates updates{c,
+                             plan,
+                             critic,
+                             config,
+                             held_out,
+                             policy_loss(config),
+                             rollout_step < config.critic_warmup};
+    step = co_await ppo_updates(updates, samples, before, rollout_step);
     const auto count = static_cast<double>(samples.completions.size());
     config.kl_coef = config.control.next(config.kl_coef, mean_kl(samples.batch, config), count);
     protocol::RunState state{data.state(), fields_to_json(PpoState{config.kl_coef})};

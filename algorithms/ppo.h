@@ -8,7 +8,7 @@
 #include "algorithms/losses/ppo_loss.h"
 #include "algorithms/losses/value_loss.h"
 #include "algorithms/method.h"
-#include "algorithms/rollout/samples.h"
+#include "algorithms/rollout/evaluation.h"
 #include "algorithms/weight_sync.h"
 
 namespace troupe::algorithms {
@@ -110,8 +110,8 @@ struct PpoState {
 Result<> resume(PpoConfig& config, const Json& state);
 
 /// Needs c.rollouts, c.critic, and c.verifier or c.reward or both; c.reference when config.kl_coef
-/// is not 0.
+/// is not 0. Held-out prompts are evaluated before the first step and at the ends of rollout steps.
 Task<void> ppo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data, Plan plan,
-               CriticPlan critic, PpoConfig config);
+               CriticPlan critic, PpoConfig config, HeldOutPrompts held_out = HeldOutPrompts());
 
 }  // namespace troupe::algorithms

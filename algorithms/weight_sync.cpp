@@ -69,9 +69,9 @@ Task<void> sync_reference(Cluster& c, double share) {
   co_await mixing.get();
 }
 
-Task<bool> finish_step(Cluster& c, const Plan& plan, std::int64_t step, Metrics metrics,
+Task<bool> finish_step(Cluster& c, Plan& plan, std::int64_t step, Metrics metrics,
                        ReferenceSync sync, Json data) {
-  c.journal.record(step, metrics);
+  record_step(c, plan, step, metrics);
   if (sync.due(step)) {
     co_await sync_reference(c, sync.share);
   }

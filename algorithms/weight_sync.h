@@ -41,7 +41,7 @@ Task<void> sync_reference(Cluster& c, double share);
 
 /// Finishes a step after its update: records the metrics, synchronizes the reference if that is
 /// due, and ends the step as end_step() does. `data`: the loader's state.
-Task<bool> finish_step(Cluster& c, const Plan& plan, std::int64_t step, Metrics metrics,
+Task<bool> finish_step(Cluster& c, Plan& plan, std::int64_t step, Metrics metrics,
                        ReferenceSync sync, Json data);
 
 }  // namespace troupe::algorithms

@@ -176,6 +176,19 @@ void add_score(CLI::App& app, Action& action) {
   command->callback([options, &action] { action = [options] { return score(*options); }; });
 }
 
+void add_eval(CLI::App& app, Action& action) {
+  auto options = std::make_shared<EvalOptions>();
+  CLI::App* command = app.add_subcommand(
+      "eval", "Evaluate a model on prompts with reward rules: accuracy, or pass@k");
+  add_model(*command, options->model);
+  add_evaluation(*command, *options);
+  command->footer(
+      "Example:\n  troupe eval --model runs/first/latest --data test.jsonl --reward exact_match "
+      "--output answers.jsonl\nPrints each value with its confidence interval of 95 % "
+      "(docs/evaluation.md). Run the same command again to\ncontinue an interrupted evaluation.");
+  command->callback([options, &action] { action = [options] { return eval(*options); }; });
+}
+
 void add_tokenize(CLI::App& app, Action& action) {
   auto options = std::make_shared<TokenizeOptions>();
   CLI::App* command = app.add_subcommand(
@@ -368,9 +381,9 @@ int program(int argc, char** argv) {
       "First steps: docs/quickstart.md. All configuration keys: troupe explain --reference. Exit "
       "codes: docs/operations.md.");
   Action action;
-  for (const auto add :
-       {add_train, add_launch, add_worker, add_generate, add_chat, add_tokenize, add_render,
-        add_logprobs, add_merge, add_score, add_explain, add_info, add_completion, add_man})
+  for (const auto add : {add_train, add_launch, add_worker, add_generate, add_chat, add_tokenize,
+                         add_render, add_logprobs, add_merge, add_score, add_eval, add_explain,
+                         add_info, add_completion, add_man})
     add(app, action);
   try {
     app.parse(argc, argv);

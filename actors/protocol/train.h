@@ -84,11 +84,14 @@ struct Release : NoFields {
 
 /// State of a run besides the models and optimizers.
 struct RunState {
-  Json data;       ///< position in the data: engine::data::Loader::state()
-  Json algorithm;  ///< of adaptive controllers, an object, or null
+  Json data;            ///< position in the data: engine::data::Loader::state()
+  Json algorithm;       ///< of adaptive controllers, an object, or null
+  Json selection = {};  ///< best values of the evaluations, an object, or null
+  /// Step of the best checkpoint, which is kept; 0: none.
+  std::int64_t best_step = 0;
 };
 inline auto fields(RunState& s) {
-  return std::tie(s.data, s.algorithm);
+  return std::tie(s.data, s.algorithm, s.selection, s.best_step);
 }
 
 /// Writes OUTPUT/checkpoint-STEP (weights, optimizer, `state`) and points `latest` at it. Replies

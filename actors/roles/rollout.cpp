@@ -88,16 +88,22 @@ Result<std::vector<protocol::Completion>> Rollout::on(protocol::Generate message
 }
 
 Result<std::vector<protocol::Completion>> Rollout::draw(protocol::Generate message) {
+  return sample_completions(generator_, std::move(message), decode_, version_);
+}
+
+Result<std::vector<protocol::Completion>> sample_completions(
+    engine::generate::Generator& generator, protocol::Generate message,
+    const engine::generate::TextDecoder& decode, std::uint64_t version) {
   std::vector<engine::generate::Request> requests;
   for (auto& draw : message.requests)
     requests.push_back({requests.size(), std::move(draw.prompt), message.sampling, draw.sample_id});
-  auto generations = generator_.generate_all(std::move(requests));
+  auto generations = generator.generate_all(std::move(requests));
   RETURN_IF_ERROR(generations);
   std::vector<protocol::Completion> drawn;
   for (auto& g : *generations) {
     const std::uint64_t oldest =
-        g.versions.empty() ? version_ : *std::ranges::min_element(g.versions);
-    std::string text = g.text.empty() && decode_ ? decode_(g.ids) : std::move(g.text);
+        g.versions.empty() ? version : *std::ranges::min_element(g.versions);
+    std::string text = g.text.empty() && decode ? decode(g.ids) : std::move(g.text);
     drawn.push_back({g.sample_id, std::move(g.ids), std::move(g.sampling_logp), std::move(text),
                      g.finish, oldest});
   }

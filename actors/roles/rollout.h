@@ -13,6 +13,12 @@
 
 namespace troupe::actors::roles {
 
+/// Completions of the requests, in their order. `decode`, which may be empty, gives the texts that
+/// the generator does not; `version`: of weights that generated nothing.
+Result<std::vector<protocol::Completion>> sample_completions(
+    engine::generate::Generator& generator, protocol::Generate message,
+    const engine::generate::TextDecoder& decode, std::uint64_t version);
+
 class Rollout {
  public:
   using Handled = Messages<protocol::Generate, protocol::PrepareWeights, protocol::CommitWeights>;

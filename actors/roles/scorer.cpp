@@ -76,7 +76,7 @@ Result<> Scorer::on(protocol::MixWeights message) {
 
 Result<std::string> Scorer::on(protocol::Save message) {
   RETURN_IF_ERROR(may_move());
-  return save_(message.step, *model_);
+  return save_(message, *model_);
 }
 
 }  // namespace troupe::actors::roles

@@ -15,9 +15,9 @@
 
 namespace troupe::actors::roles {
 
-/// Makes the weights of step `step` durable and returns their path. Every rank of a group calls it.
+/// Makes the weights of a step durable and returns their path. Every rank of a group calls it.
 using ScorerSaver =
-    std::function<Result<std::string>(std::int64_t step, engine::models::Decoder& model)>;
+    std::function<Result<std::string>(const protocol::Save& save, engine::models::Decoder& model)>;
 
 class Scorer {
  public:

@@ -33,13 +33,14 @@ bool truncated(const protocol::Completion& completion) {
   return completion.finish_reason == protocol::FinishReason::length;
 }
 
-std::vector<protocol::SampleRequest> sample_requests(const PromptBatch& prompts, int group) {
+std::vector<protocol::SampleRequest> sample_requests(const PromptBatch& prompts,
+                                                     const RolloutOptions& options) {
+  const auto group = static_cast<std::uint64_t>(options.group);
+  const std::uint64_t stride = options.ids_per_prompt > 0 ? options.ids_per_prompt : group;
   std::vector<protocol::SampleRequest> requests;
   for (std::size_t i = 0; i < prompts.examples.size(); ++i)
-    for (int g = 0; g < group; ++g)
-      requests.push_back(
-          {prompts.examples[i]->ids,
-           prompts.ids[i] * static_cast<std::uint64_t>(group) + static_cast<std::uint64_t>(g)});
+    for (std::uint64_t g = 0; g < group; ++g)
+      requests.push_back({prompts.examples[i]->ids, prompts.ids[i] * stride + g});
   return requests;
 }
 

@@ -22,6 +22,8 @@ struct RolloutOptions {
   /// Always set where rollouts sample from other weights than the policy's, such as an int8 copy.
   bool recompute_old = false;
   int logged_completions = 4;  ///< samples per step that the journal receives
+  /// Sample ids from one prompt id to the next; 0: `group`.
+  std::uint64_t ids_per_prompt = 0;
 
   static void each_field(auto& self, auto&& field) {
     field("mask_truncated", self.mask_truncated,
@@ -50,9 +52,10 @@ struct RolloutBatch {
 /// True for a completion that reached the length limit.
 bool truncated(const protocol::Completion& completion);
 
-/// `group` requests per prompt. The sample id is the prompt's id times group plus the index in the
-/// group: the same after a restart.
-std::vector<protocol::SampleRequest> sample_requests(const PromptBatch& prompts, int group);
+/// `group` requests per prompt. The sample id is the prompt's id times ids_per_prompt plus the
+/// index in the group: the same after a restart.
+std::vector<protocol::SampleRequest> sample_requests(const PromptBatch& prompts,
+                                                     const RolloutOptions& options);
 /// Splits the requests into at most `parts` consecutive ranges of nearly equal length; none is
 /// empty.
 std::vector<std::vector<protocol::SampleRequest>> split_requests(

@@ -34,7 +34,7 @@ RolloutStep plan_step(const PromptBatch& prompts, const RolloutOptions& options,
                       bool with_reference, std::size_t chunks) {
   RolloutStep step{prompts, options, with_reference, {}, 0};
   std::size_t first = 0;
-  for (auto& requests : split_requests(sample_requests(prompts, options.group), chunks)) {
+  for (auto& requests : split_requests(sample_requests(prompts, options), chunks)) {
     const std::size_t count = requests.size();
     step.chunks.push_back({.first = first, .requests = std::move(requests)});
     first += count;

@@ -25,22 +25,28 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view temporary_prefix = ".tmp-checkpoint-",
-                           temporary_link_prefix = ".tmp-latest-";
+                           temporary_link_prefix = ".tmp-latest-",
+                           temporary_best_prefix = ".tmp-best-";
 
 bool digits(std::string_view text) {
   return !text.empty() && text.size() <= 18 &&
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// Matches exactly ".tmp-checkpoint-STEP-PID" and ".tmp-latest-PID": nothing else is ever removed.
+// Matches exactly ".tmp-checkpoint-STEP-PID", ".tmp-latest-PID" and ".tmp-best-PID": nothing else
+// is ever removed.
 bool is_temporary(std::string_view name) {
-  if (name.starts_with(temporary_link_prefix))
-    return digits(name.substr(temporary_link_prefix.size()));
+  for (const std::string_view link : {temporary_link_prefix, temporary_best_prefix})
+    if (name.starts_with(link)) return digits(name.substr(link.size()));
   if (!name.starts_with(temporary_prefix)) return false;
   name.remove_prefix(temporary_prefix.size());
   const auto dash = name.find('-');
   return dash != std::string_view::npos && digits(name.substr(0, dash)) &&
          digits(name.substr(dash + 1));
+}
+
+std::string name_of_step(std::int64_t step) {
+  return cat("checkpoint-", step);
 }
 
 // Replaces a checkpoint of the same step by an atomic exchange where the file system supports it,
@@ -72,7 +78,8 @@ class Protocol {
     // The incomplete folder after an error, or the old checkpoint after an exchange.
     fs::remove_all(temporary_, ignored);
     fs::remove_all(aside, ignored);
-    if (written) written = swing();
+    if (written) written = swing_best();
+    if (written) written = swing("latest", temporary_link_prefix, snapshot_.step);
     if (written) written = prune();
     RETURN_IF_ERROR(written);
     return path_;
@@ -137,21 +144,31 @@ class Protocol {
     return write_new_file(cat(temporary_, "/", manifest_file), to_text(*manifest));
   }
 
-  Result<> swing() {
-    const std::string link = cat(output_, "/", temporary_link_prefix, ::getpid()),
-                      latest = cat(output_, "/latest");
-    const std::string target = fs::path(path_).filename().string();
+  // Before `latest`: a run that is killed between the two resumes from an earlier checkpoint, whose
+  // own best one has not been pruned yet.
+  Result<> swing_best() {
+    std::error_code failed;
+    const std::string target = name_of_step(options_.best_step);
+    if (options_.best_step == 0 || !fs::exists(cat(output_, "/", target), failed)) return {};
+    if (fs::read_symlink(cat(output_, "/best"), failed).string() == target) return {};
+    return swing("best", temporary_best_prefix, options_.best_step);
+  }
+
+  // Points the link OUTPUT/`name` at the checkpoint of a step.
+  Result<> swing(std::string_view name, std::string_view prefix, std::int64_t to) {
+    const std::string link = cat(output_, "/", prefix, ::getpid()), path = cat(output_, "/", name),
+                      target = name_of_step(to);
     auto done = step("make link", [&]() -> Result<> {
       return ::symlink(target.c_str(), link.c_str()) == 0 ? Result<>()
                                                           : system_error(link, "create");
     });
     if (done)
-      done = step("swing latest", [&]() -> Result<> {
-        return ::rename(link.c_str(), latest.c_str()) == 0 ? Result<>()
-                                                           : system_error(latest, "replace");
+      done = step(cat("swing ", name), [&]() -> Result<> {
+        return ::rename(link.c_str(), path.c_str()) == 0 ? Result<>()
+                                                         : system_error(path, "replace");
       });
     if (!done) ::unlink(link.c_str());
-    return done ? step("sync latest", [&] { return sync_directory(output_); }) : done;
+    return done ? step(cat("sync ", name), [&] { return sync_directory(output_); }) : done;
   }
 
   // Renames a checkpoint to a temporary name before it is removed, so that a partly removed one is
@@ -168,7 +185,8 @@ class Protocol {
     if (failed) return fail(Errc::io, cat(output_, ": cannot list: ", failed.message()));
     std::sort(older.rbegin(), older.rend());
     for (auto i = static_cast<std::size_t>(options_.keep_last - 1); i < older.size(); ++i) {
-      const std::string path = cat(output_, "/checkpoint-", older[i]),
+      if (older[i] == options_.best_step) continue;
+      const std::string path = cat(output_, "/", name_of_step(older[i])),
                         aside = temporary_name(older[i]);
       auto done = step("set aside", [&]() -> Result<> {
         return ::rename(path.c_str(), aside.c_str()) == 0 ? Result<>()
@@ -189,7 +207,7 @@ class Protocol {
   const Snapshot& snapshot_;
   nn::LogicalTensors& tensors_;
   const WriteOptions& options_;
-  std::string path_ = cat(output_, "/checkpoint-", snapshot_.step);
+  std::string path_ = cat(output_, "/", name_of_step(snapshot_.step));
   std::string temporary_ = temporary_name(snapshot_.step);
 };
 

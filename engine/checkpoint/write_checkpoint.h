@@ -1,6 +1,7 @@
 // Writing checkpoints of a training run. OUTPUT/checkpoint-STEP/ is a model folder that other tools
 // can load; its training/ folder has the optimizer's moments, state.json and manifest.json.
-// OUTPUT/latest is a relative link to the newest. Files contain no times or paths: equal runs give
+// OUTPUT/latest is a relative link to the newest, OUTPUT/best to the best one, if the run selects
+// one. Files contain no times or paths: equal runs give
 // equal bytes. After a kill at any moment, the newest checkpoint or the one before it is complete.
 #pragma once
 
@@ -34,11 +35,14 @@ struct Snapshot {
 
 struct WriteOptions {
   int keep_last = 0;  ///< number of newest checkpoints to keep, at least 2; 0 keeps all
+  /// Step of the checkpoint that OUTPUT/best names, which is kept as well; 0: none.
+  std::int64_t best_step = 0;
   /// Called with the name of each step before it runs, for tests; an error makes the step fail.
   std::function<Result<>(std::string_view step)> before;
 };
 
-/// Writes OUTPUT/checkpoint-STEP and points OUTPUT/latest at it; returns the checkpoint's path. All
+/// Writes OUTPUT/checkpoint-STEP and points OUTPUT/latest at it (first OUTPUT/best, if the best
+/// checkpoint is there); returns the checkpoint's path. All
 /// files are written durably to a temporary folder, which one rename publishes. Removes temporary
 /// folders of killed runs. On an error (a full disk) the temporary folder is removed and earlier
 /// checkpoints stay. Replaces a checkpoint of the same step.

@@ -105,6 +105,64 @@ void add_sampling(CLI::App& command, GenerateOptions& o) {
                             "number of most likely tokens to report at each position");
 }
 
+namespace {
+
+// An option that sets a key of the run.
+CLI::Option* add_key(CLI::App& command, EvalOptions& o, const char* option, const char* key,
+                     const char* help) {
+  return command.add_option_function<std::string>(
+      option, [key, &o](const std::string& given) { o.sets.push_back(cat(key, "=", given)); },
+      help);
+}
+
+void add_eval_sampling(CLI::App& command, EvalOptions& o) {
+  const auto value = [&](auto... words) { add_key(command, o, words...); };
+  value("--n", "eval.samples",
+        "completions per item; above 1, pass@1, pass@2, pass@4, ... are printed instead of the "
+        "accuracy");
+  value("--temperature", "eval.temperature",
+        "sampling temperature; 0: greedy; by default greedy for one completion per item, otherwise "
+        "1");
+  value("--max-new-tokens,--max-tokens", "rollout.max_new_tokens",
+        "maximum number of new tokens; by default 256");
+  value("--top-k", "rollout.top_k", "sample from the k most likely tokens; 0: all");
+  value("--top-p", "rollout.top_p",
+        "sample from the most likely tokens up to this total probability");
+  value("--min-p", "rollout.min_p",
+        "sample from tokens with at least this fraction of the highest probability");
+  value("--stop", "rollout.stop", "stop string, or a list of them: '[END, Question:]'");
+  value("--seed", "train.seed", "random seed for sampling");
+  value("--weights", "rollout.weights", "full, or int8: sample from weights of 8 bits");
+}
+
+}  // namespace
+
+void add_evaluation(CLI::App& command, EvalOptions& o) {
+  command.add_option("--data", o.data, "files of prompts with answers, in any format of training")
+      ->required();
+  add_key(command, o, "--reward", "reward",
+          "reward rules as in a run file: exact_match, or '[{rule: boxed}, {rule: length, max: "
+          "200, weight: 0.1}]'")
+      ->required();
+  command.add_option("--output", o.output,
+                     "write one JSON line per item to this file; the same command continues it");
+  add_eval_sampling(command, o);
+  add_key(command, o, "--pass-reward", "eval.pass_reward",
+          "a completion passes with at least this reward; by default 1");
+  add_key(command, o, "--chat-template", "chat_template",
+          "chat template file instead of the model's own");
+  const auto set = [&o](const std::vector<std::string>& given) {
+    o.sets.insert(o.sets.end(), given.begin(), given.end());
+  };
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--set", set,
+          "KEY=VALUE: another setting of a run, such as data.columns or train.max_length; may be "
+          "given several times")
+      ->allow_extra_args(false);
+  command.add_flag("--json", o.json, "print one JSON object");
+}
+
 void add_profile(CLI::App& command, Sources& sources) {
   const auto set = [&sources](const std::string& key, const std::string& value) {
     sources.sets.push_back(cat("profile.", key, "=", value));

@@ -3,6 +3,7 @@
 
 #include <CLI/App.hpp>
 
+#include "launch/commands/eval.h"
 #include "launch/commands/generate.h"
 #include "launch/config/resolve.h"
 
@@ -10,6 +11,9 @@ namespace troupe::launch {
 
 /// Sampling options of the commands generate and chat. `options` outlives the parsing.
 void add_sampling(CLI::App& command, GenerateOptions& options);
+
+/// The options of eval, which set keys of a run. `options` outlives the parsing.
+void add_evaluation(CLI::App& command, EvalOptions& options);
 
 /// --profile and the --profile-... options of train, which set the keys of the section profile.
 /// `sources` outlives the parsing.

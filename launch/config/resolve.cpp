@@ -63,8 +63,7 @@ class Resolver {
       return problem(cat("--set ", quote(text), ": key=value is expected"));
     const std::string key = text.substr(0, equals);
     std::string value = text.substr(equals + 1);
-    if (is_section(key) && !find_field(key))
-      return problem(cat("--set ", key, ": is a section; set its keys one by one"));
+    if (is_section(key) && !find_field(key)) return set_section(key, value);
     YamlNode node;
     node.kind = YamlNode::Kind::scalar;
     node.text = value;
@@ -109,6 +108,18 @@ class Resolver {
     if (check_files) validate_files(out_.config, findings);
     problems_.insert(problems_.end(), findings.problems.begin(), findings.problems.end());
     out_.warnings = std::move(findings.warnings);
+  }
+
+  /// --set train.early_stopping='{metric: eval/loss, patience: 3}'
+  void set_section(const std::string& key, const std::string& value) {
+    const std::string one_by_one = cat("--set ", key, ": is a section; set its keys one by one");
+    if (!value.starts_with('{')) return problem(one_by_one);
+    const auto map = parse_yaml(value, cat("--set ", key));
+    if (!map) return problem(map.error().what);
+    for (const auto& [name, member] : map->members) {
+      if (member.kind != YamlNode::Kind::scalar) return problem(one_by_one);
+      given_.push_back({cat(key, '.', name), member, "--set"});
+    }
   }
 
   void walk(const std::string& prefix, const YamlNode& map, const std::string& file) {

@@ -55,16 +55,31 @@ struct LoraSection : engine::adapter::LoraConfig {
   }
 };
 
-/// Held-out data, for the methods that evaluate on rows.
+/// Held-out data: rows, whose loss is computed, or prompts, whose completions are rewarded.
 struct EvalConfig {
   std::vector<std::string> path;
   std::int64_t every = 0;
+  std::int64_t samples = 1;
+  double temperature = automatic_temperature;
+  double pass_reward = 1;
+
+  /// Greedy for one completion per prompt, otherwise 1.
+  static constexpr double automatic_temperature = -1;
 
   static void each_field(auto& self, auto&& field) {
     field("path", self.path,
           "held-out rows in the data's layout: file, folder, or list of them; their loss and "
-          "metrics are logged as eval/...");
-    field("every", self.every, at_least_0, "evaluate every N steps; 0: only after the last step");
+          "metrics (grpo, ppo: the rewards of completions) are logged as eval/...");
+    field("every", self.every, at_least_0,
+          "evaluate every N steps; 0: only after the last step; grpo, ppo: also before the first");
+    field("samples", self.samples, Range{1, algorithms::max_eval_samples},
+          "grpo, ppo: completions per held-out prompt; eval/pass@K is reported for K = 1, 2, 4, "
+          "... up to this");
+    field("temperature", self.temperature, Range{automatic_temperature, 100},
+          "grpo, ppo: sampling temperature of the evaluation; 0: greedy; -1: greedy if "
+          "eval.samples is 1, otherwise 1; all else is as in rollout.*");
+    field("pass_reward", self.pass_reward,
+          "grpo, ppo: a completion passes (eval/pass@K) with at least this reward");
   }
 };
 

@@ -71,6 +71,9 @@ struct TrainConfig : OptimizerConfig {
   bool pin_threads = false;
   std::int64_t save_every = 100;
   std::int64_t keep_last = 2;
+  std::string keep_best;
+  std::string early_stopping_metric;
+  std::int64_t early_stopping_patience = 3;
   std::int64_t log_every = 1;
   std::int64_t timeout = 3600;
 
@@ -107,10 +110,24 @@ struct TrainConfig : OptimizerConfig {
     field("save_every", self.save_every, at_least_0,
           "save a checkpoint every N steps; 0: only after the last");
     field("keep_last", self.keep_last, at_least_0, "checkpoints to keep (at least 2); 0: all");
+    each_selection_field(self, field);
     field("log_every", self.log_every, at_least_0,
           "steps between progress lines if stderr is not a terminal; 0: none");
     field("timeout", self.timeout, Range{1, 604800},
           "timeout of a request to an actor (samples of a batch, an update, a save), in seconds");
+  }
+
+  static void each_selection_field(auto& self, auto&& field) {
+    field(
+        "keep_best", self.keep_best,
+        "metric of the evaluation, such as eval/loss or eval/reward: the checkpoint with its best "
+        "value is kept, and the link `best` in output names it; -METRIC: lower is better, "
+        "+METRIC: higher is better; empty: off");
+    field("early_stopping.metric", self.early_stopping_metric,
+          "end the run when this metric of the evaluation no longer improves; as in "
+          "train.keep_best; empty: off");
+    field("early_stopping.patience", self.early_stopping_patience, at_least_1,
+          "evaluations without an improvement that end the run");
   }
 };
 

@@ -12,6 +12,7 @@
 #include "launch/config/validate_profile.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"
+#include "launch/recipes/selection.h"
 
 namespace troupe::launch {
 
@@ -178,6 +179,7 @@ void validate(const RunConfig& config, const Origins& origins, Findings& finding
   General(validation).all();
   if (const Recipe* recipe = find_recipe(config.algorithm)) recipe->validate(validation);
   validate_lora(validation);
+  validate_selection(validation);
   validate_profile(validation);
 }
 
@@ -191,6 +193,7 @@ void validate_files(const RunConfig& config, Findings& findings) {
   if (const Recipe* recipe = find_recipe(config.algorithm); recipe && recipe->reference)
     need_model(cat(recipe->name, ".reference"), recipe->reference(config), findings);
   need_files("data.path", config.data.path, findings);
+  need_files("eval.path", config.eval.path, findings);
   for (const MixSource& source : config.data.mix) need_files("data.mix", source.path, findings);
   if (!config.chat_template.empty() &&
       !std::filesystem::is_regular_file(config.chat_template, ignored) &&

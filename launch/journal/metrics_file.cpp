@@ -74,7 +74,7 @@ Result<> truncate_after(const std::string& path, std::int64_t step, bool once) {
   const auto whole = read_file(path);
   RETURN_IF_ERROR(whole);  // do not replace an unreadable file
   std::string kept;
-  std::int64_t last = 0;
+  std::int64_t last = -1;
   visit_lines(*whole, path, [&](const Json& line, std::string_view text) {
     const auto at = get_integer(line, "step", path);
     if (!at || *at > step || *at < last || (once && *at == last)) return;

@@ -77,7 +77,9 @@ RunJournal::~RunJournal() {
 }
 
 void RunJournal::begin(std::int64_t total_steps, std::int64_t done_steps) {
-  value_or_throw(truncate_after(folder_ + "/metrics.jsonl", done_steps, true));
+  // A run that starts over also repeats its evaluation of step 0.
+  const std::int64_t last = done_steps > 0 ? done_steps : -1;
+  value_or_throw(truncate_after(folder_ + "/metrics.jsonl", last, true));
   value_or_throw(truncate_samples_after(folder_, done_steps));
   const auto open = [&](const std::string& path) { return value_or_throw(LineFile::open(path)); };
   files_ = std::make_unique<Files>(Files{open(folder_ + "/metrics.jsonl"),
@@ -96,7 +98,7 @@ void RunJournal::record(std::int64_t step, const algorithms::Metrics& metrics) {
   value_or_throw(files_->metrics.append(metrics_line(step, metrics)));
   value_or_throw(files_->events.append(tf_record(metrics_event(wall_time(), step, metrics))));
   files_->timeline.record(step);
-  if (on_step_) on_step_(step + 1);
+  if (on_step_ && step > 0) on_step_(step + 1);
   const std::lock_guard lock(terminal);
   progress_->step(step, metrics);
 }

@@ -9,14 +9,8 @@ troupe=build/release/troupe
 
 # Exact-match accuracy of greedy decoding on the 200 test prompts: "0.52".
 accuracy() {
-  local answers=$output/answers.$$
-  mkdir -p "$output"
-  "$troupe" generate --model "$1" --max-new-tokens 32 <$here/test.jsonl >"$answers"
-  paste -d '\n' $here/test.jsonl "$answers" | awk '
-    NR % 2 { match($0, /"answer": "[^"]*"/); want = substr($0, RSTART + 11, RLENGTH - 12); next }
-    { got = match($0, /"text":"[^"]*"/) ? substr($0, RSTART + 8, RLENGTH - 9) : "?"; right += got == want; rows++ }
-    END { if (rows == 0) exit 1; printf "%.2f\n", right / rows }'
-  rm -f "$answers"
+  "$troupe" eval --model "$1" --data $here/test.jsonl --reward exact_match --max-new-tokens 32 |
+    awk '/^accuracy / { printf "%.2f\n", $2; found = 1 } END { exit !found }'
 }
 
 # grpo FOLDER SETTINGS...

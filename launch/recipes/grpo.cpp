@@ -4,6 +4,7 @@
 
 #include "engine/base/text.h"
 #include "launch/recipes/grpo_formula.h"
+#include "launch/recipes/held_out.h"
 #include "launch/recipes/rewards.h"
 #include "launch/recipes/sampling.h"
 
@@ -247,15 +248,18 @@ void validate_grpo(Validation& v) {
                "that is extended later continues with new samples"));
   validate_rollout(v);
   validate_reward(v);
+  validate_prompt_eval(v);
 }
 
 int run_grpo(RunContext& context) {
   auto settings = value_or_throw(grpo_settings(context.config()));
   value_or_throw(algorithms::resume(settings, context.algorithm_state()));
   auto data = context.loader<engine::data::PromptRow>(context.data_options(), settings.minibatches);
+  auto held_out = held_out_prompts(
+      context, context.config().train.batch_size * settings.minibatches * settings.group);
   auto actors = context.cluster();
   const auto plan = context.begin(data.batches(), updates_per_rollout(settings));
-  return context.run(grpo(actors, data, plan, settings), plan);
+  return context.run(grpo(actors, data, plan, settings, std::move(held_out)), plan);
 }
 
 }  // namespace
@@ -284,7 +288,7 @@ Recipe recipe_for(std::type_identity<algorithms::GrpoConfig>) {
           .summary =
               "group relative policy optimization: reinforce samples with rewards above "
               "their group's mean",
-          .sections = {"grpo", "rollout", "reward"},
+          .sections = {"grpo", "eval", "rollout", "reward"},
           .rows = engine::data::Purpose::prompts,
           .roles = grpo_roles,
           .validate = validate_grpo,

@@ -4,16 +4,40 @@
 
 #include "engine/base/text.h"
 #include "launch/recipes/lora.h"
+#include "launch/recipes/sampling.h"
 
 namespace troupe::launch {
+namespace {
 
-void validate_eval(Validation& v) {
+void validate_eval_path(Validation& v) {
   const auto& held_out = v.config.eval.path;
   if (held_out.empty()) v.unused("eval.every", "there are no held-out rows: eval.path is empty");
   for (const auto& path : held_out)
     if (std::ranges::find(v.config.data.path, path) != v.config.data.path.end())
       v.warn(cat(v.named("eval.path"),
                  ": is also in data.path: eval metrics will not measure generalization"));
+}
+
+}  // namespace
+
+void validate_eval(Validation& v) {
+  validate_eval_path(v);
+  v.unused({"eval.samples", "eval.temperature", "eval.pass_reward"},
+           "only methods that sample (grpo, ppo) use it");
+}
+
+void validate_prompt_eval(Validation& v) {
+  const EvalConfig& e = v.config.eval;
+  validate_eval_path(v);
+  if (e.path.empty())
+    v.unused({"eval.samples", "eval.temperature", "eval.pass_reward"},
+             "there are no held-out rows: eval.path is empty");
+  if (e.temperature < 0 && e.temperature != EvalConfig::automatic_temperature)
+    v.problem(cat(v.named("eval.temperature"),
+                  ": must be -1 (automatic), 0 (greedy) or above; the nearest valid value is 0"));
+  if (e.temperature == 0 && e.samples > 1)
+    v.problem(cat(v.named("eval.samples"), ": greedy completions of a prompt (",
+                  v.named("eval.temperature"), ") are all equal; set eval.samples to 1"));
 }
 
 void validate_following(Validation& v, std::string_view section,
@@ -32,6 +56,30 @@ engine::data::DataOptions eval_options(const RunContext& context) {
   options.paths = context.config().eval.path;
   options.mix.clear();
   return options;
+}
+
+algorithms::HeldOutPrompts eval_settings(const RunConfig& config) {
+  const EvalConfig& e = config.eval;
+  algorithms::HeldOutPrompts out;
+  out.every = e.every;
+  out.samples = static_cast<int>(e.samples);
+  out.sampling = sampling_settings(config);
+  const double temperature = e.temperature >= 0 ? e.temperature : e.samples > 1 ? 1 : 0;
+  out.sampling.greedy = temperature == 0;
+  if (!out.sampling.greedy) out.sampling.temperature = temperature;
+  out.pass_reward = e.pass_reward;
+  return out;
+}
+
+algorithms::HeldOutPrompts held_out_prompts(const RunContext& context,
+                                            std::int64_t samples_at_once) {
+  auto out = eval_settings(context.config());
+  out.samples_at_once = samples_at_once;
+  if (!context.config().eval.path.empty())
+    out.rows = value_or_throw(engine::data::load<engine::data::PromptRow>(eval_options(context),
+                                                                          context.text()))
+                   .examples;
+  return out;
 }
 
 }  // namespace troupe::launch

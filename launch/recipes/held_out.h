@@ -5,13 +5,17 @@
 #include <utility>
 
 #include "algorithms/held_out.h"
+#include "algorithms/rollout/evaluation.h"
 #include "launch/config/validate.h"
 #include "launch/recipes/role.h"
 #include "launch/recipes/run_context.h"
 
 namespace troupe::launch {
 
+/// For methods that evaluate the loss of held-out rows.
 void validate_eval(Validation& v);
+/// For methods that sample.
+void validate_prompt_eval(Validation& v);
 
 /// The keys sync_every and sync_share of a method's section. A reference that is updated is a model
 /// of its own; with an adapter it is the frozen base.
@@ -40,6 +44,12 @@ algorithms::HeldOut held_out_batches(const RunContext& context,
     out.batches.push_back(batch_of(batch));
   return out;
 }
+
+/// Sampling of held-out prompts, without the rows.
+algorithms::HeldOutPrompts eval_settings(const RunConfig& config);
+/// The prompts of eval.path; none without a path. `samples_at_once`: those of a rollout step.
+algorithms::HeldOutPrompts held_out_prompts(const RunContext& context,
+                                            std::int64_t samples_at_once);
 
 /// Runs `algorithm`, a loop over the batches of `data`, to its end. Returns the exit code.
 template <class T, class Settings, class HeldOut, class Algorithm>

@@ -1,6 +1,7 @@
 #include "launch/recipes/ppo.h"
 
 #include "engine/base/text.h"
+#include "launch/recipes/held_out.h"
 #include "launch/recipes/rewards.h"
 #include "launch/recipes/sampling.h"
 
@@ -91,6 +92,7 @@ void validate_ppo(Validation& v) {
   validate_ppo_steps(v);
   validate_rollout(v);
   validate_reward(v);
+  validate_prompt_eval(v);
   if (v.config.critic.learning_rate == 0 && v.config.critic.model.empty())
     v.problem(cat(v.named("critic.learning_rate"),
                   ": the critic starts with values of 0 and would keep them; 1e-5 is usual"));
@@ -166,11 +168,13 @@ int run_ppo(RunContext& context) {
   auto settings = value_or_throw(ppo_settings(context.config()));
   auto data = context.loader<engine::data::PromptRow>(context.data_options(), settings.minibatches);
   value_or_throw(algorithms::resume(settings, context.algorithm_state()));
+  auto held_out = held_out_prompts(
+      context, context.config().train.batch_size * settings.minibatches * settings.group);
   auto actors = context.cluster();
   const auto plan =
       context.begin(data.batches(), std::int64_t{settings.epochs} * settings.minibatches);
   const auto critic = value_or_throw(critic_plan(context.config(), plan.steps));
-  return context.run(ppo(actors, data, plan, critic, settings), plan);
+  return context.run(ppo(actors, data, plan, critic, settings, std::move(held_out)), plan);
 }
 
 }  // namespace
@@ -198,7 +202,7 @@ Recipe recipe_for(std::type_identity<algorithms::PpoConfig>) {
           .summary =
               "proximal policy optimization: a critic estimates the value of each state, and "
               "tokens with positive advantages are reinforced",
-          .sections = {"ppo", "critic", "rollout", "reward"},
+          .sections = {"ppo", "critic", "eval", "rollout", "reward"},
           .rows = engine::data::Purpose::prompts,
           .roles = ppo_roles,
           .validate = validate_ppo,

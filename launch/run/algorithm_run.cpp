@@ -70,6 +70,9 @@ algorithms::Cluster AlgorithmRun::cluster() {
 
 algorithms::Plan AlgorithmRun::begin(std::int64_t batches, std::int64_t updates) {
   auto plan = value_or_throw(plan_settings(config(), batches, updates, session_.done()));
+  if (const Json* selection =
+          session_.state().is_null() ? nullptr : session_.state().find("selection"))
+    value_or_throw(plan.selection.restore(*selection));
   journal_.begin(plan.steps, plan.done);
   return plan;
 }
@@ -78,6 +81,11 @@ int AlgorithmRun::run(actors::Task<void> algorithm, const algorithms::Plan& plan
   if (plan.done >= plan.steps) {
     log_info(cat(config().output, ": already complete (", plan.steps,
                  " steps); increase train.steps to continue"));
+    return 0;
+  }
+  if (plan.selection.stops()) {
+    log_info(cat(config().output, ": already complete (early stopping at step ", plan.done, ": ",
+                 plan.selection.reason(), "); increase train.early_stopping.patience to continue"));
     return 0;
   }
   actors::run(placement_->node(), std::move(algorithm), &stop_);

@@ -38,6 +38,7 @@ roles::Saver trainer_saver(const RunConfig& config, const std::string& source,
     algorithm.set("state", state.algorithm);
     whole.set("algorithm", std::move(algorithm));
     whole.set("data", state.data);
+    if (!state.selection.is_null()) whole.set("selection", state.selection);
     if (trainer.optimizer().steps() != step)
       whole.set("updates", static_cast<double>(trainer.optimizer().steps()));
     auto& optimizer = trainer.optimizer();
@@ -50,7 +51,8 @@ roles::Saver trainer_saver(const RunConfig& config, const std::string& source,
         optimizer.exp_avg_sq(),
         std::move(whole),
         spec.lora ? adapter_writer(config, spec) : checkpoint::ModelWriter()};
-    const checkpoint::WriteOptions options{.keep_last = static_cast<int>(config.train.keep_last)};
+    const checkpoint::WriteOptions options{.keep_last = static_cast<int>(config.train.keep_last),
+                                           .best_step = state.best_step};
     if (mesh) return checkpoint::write_checkpoint(*mesh, output.get(), snapshot, options);
     return checkpoint::write_checkpoint(*output, snapshot, options);
   };
@@ -87,15 +89,16 @@ std::shared_ptr<const checkpoint::DirectoryLock> lock_companion(const RoleParts&
 roles::ScorerSaver reference_saver(const RoleParts& parts, const std::string& source) {
   const auto output = lock_companion(parts, reference_folder);
   const int keep = static_cast<int>(parts.config.train.keep_last);
-  return
-      [output, source, keep, mesh = parts.mesh](std::int64_t step, engine::models::Decoder& model) {
-        const checkpoint::Snapshot snapshot{
-            step, model.parameters(), {.source = source, .tied = model.spec().tied}, {},
-            {},   Json::Object{}};
-        const checkpoint::WriteOptions options{.keep_last = keep == 0 ? 0 : keep + 1};
-        if (mesh) return checkpoint::write_checkpoint(*mesh, output.get(), snapshot, options);
-        return checkpoint::write_checkpoint(*output, snapshot, options);
-      };
+  return [output, source, keep, mesh = parts.mesh](const actors::protocol::Save& save,
+                                                   engine::models::Decoder& model) {
+    const checkpoint::Snapshot snapshot{
+        save.step, model.parameters(), {.source = source, .tied = model.spec().tied}, {},
+        {},        Json::Object{}};
+    const checkpoint::WriteOptions options{.keep_last = keep == 0 ? 0 : keep + 1,
+                                           .best_step = save.state.best_step};
+    if (mesh) return checkpoint::write_checkpoint(*mesh, output.get(), snapshot, options);
+    return checkpoint::write_checkpoint(*output, snapshot, options);
+  };
 }
 
 // The statistics that OpenRLHF stores in the config.json of its reward models.

@@ -5,6 +5,7 @@
 #include "engine/base/text.h"
 #include "launch/config/values.h"
 #include "launch/recipes/recipes.h"
+#include "launch/recipes/selection.h"
 
 namespace troupe::launch {
 namespace {
@@ -114,8 +115,14 @@ Result<algorithms::Plan> plan_settings(const RunConfig& config, std::int64_t bat
   auto schedule =
       engine::optim::Schedule::create(config.train.schedule, config.train.schedule_options(steps));
   if (!schedule) return fail(schedule.error().code, cat("train.schedule: ", schedule.error().what));
-  return algorithms::Plan{steps, done, config.train.save_every, config.train.learning_rate,
-                          *schedule};
+  auto selection = model_selection(config);
+  RETURN_IF_ERROR(selection);
+  return algorithms::Plan{steps,
+                          done,
+                          config.train.save_every,
+                          config.train.learning_rate,
+                          *schedule,
+                          std::move(*selection)};
 }
 
 }  // namespace troupe::launch

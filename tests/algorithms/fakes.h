@@ -56,7 +56,8 @@ struct FakePolicy {
   std::string on(protocol::Save m) {
     Json state = m.state.data;
     if (!m.state.algorithm.is_null()) state.set("algorithm", m.state.algorithm);
-    saved->push_back(cat(m.step, ' ', state.dump()));
+    saved->push_back(cat(m.step, ' ', state.dump(),
+                         m.state.best_step > 0 ? cat(" best_step=", m.state.best_step) : ""));
     return cat("checkpoint-", m.step);
   }
 };

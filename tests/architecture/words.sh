@@ -36,7 +36,7 @@ deny '\btogether\(\)' 'when_all, gather'
 deny '\bLane\b' 'executor, lane of a SIMD register'
 deny 'quiet.thread' 'thread with blocked signals'
 deny 'lost.pages' 'faults of mapped files'
-deny '\b[Pp]atience\b' 'timeout' '^CHANGELOG\.md|early stopping'
+deny '\b[Pp]atience\b' 'timeout' '^CHANGELOG\.md|early[ _]stopping|/(model_selection|evaluation)'
 deny '\b[Dd]ialects?\b' 'compat, form' '^CHANGELOG\.md'
 
 # Computation

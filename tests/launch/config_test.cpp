@@ -195,6 +195,62 @@ TEST(Config, NonsenseIsRefusedWithTheNearestSense) {
                                             "0.1); choose the kind cdpo or robust, or 0"));
 }
 
+TEST(Config, EarlyStoppingIsAMapOrTwoKeys) {
+  const auto file =
+      file_with("stopping.yaml", "train:\n  early_stopping: {metric: eval/loss, patience: 5}\n");
+  for (const auto& got :
+       {with({"eval.path=E"}, "sft", file),
+        with({"eval.path=E", "train.early_stopping={metric: eval/loss, patience: 5}"}),
+        with({"eval.path=E", "train.early_stopping.metric=eval/loss",
+              "train.early_stopping.patience=5"})}) {
+    ASSERT_TRUE(got) << got.error().what;
+    EXPECT_EQ(got->config.train.early_stopping_metric, "eval/loss");
+    EXPECT_EQ(got->config.train.early_stopping_patience, 5);
+    EXPECT_THAT(got->warnings, testing::Contains(HasSubstr("only the last step is compared")));
+  }
+  EXPECT_THAT(with({"train.early_stopping={metrik: eval/loss}"}).error().what,
+              HasSubstr("did you mean train.early_stopping.metric?"));
+}
+
+TEST(Config, MetricsOfAnotherEvaluationAreRefusedWithTheKnownOnes) {
+  const auto refused = [](const std::string& algorithm, std::vector<std::string> sets) {
+    for (const char* needed : {"eval.path=E", "eval.every=2"}) sets.emplace_back(needed);
+    if (algorithm == "grpo")
+      sets.emplace_back("reward=[{rule: exact_match}, {rule: command, run: [x]}]");
+    const auto got = with(std::move(sets), algorithm);
+    return got ? std::string("accepted") : got.error().what;
+  };
+  EXPECT_THAT(refused("sft", {"train.keep_best=eval/reward"}),
+              HasSubstr("must be a metric of the evaluation: eval/loss, eval/nll"));
+  EXPECT_THAT(refused("dpo", {"train.keep_best=eval/rewards/accuracy/mean"}),
+              HasSubstr("eval/rewards/accuracies"));
+  EXPECT_THAT(refused("dpo", {"train.early_stopping.metric=eval/rewards/rejected"}),
+              HasSubstr("write -eval/rewards/rejected (lower)"));
+  EXPECT_THAT(refused("grpo", {"train.keep_best=eval/pass@2"}), HasSubstr("eval/pass@1"));
+  EXPECT_EQ(refused("grpo", {"train.keep_best=eval/pass@2", "eval.samples=2"}), "accepted");
+  EXPECT_EQ(refused("grpo", {"train.keep_best=eval/rewards/exact_match/mean"}), "accepted");
+  EXPECT_EQ(refused("grpo", {"train.keep_best=eval/rewards/command/style/mean"}), "accepted")
+      << "a program names its own values";
+  EXPECT_EQ(refused("sft", {"train.keep_best=-eval/nll"}), "accepted");
+  const auto without = with({"train.keep_best=eval/loss"});
+  ASSERT_FALSE(without);
+  EXPECT_THAT(without.error().what, HasSubstr("the run has no evaluation; set eval.path"));
+}
+
+TEST(Config, EvaluationsOfPromptsAreChecked) {
+  const auto refused = [](std::vector<std::string> sets, const char* message) {
+    for (const char* needed : {"reward=exact_match", "eval.path=E"}) sets.emplace_back(needed);
+    const auto got = with(std::move(sets), "grpo");
+    ASSERT_FALSE(got) << message;
+    EXPECT_THAT(got.error().what, HasSubstr(message));
+  };
+  refused({"eval.temperature=0", "eval.samples=4"}, "are all equal; set eval.samples to 1");
+  refused({"eval.temperature=-0.5"}, "must be -1 (automatic), 0 (greedy) or above");
+  refused({"eval.samples=0"}, "must be at least 1");
+  EXPECT_THAT(with({"eval.samples=4", "eval.path=E"})->warnings,
+              testing::Contains(HasSubstr("only methods that sample")));
+}
+
 TEST(Config, StepsThatCutARoundAreWarnedOf) {
   const auto warnings = [](const char* steps) {
     return with({steps, "grpo.epochs=3", "grpo.minibatches=2", "reward=exact_match"}, "grpo")

@@ -229,5 +229,27 @@ TEST(RunJournal, AResumedRunHasEachStepOnce) {
   EXPECT_THAT(text_of(folder + "/plot.svg"), HasSubstr("grad_norm"));
 }
 
+TEST(RunJournal, ARunThatStartsOverHasStepZeroOnce) {
+  const std::string folder = fresh_folder("step-zero");
+  const auto run = [&](std::int64_t from, std::int64_t to, double reward) {
+    RunJournal journal(folder, "test", 0);
+    journal.begin(6, from);
+    if (from == 0) journal.record(0, {{"eval/reward", reward}});
+    for (std::int64_t step = from + 1; step <= to; ++step) journal.record(step, {{"loss", 1}});
+  };
+  const auto lines = [&] {
+    std::vector<std::string> out;
+    for_each_line(folder + "/metrics.jsonl",
+                  [&](const Json&, std::string_view line) { out.emplace_back(line); });
+    return out;
+  };
+  run(0, 1, 0.25);  // killed before its first checkpoint
+  run(0, 2, 0.5);
+  run(2, 3, 0);
+  EXPECT_THAT(lines(),
+              testing::ElementsAre("{\"step\":0,\"eval/reward\":0.5}", "{\"step\":1,\"loss\":1.0}",
+                                   "{\"step\":2,\"loss\":1.0}", "{\"step\":3,\"loss\":1.0}"));
+}
+
 }  // namespace
 }  // namespace troupe::launch::journal_test

@@ -32,6 +32,10 @@ const std::string lora_settings =
 const std::string reward_models =
     "--set 'reward=[{rule: model, path: FOLDER/orm/latest, weight: 0.5}, {rule: process, path: "
     "FOLDER/prm/latest, separator: \",\"}]' ";
+const std::string evaluated =
+    "--set eval.path='" TROUPE_SOURCE
+    "/launch/quickstart/test.jsonl' --set eval.every=2 --set eval.samples=2 "
+    "--set train.keep_best=eval/reward ";
 const std::string rollouts = ", {role: rollout, count: 2}, {role: verifier}",
                   critic = ", {role: critic, parallel: {GRID}}";
 const std::string reward = ", {role: rollout}, {role: reward, parallel: {dp: 2}}",
@@ -137,6 +141,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Row{"Kto", "kto", "", reference, 2, 1},
                     Row{"PpoOfRewardModels", "ppo", reward_models, critic + reference + reward},
                     Row{"GrpoOfRewardModels", "grpo", reward_models, reference + reward, 2, 1},
+                    Row{"GrpoEvaluated", "grpo", evaluated, reference + rollouts},
+                    Row{"PpoEvaluated", "ppo", evaluated, critic + reference + rollouts, 2, 1},
                     Row{"MovingReference", "dpo", "--set dpo.sync_every=2", reference},
                     Row{"MovingReferenceOfReplicas", "kto", "--set kto.sync_every=2", reference, 2,
                         1}),

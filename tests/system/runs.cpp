@@ -85,7 +85,7 @@ std::vector<double> SystemRuns::losses(const std::string& output) const {
   std::vector<double> all;
   for (const Json& line :
        launch::json_lines(value_or_throw(read_file(path(output + "/metrics.jsonl")))))
-    all.push_back(line.find("loss")->number());
+    if (const Json* loss = line.find("loss")) all.push_back(loss->number());  // not step 0
   return all;
 }
 

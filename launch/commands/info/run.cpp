@@ -29,18 +29,26 @@ void inspect_latest(const std::string& folder, Report& report) {
                  "; `troupe generate --model ", folder, "/latest` uses its model"));
 }
 
+void inspect_best(const std::string& folder, Report& report) {
+  std::error_code ignored;
+  const fs::path best = fs::read_symlink(fs::path(folder) / "best", ignored);
+  if (!best.empty())
+    report.say("best", best.string(), cat("best checkpoint (train.keep_best): ", best.string()));
+}
+
 }  // namespace
 
 void inspect_run(const std::string& folder, Report& report) {
   report.begin("run", folder);
   std::int64_t steps = 0, last = 0;
   for_each_line(folder + "/metrics.jsonl", [&](const Json& line, std::string_view) {
-    ++steps;
     last = get_integer(line, "step", folder).value_or(last);
+    steps += last > 0;  // step 0 is an evaluation before the first step
   });
   report.fact("last_step", last);
   report.say("steps", steps, cat("metrics of ", steps, " steps, up to step ", last));
   inspect_latest(folder, report);
+  inspect_best(folder, report);
 }
 
 void inspect_checkpoint(const std::string& folder, Report& report) {

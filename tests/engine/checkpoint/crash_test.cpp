@@ -7,6 +7,7 @@
 #include <csignal>
 
 #include "engine/base/text.h"
+#include "engine/checkpoint/manifest.h"
 #include "tests/engine/checkpoint/run_fixture.h"
 
 namespace troupe::engine::checkpoint {
@@ -70,6 +71,44 @@ TEST_F(Crash, KilledBeforeAnyStep) {
     ASSERT_TRUE(WIFSIGNALED(status)) << steps[kill];
     expect_old_or_new(steps[kill]);
     expect_the_next_write_works(steps[kill]);
+  }
+}
+
+// Step 1 was the best; step 3 is, and step 1 goes.
+TEST_F(Crash, KilledBeforeAnyStepTheBestOneIsThere) {
+  const auto prepare_best = [&] {
+    std::filesystem::remove_all(out.path());
+    for (std::int64_t step : {1, 2}) ASSERT_TRUE(write(step, {.keep_last = 2, .best_step = 1}));
+  };
+  std::vector<std::string> steps;
+  prepare_best();
+  ASSERT_TRUE(
+      write(3, {.keep_last = 2, .best_step = 3, .before = [&](std::string_view name) -> Result<> {
+                  steps.emplace_back(name);
+                  return {};
+                }}));
+  EXPECT_THAT(steps, ::testing::Contains("swing best"));
+  for (std::size_t kill = 0; kill < steps.size(); ++kill) {
+    prepare_best();
+    in_a_child([&] {
+      std::size_t now = 0;
+      (void)write(3, {.keep_last = 2, .best_step = 3, .before = [&](std::string_view) -> Result<> {
+                        if (now++ == kill) ::raise(SIGKILL);
+                        return {};
+                      }});
+      return 0;
+    });
+    expect_old_or_new(steps[kill]);
+    const bool done = find_latest(out.path()).value()->step == 3;
+    const std::int64_t best = done ? 3 : 1;  // of the checkpoint that the run resumes from
+    EXPECT_TRUE(holds(out / cat("checkpoint-", best), best)) << steps[kill];
+    const auto named = std::filesystem::read_symlink(out / "best").string();
+    EXPECT_TRUE(verify_checkpoint(out / named)) << steps[kill] << ": " << named;
+    ASSERT_TRUE(write(3, {.keep_last = 2, .best_step = 3})) << steps[kill];
+    EXPECT_EQ(std::filesystem::read_symlink(out / "best").string(), "checkpoint-3");
+    EXPECT_THAT(names(),
+                ::testing::ElementsAre(".lock", "best", "checkpoint-2", "checkpoint-3", "latest"))
+        << steps[kill];
   }
 }
 

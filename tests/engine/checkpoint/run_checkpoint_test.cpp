@@ -85,11 +85,30 @@ TEST_F(RunCheckpoint, OlderOnesAreRemovedBeyondTheLastAndNothingElseIs) {
   EXPECT_EQ(find_latest(out.path()).value()->step, 5);  // `latest` decides
 }
 
+TEST_F(RunCheckpoint, TheBestOneIsNamedAndKept) {
+  const auto best = [&] { return std::filesystem::read_symlink(out / "best").string(); };
+  ASSERT_TRUE(write(1, {.keep_last = 2}));
+  EXPECT_FALSE(std::filesystem::is_symlink(out / "best")) << "no best one was named";
+  ASSERT_TRUE(write(2, {.keep_last = 2, .best_step = 2}));
+  EXPECT_EQ(best(), "checkpoint-2");
+  for (std::int64_t step : {3, 4, 5}) ASSERT_TRUE(write(step, {.keep_last = 2, .best_step = 2}));
+  EXPECT_EQ(best(), "checkpoint-2");
+  EXPECT_TRUE(holds(out / "best", 2));
+  EXPECT_THAT(names(), ElementsAre(".lock", "best", "checkpoint-2", "checkpoint-4", "checkpoint-5",
+                                   "latest"));
+  ASSERT_TRUE(write(6, {.keep_last = 2, .best_step = 6}));
+  EXPECT_EQ(best(), "checkpoint-6");
+  EXPECT_THAT(names(), ElementsAre(".lock", "best", "checkpoint-5", "checkpoint-6", "latest"));
+  ASSERT_TRUE(write(7, {.keep_last = 2, .best_step = 2}));
+  EXPECT_EQ(best(), "checkpoint-6") << "step 2 is gone";
+}
+
 TEST_F(RunCheckpoint, OnlyTemporariesOfOurPatternAreSwept) {
   Scratch precious;
   put(precious / "thesis.txt", "all of it");
   std::filesystem::create_directories(out / ".tmp-checkpoint-7-123/training");
   std::filesystem::create_symlink("checkpoint-7", out / ".tmp-latest-123");
+  std::filesystem::create_symlink("checkpoint-7", out / ".tmp-best-123");
   std::filesystem::create_directory_symlink(precious.path(), out / ".tmp-checkpoint-8-123");
   for (const std::string name :
        {".tmp-checkpoint-", ".tmp-checkpoint-x-1", ".tmp-checkpoint-7-123-old", ".tmp-latest-",

@@ -1,0 +1,121 @@
+#include "launch/commands/eval.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <optional>
+
+#include "engine/base/log.h"
+#include "engine/base/text.h"
+#include "engine/checkpoint/manifest.h"
+#include "launch/commands/eval/items.h"
+#include "launch/commands/eval/output_file.h"
+#include "launch/commands/eval/summary.h"
+#include "launch/config/resolve.h"
+#include "launch/config/schema.h"
+
+namespace troupe::launch {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The configuration of a GRPO run with these prompts: its prompts are encoded, its completions
+// sampled and its rewards computed as in training. Only the settings below are read.
+RunConfig eval_config(const EvalOptions& options) {
+  Sources sources{.algorithm = "grpo", .file = "", .sets = {}};
+  sources.sets = {
+      cat("model=", options.model.model),
+      cat("data.path=", options.data.size() == 1 ? options.data.front()
+                                                 : cat('[', join(options.data, ", "), ']')),
+      cat("train.dtype=", options.model.dtype), "output=-"};  // a run needs one; it is not used
+  sources.sets.insert(sources.sets.end(), options.sets.begin(), options.sets.end());
+  return value_or_throw(resolve(sources)).config;
+}
+
+// True for the settings that determine the lines of the output file.
+bool determines_lines(std::string_view key) {
+  if (key == "rollout.max_sequences" || key == "rollout.cache_tokens" || key == "data.path")
+    return false;
+  constexpr std::string_view keys[] = {"chat_template", "train.max_length", "train.dtype",
+                                       "train.seed",    "eval.samples",     "eval.temperature",
+                                       "reward"};
+  return std::ranges::find(keys, key) != std::end(keys) || key.starts_with("rollout.") ||
+         key.starts_with("data.");
+}
+
+// Checksums of the files of a model or adapter folder. They identify it wherever it lies.
+Json checksums(const std::string& folder) {
+  Json out = Json::Object{};
+  if (folder.empty()) return out;
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string type = entry.path().extension().string();
+    const bool used = type == ".json" || type == ".safetensors" || type == ".model" ||
+                      type == ".jinja" || type == ".txt";
+    if (entry.is_regular_file() && used) files.push_back(entry.path());
+  }
+  std::ranges::sort(files);
+  for (const auto& file : files)
+    out.set(file.filename().string(),
+            value_or_throw(engine::checkpoint::measure_file(file.string())).xxh3_128);
+  return out;
+}
+
+Json settings_of(const RunConfig& config, const EvalOptions& options, const EvalItems& items) {
+  Json settings, data = Json::Array{};
+  for (const Field& field : fields())
+    if (determines_lines(field.key)) settings.set(field.key, value_text(field, config));
+  for (const auto& file : items.files()) data.array().emplace_back(file.xxh3);
+  return Json::Object{{"model", checksums(options.model.model)},
+                      {"adapter", checksums(options.model.adapter)},
+                      {"data", std::move(data)},
+                      {"settings", std::move(settings)}};
+}
+
+void show_progress(std::size_t done, std::size_t items) {
+  if (::isatty(STDERR_FILENO) == 1)
+    std::cerr << "\revaluated " << done << " of " << items << (done == items ? "\n" : "")
+              << std::flush;
+}
+
+std::vector<Json> evaluate_all(EvalItems& items, std::optional<EvalFile>& file) {
+  std::vector<Json> lines;
+  if (file) lines = file->lines();
+  if (!lines.empty()) log_info(cat("resuming at item ", lines.size(), " of ", items.size()));
+  while (lines.size() < items.size()) {
+    for (Json& line : items.evaluate(lines.size(), items.at_once())) {
+      if (file) value_or_throw(file->append(line));
+      lines.push_back(std::move(line));
+    }
+    show_progress(lines.size(), items.size());
+  }
+  return lines;
+}
+
+void report_failures(const EvalSummary& summary) {
+  if (summary.failed == 0) return;
+  const std::string what = cat(summary.failed, " of ", summary.items * summary.samples,
+                               " completions have no reward (first: ", summary.failure, ")");
+  if (summary.failed == summary.items * summary.samples) throw Failure({Errc::bad_input, what});
+  log_warning(cat(what, "; they do not pass"));
+}
+
+}  // namespace
+
+int eval(const EvalOptions& options) {
+  const RunConfig config = eval_config(options);
+  EvalItems items(config, options.model);
+  std::optional<EvalFile> file;
+  if (!options.output.empty())
+    file.emplace(value_or_throw(
+        EvalFile::open(options.output, settings_of(config, options, items), items.size())));
+  const auto lines = evaluate_all(items, file);
+  const auto summary = value_or_throw(summarize(lines, config.eval.pass_reward));
+  report_failures(summary);
+  std::cout << (options.json ? summary_json(summary).dump() + "\n" : summary_text(summary));
+  return 0;
+}
+
+}  // namespace troupe::launch
