@@ -131,6 +131,30 @@ std::string argument(const std::string& word, View& view) {
   return fs::absolute(word).lexically_normal().string();
 }
 
+// The first argument that is a script by its name, unless the program is given as text (-c, -e,
+// -m).
+const std::string* script_of(const std::vector<std::string>& run) {
+  constexpr std::string_view types[] = {".py", ".sh", ".pl", ".rb", ".js", ".mjs", ".lua", ".R"};
+  for (std::size_t i = 1; i < run.size(); ++i) {
+    if (run[i] == "-c" || run[i] == "-e" || run[i] == "-m") return nullptr;
+    const bool plain = !run[i].starts_with('-') && run[i].find_first_of(" \n") == run[i].npos;
+    const std::string type = fs::path(run[i]).extension().string();
+    if (plain && std::find(std::begin(types), std::end(types), type) != std::end(types))
+      return &run[i];
+  }
+  return nullptr;
+}
+
+Result<> check_script(const std::vector<std::string>& run, const std::string& where) {
+  std::error_code failed;
+  const std::string* script = script_of(run);
+  if (script == nullptr || fs::exists(*script, failed)) return {};
+  const bool relative = fs::path(*script).is_relative();
+  return fail(Errc::not_found,
+              cat(where, ".run: no file ", quote(*script, 400),
+                  relative ? cat(" in ", fs::current_path(failed).string()) : std::string()));
+}
+
 void show_system(View& view, const Limits& limits) {
   for (const char* folder : system_folders) view.show_system(folder);
   for (const char* file : system_files) view.show(file);
@@ -175,6 +199,7 @@ Result<Plan> make_plan(const std::vector<std::string>& run, const Limits& limits
                        const std::string& where) {
   if (run.empty() || run[0].empty())
     return fail(Errc::usage, cat(where, ": expected a program and its arguments, found none"));
+  RETURN_IF_ERROR(check_script(run, where));
   Plan plan;
   plan.limits = limits;
   View view(plan);

@@ -36,7 +36,8 @@ struct Plan {
 
 /// `run`: a program (a path, or a name looked up in PATH) and its arguments; no shell is involved.
 /// An argument that names a file is given as an absolute path, and may be read. Errc::not_found,
-/// usage; `where` starts the message.
+/// also for the script of an interpreter that does not exist ([python3, reward.py]); usage. `where`
+/// starts the message.
 Result<Plan> make_plan(const std::vector<std::string>& run, const Limits& limits,
                        const std::string& where);
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "actors/roles/rules/rules.h"
 #include "engine/adapter/peft_file.h"
 #include "engine/base/text.h"
 #include "engine/data/readers/file_list.h"
@@ -12,6 +13,7 @@
 #include "launch/config/validate_profile.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"
+#include "launch/recipes/sampling.h"
 #include "launch/recipes/selection.h"
 
 namespace troupe::launch {
@@ -149,6 +151,16 @@ void need_files(std::string_view key, const std::vector<std::string>& paths, Fin
   }
 }
 
+// Reward programs: their files exist. Other problems of `reward` are found by the recipe.
+void need_reward_programs(const RunConfig& config, Findings& findings) {
+  const Json list = reward_rules(config);
+  if (list.array().empty()) return;
+  const auto rules = actors::rules::Rules::from_json(list, "reward");
+  if (!rules) return;
+  if (const auto found = rules->check_files(); !found)
+    findings.problems.push_back(found.error().what);
+}
+
 }  // namespace
 
 std::string Validation::named(std::string_view key) const {
@@ -194,6 +206,7 @@ void validate_files(const RunConfig& config, Findings& findings) {
     need_model(cat(recipe->name, ".reference"), recipe->reference(config), findings);
   need_files("data.path", config.data.path, findings);
   need_files("eval.path", config.eval.path, findings);
+  need_reward_programs(config, findings);
   for (const MixSource& source : config.data.mix) need_files("data.mix", source.path, findings);
   if (!config.chat_template.empty() &&
       !std::filesystem::is_regular_file(config.chat_template, ignored) &&

@@ -144,6 +144,7 @@ Rule score_each(Score score) {
               }));
             return out;
           },
+          {},
           {}};
 }
 
@@ -196,7 +197,7 @@ Result<Rule> make_command(const Json& options, const std::string& where) {
   const auto command = std::make_shared<Command>(std::move(*read), where);
   return Rule{
       [command](std::span<const RewardRequest> requests) { return command->score(requests); },
-      [command] { return command->start(); }};
+      [command] { return command->check_files(); }, [command] { return command->start(); }};
 }
 
 using Maker = Result<Rule> (*)(const Json&, const std::string&);

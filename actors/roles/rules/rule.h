@@ -30,6 +30,8 @@ using RuleResult = tl::expected<Scored, RuleError>;
 /// Rewards completions: one result for each, in their order. One thread at a time.
 struct Rule {
   std::function<std::vector<RuleResult>(std::span<const protocol::RewardRequest>)> score;
+  /// Checks that the files which start() needs exist. Empty when there are none. Errc::not_found.
+  std::function<Result<>()> check_files;
   /// Prepares what the rule needs besides the text, such as processes. Empty when nothing is
   /// needed.
   std::function<Result<>()> start;

@@ -36,8 +36,7 @@ Result<Rules> Rules::from_json(const Json& list, const std::string& where) {
     const std::string place = cat(where, "[", i, "]");
     auto config = fields_from_json<PartConfig>(list.array()[i], place);
     RETURN_IF_ERROR(config);
-    auto rule = make_rule(config->name, config->options,
-                          cat(place, config->options.is_null() ? "" : ".options"));
+    auto rule = make_rule(config->name, config->options, place);
     RETURN_IF_ERROR(rule);
     if (!std::isfinite(config->weight))
       return fail(Errc::usage, cat(place, ".weight: expected a finite number"));
@@ -49,6 +48,14 @@ Result<Rules> Rules::from_json(const Json& list, const std::string& where) {
     out.parts_.push_back({label, config->weight, std::move(*rule)});
   }
   return out;
+}
+
+Result<> Rules::check_files() const {
+  for (const auto& part : parts_) {
+    if (!part.rule.check_files) continue;
+    RETURN_IF_ERROR(part.rule.check_files());
+  }
+  return {};
 }
 
 Result<> Rules::start() const {

@@ -17,6 +17,8 @@ class Rules {
   /// names the part and defaults to `name`; labels must be unique. Errc::usage.
   static Result<Rules> from_json(const Json& list, const std::string& where);
 
+  /// Calls Rule::check_files of every rule, and returns its error.
+  Result<> check_files() const;
   /// Calls Rule::start of every rule, and returns its error. Call it before the first score().
   Result<> start() const;
 

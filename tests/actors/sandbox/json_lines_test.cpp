@@ -49,7 +49,10 @@ TEST(RewardLine, WhatIsWrongIsNamed) {
   EXPECT_EQ(why(R"({"id": 1, "reward": 1e7})"), "\"reward\" is 1e+07, beyond 1e+06");
   EXPECT_EQ(why(R"({"id": 1.5, "reward": 1})"), "its answer has no \"id\" that is a whole number");
   EXPECT_EQ(why(R"({"id": 1})"), "its answer has no \"reward\"");
-  EXPECT_EQ(why("[]"), "its answer should be an object, it is array");
+  EXPECT_THAT(why("[]"), HasSubstr("it wrote the line \"[]\", which is not a JSON object"));
+  EXPECT_EQ(why("loading the model"),
+            "it wrote the line \"loading the model\", which is not a JSON object; only answers may "
+            "be written to standard output");
   EXPECT_EQ(why(R"({"id": 1, "reward": 1, "parts": [1]})"),
             "\"parts\" should be an object of numbers, it is array");
   EXPECT_EQ(why(R"({"id": 1, "reward": 1, "parts": {"": 1}})"),

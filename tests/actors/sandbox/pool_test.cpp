@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <filesystem>
+
 #include "actors/roles/rules/rules.h"
 #include "engine/base/text.h"
 #include "tests/actors/sandbox/marked.h"
@@ -98,10 +100,66 @@ TEST_F(Pool, AProgramThatCannotBeRunIsRefusedAtTheStart) {
             .start();
     return started ? "started" : started.error().what;
   };
-  EXPECT_EQ(
-      why("\"/no/such/program\""),
-      "reward[0].options: no program \"/no/such/program\" that may be run; tried /no/such/program");
+  EXPECT_EQ(why("\"/no/such/program\""),
+            "reward[0]: no program \"/no/such/program\" that may be run; tried /no/such/program");
   EXPECT_EQ(why("\"true\""), "started");
+}
+
+// Standard error of this process while `work` runs.
+template <class Work>
+std::string log_of(const Work& work) {
+  testing::internal::CaptureStderr();
+  work();
+  return testing::internal::GetCapturedStderr();
+}
+
+std::size_t count(const std::string& text, const std::string& words) {
+  std::size_t found = 0;
+  for (auto at = text.find(words); at != text.npos; at = text.find(words, at + 1)) ++found;
+  return found;
+}
+
+std::string shell(const std::string& script, const std::string& more = "") {
+  return cat(R"([{"name": "command", "options": {"run": ["sh", "-c", ")", script, "\"]", more,
+             "}}]");
+}
+
+TEST_F(Pool, AProgramThatFailsAtItsStartShowsItsErrorOnce) {
+  const std::vector<protocol::RewardRequest> many(20);
+  std::string error;
+  const std::string log = log_of([&] {
+    try {
+      score(shell("echo Traceback >&2; echo NameError >&2; exit 1", ", \"workers\": 2"), many);
+    } catch (const Failure& failure) {
+      error = failure.error().what;
+    }
+  });
+  EXPECT_THAT(error, HasSubstr("failed 10 times without ever answering"));
+  EXPECT_THAT(error, HasSubstr("NameError"));
+  EXPECT_EQ(count(log, "Traceback"), 1u) << log;
+  EXPECT_EQ(count(log, "NameError"), 1u) << log;
+}
+
+TEST_F(Pool, OtherErrorsOfAProgramAreShownToo) {
+  const std::string log = log_of([&] {
+    score(shell("read line; echo start >&2; case $line in *bad*) echo odd >&2; exit 1;; esac; "
+                "echo '{\\\"id\\\":1,\\\"reward\\\":1}'",
+                ", \"fresh\": true"),
+          {{"", "good", Json()}, {"", "bad", Json()}, {"", "good", Json()}, {"", "bad", Json()}});
+  });
+  EXPECT_EQ(count(log, "start"), 2u) << "with and without another line\n" << log;
+  EXPECT_EQ(count(log, ": odd"), 1u) << log;
+}
+
+TEST_F(Pool, AScriptThatIsNotThereIsRefusedByTheNameThatTheUserWrote) {
+  const auto rules = value_or_throw(rules_of(
+      R"([{"name": "command", "options": {"run": ["python3", "-u", "no/such.py", "x.sh"]}}])"));
+  for (const auto& found : {rules.check_files(), rules.start()}) {
+    ASSERT_FALSE(found);
+    EXPECT_EQ(found.error().code, Errc::not_found);
+    EXPECT_EQ(found.error().what, cat("reward[0].run: no file \"no/such.py\" in ",
+                                      std::filesystem::current_path().string()));
+  }
 }
 
 TEST(Command, OptionsAreCheckedBeforeAnythingStarts) {
@@ -109,13 +167,12 @@ TEST(Command, OptionsAreCheckedBeforeAnythingStarts) {
     const auto rules = rules_of(cat(R"([{"name": "command", "options": )", options, "}]"));
     return rules ? "read" : rules.error().what;
   };
-  EXPECT_THAT(why("{}"), HasSubstr("reward[0].options.run: expected a program and its arguments"));
-  EXPECT_THAT(why(R"({"run": "python3 my.py"})"),
-              HasSubstr("reward[0].options.run: expected a list"));
+  EXPECT_THAT(why("{}"), HasSubstr("reward[0].run: expected a program and its arguments"));
+  EXPECT_THAT(why(R"({"run": "python3 my.py"})"), HasSubstr("reward[0].run: expected a list"));
   EXPECT_THAT(why(R"({"run": ["true"], "timeout": 0})"),
-              HasSubstr("reward[0].options.timeout = 0: must be between 0.01 and 3600"));
+              HasSubstr("reward[0].timeout = 0: must be between 0.01 and 3600"));
   EXPECT_THAT(why(R"({"run": ["true"], "workers": 0})"),
-              HasSubstr("reward[0].options.workers = 0: must be between 1 and 256"));
+              HasSubstr("reward[0].workers = 0: must be between 1 and 256"));
   EXPECT_THAT(why(R"({"run": ["true"], "memory": 10})"), HasSubstr("memory_mb"));
   EXPECT_THAT(why(R"({"run": ["true"], "isolation": "none"})"), HasSubstr("limits"));
 }

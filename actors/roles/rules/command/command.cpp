@@ -38,13 +38,19 @@ Result<> CommandOptions::validate(const std::string& where) const {
   return limits.validate(where);
 }
 
+Result<> Command::check_files() const {
+  const auto plan = sandbox::make_plan(options_.run, options_.limits, where_);
+  RETURN_IF_ERROR(plan);
+  return {};
+}
+
 Result<> Command::start() {
   if (!workers_.empty()) return {};
   auto plan = sandbox::make_plan(options_.run, options_.limits, where_);
   RETURN_IF_ERROR(plan);
   plan_ = std::move(*plan);
   for (int i = 0; i < options_.workers; ++i) {
-    Worker worker(options_, *plan_, cat(where_, " worker ", i));
+    Worker worker(options_, *plan_, stderr_history_, cat(where_, " worker ", i));
     if (auto started = worker.start(Clock::now()); !started) {
       workers_.clear();
       return fail(started.error().code, cat(where_, ": ", started.error().what));

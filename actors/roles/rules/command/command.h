@@ -19,6 +19,8 @@ class Command {
       : options_(std::move(options)), where_(std::move(where)) {}
   Command(const Command&) = delete;
 
+  /// Checks that the program and the files that its command names exist. Errors of make_plan().
+  Result<> check_files() const;
   /// Starts all workers. Errc::usage, not_found, unsupported or io when the program cannot be
   /// started.
   Result<> start();
@@ -38,6 +40,7 @@ class Command {
   CommandOptions options_;
   std::string where_;
   std::optional<sandbox::Plan> plan_;
+  StderrHistory stderr_history_;
   std::vector<Worker> workers_;
   bool has_answered_ = false;
   int failures_ = 0;

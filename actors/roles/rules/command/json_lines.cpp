@@ -60,9 +60,11 @@ std::string encode_request(std::uint64_t id, const protocol::RewardRequest& requ
 
 Result<Response> parse_answer(std::string_view line) {
   const auto json = parse_json(line, "its answer", limits);
-  RETURN_IF_ERROR(json);
-  if (!json->is_object())
-    return fail(Errc::bad_input, cat("its answer should be an object, it is ", json->type_name()));
+  if (!json || !json->is_object())
+    return fail(Errc::bad_input,
+                cat("it wrote the line ", quote(line, 200), ", which is not a JSON object",
+                    !json && line.starts_with('{') ? cat(" (", json.error().what, ")") : "",
+                    "; only answers may be written to standard output"));
   const Json *id = json->find("id"), *reward = json->find("reward"), *parts = json->find("parts");
   if (id == nullptr || !id->is_integer())
     return fail(Errc::bad_input, "its answer has no \"id\" that is a whole number");

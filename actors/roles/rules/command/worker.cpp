@@ -21,20 +21,34 @@ constexpr std::size_t max_line_bytes = 1024, max_tail_bytes = 300;
 void StderrLog::add(std::string_view text) {
   tail_ += text.substr(text.size() - std::min(text.size(), max_tail_bytes));
   if (tail_.size() > max_tail_bytes) tail_.erase(0, tail_.size() - max_tail_bytes);
-  while (!text.empty() && left_ > 0) {
+  while (!text.empty() && std::cmp_less(lines_.size(), left_)) {
     const auto end = text.find('\n');
     const auto piece = text.substr(0, end);
     line_ += piece.substr(0, max_line_bytes - std::min(line_.size(), max_line_bytes));
     if (end == text.npos) return;
-    log_line();
+    end_line();
     text.remove_prefix(end + 1);
   }
 }
 
-void StderrLog::log_line() {
-  if (!line_.empty()) log_info(cat(name_, ": ", line_));
+void StderrLog::end_line() {
+  if (!line_.empty()) lines_.push_back(std::move(line_));
   line_.clear();
-  if (--left_ == 0) log_info(cat(name_, ": what else it writes on standard error is not logged"));
+}
+
+void StderrLog::flush() {
+  if (!lines_.empty() && history_->insert(lines_)) {
+    for (const std::string& line : lines_) log_info(cat(name_, ": ", line));
+    left_ -= static_cast<int>(lines_.size());
+    if (left_ == 0) log_info(cat(name_, ": what else it writes on standard error is not logged"));
+  }
+  lines_.clear();
+}
+
+bool StderrHistory::insert(const std::vector<std::string>& lines) {
+  constexpr std::size_t max_outputs = 4096;
+  return hashes_.size() < max_outputs &&
+         hashes_.insert(std::hash<std::string>()(join(lines, "\n"))).second;
 }
 
 std::string StderrLog::last() const {
@@ -212,6 +226,7 @@ std::optional<RuleResult> Worker::parse_response(std::size_t line_end, Time now)
     return malformed(cat("it wrote more than one line: ",
                          quote(std::string_view(output_).substr(line_end + 1))));
   output_.clear();
+  stderr_log_.flush();
   request_.reset();
   fresh_ = false;
   failures_ = 0;
@@ -237,6 +252,7 @@ std::optional<RuleResult> Worker::handle_exit(Time now) {
 
 RuleResult Worker::failed(Errc code, FailureKind kind, const std::string& what, Time now) {
   const std::string last = stderr_log_.last();
+  stderr_log_.end();
   process_.reset();
   request_.reset();
   next_start_ = now + restart_delay(++failures_);

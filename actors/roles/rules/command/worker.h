@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,13 +21,33 @@
 
 namespace troupe::actors::rules {
 
+/// What the processes of a program have written on standard error, to log equal outputs once.
+class StderrHistory {
+ public:
+  /// True for lines that were not logged before.
+  bool insert(const std::vector<std::string>& lines);
+
+ private:
+  std::set<std::size_t> hashes_;
+};
+
 /// A program's standard error: logs the first lines and keeps the last ones for error messages.
 class StderrLog {
  public:
-  /// `name` precedes each logged line. At most `lines` lines of 1 KiB are ever logged.
-  explicit StderrLog(std::string name, int lines = 50) : name_(std::move(name)), left_(lines) {}
+  /// `name` precedes each logged line. At most `lines` lines of 1 KiB are ever logged. `history`,
+  /// which outlives this, is shared by the processes of a program.
+  StderrLog(std::string name, StderrHistory& history, int lines = 50)
+      : name_(std::move(name)), history_(&history), left_(lines) {}
 
   void add(std::string_view text);
+  /// Logs the complete lines since the last call, unless a process has written the same ones
+  /// before: a program that fails at its start would log one traceback per attempt.
+  void flush();
+  /// flush() with an incomplete last line, of a process that has ended.
+  void end() {
+    end_line();
+    flush();
+  }
   /// Returns the end of the output since begin(), at most about 300 bytes.
   std::string last() const;
   /// Starts the output of a new process.
@@ -36,9 +57,11 @@ class StderrLog {
   }
 
  private:
-  void log_line();
+  void end_line();
 
   std::string name_, line_, tail_;
+  std::vector<std::string> lines_;  ///< not logged yet
+  StderrHistory* history_;
   int left_;
 };
 
@@ -78,8 +101,10 @@ tl::unexpected<RuleError> failure(Errc code, FailureKind kind, const std::string
 
 class Worker {
  public:
-  Worker(const CommandOptions& options, const sandbox::Plan& plan, std::string name)
-      : options_(&options), plan_(&plan), stderr_log_(std::move(name)) {}
+  /// The references outlive the worker.
+  Worker(const CommandOptions& options, const sandbox::Plan& plan, StderrHistory& history,
+         std::string name)
+      : options_(&options), plan_(&plan), stderr_log_(std::move(name), history) {}
 
   /// Starts a process unless a reusable one runs. Errors of Process::start().
   Result<> start(Time now);
