@@ -8,6 +8,7 @@
 #include "engine/base/character_classes.h"
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
+#include "engine/jinja/string_search.h"
 
 namespace troupe::engine::jinja {
 namespace {
@@ -179,10 +180,16 @@ bool is_printable(char32_t value) {
 }
 
 std::string strip_text(const std::string& text, const std::string* which, bool left, bool right) {
+  std::vector<char32_t> known;
+  if (which) {
+    work(16 * which->size());
+    for (std::size_t at = 0; at < which->size(); at += utf8_length((*which)[at]))
+      known.push_back(code_point_at(*which, at).value);
+    std::sort(known.begin(), known.end());
+  }
   const auto strips = [&](std::size_t at) {
-    const CodePoint point = code_point_at(text, at);
-    return which ? which->find(text.substr(at, point.size)) != std::string::npos
-                 : is_python_space(point.value);
+    const char32_t c = code_point_at(text, at).value;
+    return which ? std::binary_search(known.begin(), known.end(), c) : is_python_space(c);
   };
   std::size_t begin = 0, end = text.size();
   while (left && begin < end && strips(begin)) begin += utf8_length(text[begin]);
@@ -198,9 +205,7 @@ std::string strip_text(const std::string& text, const std::string* which, bool l
 Value replace_text(Runtime& runtime, const std::string& text, const std::string& old,
                    const std::string& with, std::int64_t maximum) {
   std::string out;
-  const auto room = [&](std::size_t more) {
-    runtime.reserve(out.size() + more > (1u << 20) ? out.size() + more : more);
-  };
+  const auto room = [&](std::size_t more) { runtime.grow(out.size(), more); };
   std::size_t from = 0;
   if (old.empty()) {
     for (; from <= text.size() && maximum-- != 0;) {
@@ -211,7 +216,7 @@ Value replace_text(Runtime& runtime, const std::string& text, const std::string&
     }
     return out + (from < text.size() ? text.substr(from) : "");
   }
-  for (std::size_t at; maximum-- != 0 && (at = text.find(old, from)) != std::string::npos;
+  for (std::size_t at; maximum-- != 0 && (at = find_text(text, old, from)) != std::string::npos;
        from = at + old.size()) {
     room(with.size() + at - from);
     out.append(text, from, at - from).append(with);
@@ -219,22 +224,21 @@ Value replace_text(Runtime& runtime, const std::string& text, const std::string&
   return out.append(text, from);
 }
 
-std::vector<std::string> lines_of(const std::string& text, bool keep_ends) {
+void for_each_line(std::string_view text, bool keep_ends,
+                   const std::function<void(std::string_view)>& line) {
   constexpr std::u32string_view ends = U"\n\r\v\f\x1C\x1D\x1E\x85\u2028\u2029";
-  std::vector<std::string> out;
   std::size_t begin = 0;
   for (std::size_t at = 0; at < text.size();) {
     const CodePoint point = code_point_at(text, at);
     std::size_t next = at + point.size;
     if (ends.find(point.value) != std::u32string_view::npos) {
       if (point.value == '\r' && next < text.size() && text[next] == '\n') ++next;
-      out.push_back(text.substr(begin, (keep_ends ? next : at) - begin));
+      line(text.substr(begin, (keep_ends ? next : at) - begin));
       begin = next;
     }
     at = next;
   }
-  if (begin < text.size()) out.push_back(text.substr(begin));
-  return out;
+  if (begin < text.size()) line(text.substr(begin));
 }
 
 bool every(const std::string& text, CharacterClass wanted) {
@@ -272,14 +276,22 @@ int digit_value(char32_t value) {
 }
 
 std::string escape_html(const std::string& text) {
+  const auto entity = [](char c) -> std::string_view {
+    return c == '&'    ? "&amp;"
+           : c == '<'  ? "&lt;"
+           : c == '>'  ? "&gt;"
+           : c == '\'' ? "&#39;"
+           : c == '"'  ? "&#34;"
+                       : "";
+  };
+  std::size_t size = 0;
+  for (const char c : text) size += std::max<std::size_t>(entity(c).size(), 1);
+  require_text(size);
+  work(text.size() + 2 * size);
   std::string out;
+  out.reserve(size);
   for (const char c : text) {
-    const std::string_view name = c == '&'    ? "&amp;"
-                                  : c == '<'  ? "&lt;"
-                                  : c == '>'  ? "&gt;"
-                                  : c == '\'' ? "&#39;"
-                                  : c == '"'  ? "&#34;"
-                                              : "";
+    const std::string_view name = entity(c);
     if (name.empty())
       out += c;
     else

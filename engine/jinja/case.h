@@ -2,6 +2,7 @@
 // lines. Python's rules, on UTF-8.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "engine/jinja/runtime.h"
@@ -30,8 +31,9 @@ std::string strip_text(const std::string& text, const std::string* which, bool l
 Value replace_text(Runtime& runtime, const std::string& text, const std::string& old,
                    const std::string& with, std::int64_t maximum);
 
-/// str.splitlines().
-std::vector<std::string> lines_of(const std::string& text, bool keep_ends);
+/// Calls `line` with each line of str.splitlines().
+void for_each_line(std::string_view text, bool keep_ends,
+                   const std::function<void(std::string_view)>& line);
 
 enum class CharacterClass {
   decimal,

@@ -14,11 +14,10 @@ Value refused(const std::string& type, std::string_view name) {
       cat("access to attribute '", name, "' of '", type, "' object is unsafe."));
 }
 
-Value get(Runtime& runtime, const Value& dict, const Arguments& arguments) {
+Value get(const Value& dict, const Arguments& arguments) {
   check_arguments("get", "/ key default?", arguments);
   const Value* key = &arguments.positional[0];
   require_hashable(*key);
-  runtime.charge(dict.dict().items.size() / 16);
   if (const Value* found = dict.dict().find(*key)) return *found;
   const Value* otherwise = arguments.find(1, "default");
   return otherwise ? *otherwise : Value();
@@ -64,16 +63,17 @@ std::optional<Value> dict_method(const Value& dict, std::string_view name) {
   if (std::find(changing.begin(), changing.end(), name) != changing.end())
     return refused("dict", name);
   if (name == "get")
-    return make_function("method", [dict](Runtime& runtime, Arguments& arguments) {
-      return get(runtime, dict, arguments);
-    });
-  if (name == "copy") return make_function("method", [dict](Runtime&, Arguments&) { return dict; });
+    return make_function("method", dict,
+                         [dict](Runtime&, Arguments& arguments) { return get(dict, arguments); });
+  if (name == "copy")
+    return make_function("method", dict, [dict](Runtime&, Arguments&) { return dict; });
   const bool keys = name == "keys" || name == "items", values = name == "values" || name == "items";
   if (!keys && !values) return std::nullopt;
-  return make_function("method", [dict, keys, values](Runtime& runtime, Arguments& arguments) {
-    check_arguments(keys && values ? "items" : keys ? "keys" : "values", "", arguments);
-    return listed(runtime, dict, keys, values);
-  });
+  return make_function(
+      "method", dict, [dict, keys, values](Runtime& runtime, Arguments& arguments) {
+        check_arguments(keys && values ? "items" : keys ? "keys" : "values", "", arguments);
+        return listed(runtime, dict, keys, values);
+      });
 }
 
 std::optional<Value> list_method(const Value& list, std::string_view name) {
@@ -91,9 +91,9 @@ std::optional<Value> list_method(const Value& list, std::string_view name) {
       (std::find(changing.begin(), changing.end(), name) != changing.end() || name == "sort"))
     return refused("list", name);
   if (name == "copy" && !tuple && !range)
-    return make_function("method", [list](Runtime&, Arguments&) { return list; });
+    return make_function("method", list, [list](Runtime&, Arguments&) { return list; });
   if (name != "index" && name != "count") return std::nullopt;
-  return make_function("method",
+  return make_function("method", list,
                        [list, count = name == "count"](Runtime& runtime, Arguments& arguments) {
                          return index_of(runtime, list, arguments, count);
                        });

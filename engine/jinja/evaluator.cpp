@@ -6,12 +6,15 @@
 namespace troupe::engine::jinja {
 
 const Value* Scope::find(std::string_view name) const {
-  for (const Scope* scope = this; scope; scope = scope->parent_.get())
+  for (const Scope* scope = this; scope; scope = scope->parent_.get()) {
+    work(4 * scope->names_.size());
     for (const auto& [key, value] : scope->names_)
       if (key == name) return &value;
+  }
   return nullptr;
 }
 void Scope::set(const std::string& name, Value value) {
+  work(4 * names_.size());
   for (auto& [key, old] : names_)
     if (key == name) {
       old = std::move(value);
@@ -37,7 +40,6 @@ Value Evaluator::evaluate_dict(const Expr& expr) {
   for (std::size_t i = 0; i + 1 < expr.parts.size(); i += 2) {
     Value key = evaluate(*expr.parts[i]);
     require_hashable(key);
-    runtime_.charge(out.items.size());
     out.set(std::move(key), evaluate(*expr.parts[i + 1]));
   }
   return out;

@@ -59,13 +59,17 @@ std::string sign_of(const FieldStyle& style, bool negative) {
 // Leading zeros count towards the width together with the separators between them.
 std::string zero_filled(const FieldStyle& style, std::string whole, std::size_t taken,
                         std::size_t every) {
-  std::string out = grouped(whole, style.grouping, every);
-  while (style.grouping && style.fill == "0" && style.align == '=' &&
-         out.size() + taken < style.width) {
-    whole.insert(whole.begin(), '0');
-    out = grouped(whole, style.grouping, every);
+  const bool fills = style.grouping && style.fill == "0" && style.align == '=';
+  if (fills && style.width > taken) {
+    require_text(style.width);
+    const std::size_t room = style.width - taken;
+    // The fewest digits that take all of the room with their separators.
+    std::size_t digits = room - room / (every + 1);
+    if (digits + (digits - 1) / every < room) ++digits;
+    if (digits > whole.size()) whole.insert(0, digits - whole.size(), '0');
+    work(2 * room);
   }
-  return out;
+  return grouped(whole, style.grouping, every);
 }
 
 std::string printed(char kind, bool alternate, int precision, double value) {

@@ -112,9 +112,10 @@ class Braces {
         raise("Single '}' encountered in format string");
       } else if (c == '{') {
         const std::size_t end = end_of_field(format, at);
-        out += field(format.substr(at + 1, end - at - 1), depth);
+        const std::string filled = field(format.substr(at + 1, end - at - 1), depth);
+        runtime_.grow(out.size(), filled.size());
+        out += filled;
         at = end + 1;
-        runtime_.reserve(out.size() > (1u << 16) ? out.size() : 1);
       } else {
         out += c;
         ++at;
@@ -200,6 +201,7 @@ class Braces {
         raise("Replacement index out of range for positional args tuple");
       return arguments_.positional[index];
     }
+    work(8 * arguments_.keyword.size());
     for (const auto& [key, value] : arguments_.keyword)
       if (key == name) return value;
     raise(cat("no argument for the place ", quote(name), " of the format"));

@@ -15,6 +15,8 @@ namespace {
 
 using Type = Value::Type;
 
+constexpr int largest_number = 100'000'000;
+
 class Percent {
  public:
   Percent(Runtime& runtime, const Value& format, const Value& values)
@@ -30,8 +32,9 @@ class Percent {
       const std::size_t next = std::min(format_.find('%', at_), format_.size());
       out.append(format_, at_, next - at_);
       at_ = next + 1;
-      if (next < format_.size()) out += conversion();
-      runtime_.reserve(out.size() > (1u << 16) ? out.size() : 1);
+      const std::string converted = next < format_.size() ? conversion() : "";
+      runtime_.grow(out.size(), converted.size());
+      out += converted;
     }
     if (tuple_ ? used_ < values_.list().items.size() : used_ == 0 && !mapping_)
       raise("not all arguments converted during string formatting");
@@ -54,12 +57,15 @@ class Percent {
   int number() {
     if (peek() == '*') {
       ++at_;
-      return static_cast<int>(to_integer(next(), "*"));
+      const std::int64_t given = to_integer(next(), "*");
+      if (given > largest_number || given < -largest_number)
+        raise("a width or precision that is too large");
+      return static_cast<int>(given);
     }
     int out = 0;
     while (peek() >= '0' && peek() <= '9') {
       out = out * 10 + (format_[at_++] - '0');
-      if (out > 100'000'000) raise("a width or precision that is too large");
+      if (out > largest_number) raise("a width or precision that is too large");
     }
     return out;
   }

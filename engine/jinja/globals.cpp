@@ -1,5 +1,7 @@
 #include "engine/jinja/globals.h"
 
+#include <algorithm>
+
 #include "engine/base/text.h"
 
 namespace troupe::engine::jinja {
@@ -40,7 +42,6 @@ Dict dict_of(Runtime& runtime, Arguments& arguments) {
       for (const Value& pair : runtime.items_of(from)) {
         auto items = runtime.items_of(pair);
         if (items.size() != 2) raise("dict() needs pairs");
-        runtime.charge(out.items.size());
         require_hashable(items[0]);
         out.set(std::move(items[0]), std::move(items[1]));
       }
@@ -53,13 +54,16 @@ Dict dict_of(Runtime& runtime, Arguments& arguments) {
 /// cycler("a", "b"): next() cycles through them.
 class Cycler : public Object, public std::enable_shared_from_this<Cycler> {
  public:
-  explicit Cycler(std::vector<Value> items) : items_(std::move(items)) {}
+  explicit Cycler(std::vector<Value> items) : items_(std::move(items)) {
+    for (const Value& item : items_) depth_ = std::max(depth_, item.depth() + 1);
+  }
+  int depth() const override { return depth_; }
   std::string type_name() const override { return "Cycler"; }
   std::optional<Value> attribute(std::string_view name) override {
     if (name == "current") return items_[at_];
     if (name != "next" && name != "reset") return std::nullopt;
     return make_function(
-        "method",
+        "method", Value(std::shared_ptr<Object>(shared_from_this())),
         [self = shared_from_this(), next = name == "next"](Runtime&, Arguments&) -> Value {
           if (!next) {
             self->at_ = 0;
@@ -74,6 +78,7 @@ class Cycler : public Object, public std::enable_shared_from_this<Cycler> {
  private:
   std::vector<Value> items_;
   std::size_t at_ = 0;
+  int depth_ = 0;
 };
 
 Value cycler(Runtime&, Arguments& arguments) {
@@ -87,7 +92,7 @@ Value joiner(Runtime&, Arguments& arguments) {
   check_arguments("joiner", "sep?", arguments);
   const Value* separator = arguments.find(0, "sep");
   auto used = std::make_shared<bool>(false);
-  return make_function("joiner",
+  return make_function("joiner", separator ? *separator : Value(),
                        [text = separator ? *separator : Value(", "), used](Runtime&, Arguments&) {
                          return std::exchange(*used, true) ? text : Value("");
                        });

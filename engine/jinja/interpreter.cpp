@@ -13,7 +13,7 @@ namespace troupe::engine::jinja {
 class Interpreter::Capture {
  public:
   explicit Capture(Interpreter& interpreter)
-      : interpreter_(interpreter), before_(interpreter.out_) {
+      : interpreter_(interpreter), before_(interpreter.out_), outer_(before_->capacity()) {
     interpreter.out_ = &text;
   }
   ~Capture() { interpreter_.out_ = before_; }
@@ -23,6 +23,7 @@ class Interpreter::Capture {
  private:
   Interpreter& interpreter_;
   std::string* before_;
+  MemoryCount outer_;  // the text that waits for this one
 };
 
 /// A macro, or the body of a call block, with the scope in which it is defined.
@@ -144,8 +145,7 @@ std::string Interpreter::run(const Block& block) {
 }
 
 void Interpreter::write(const std::string& text) {
-  const std::size_t total = out_->size() + text.size();
-  runtime_.reserve(total > runtime_.limits().bytes ? total : text.size());
+  runtime_.grow(out_->size(), text.size());
   out_->append(text);
 }
 
@@ -272,7 +272,6 @@ void Interpreter::assign(const Expr& target, const Value& value) {
     auto* found =
         space.is(Value::Type::object) ? dynamic_cast<Namespace*>(space.object().get()) : nullptr;
     if (!found) raise("cannot assign attribute on non-namespace object");
-    runtime_.charge(found->values.items.size());
     found->values.set(target.text, value);
     return;
   }

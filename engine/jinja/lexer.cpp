@@ -175,6 +175,7 @@ class Lexer {
   }
 
   void comment() {
+    if (at_ == in_.size()) return;  // as in jinja2, an opening at the very end opens nothing
     const auto end = in_.find("#}", at_);
     if (end == std::string_view::npos) wrong("a comment {# that does not end");
     const char sign = end > at_ ? in_[end - 1] : '\0';
@@ -198,6 +199,10 @@ class Lexer {
     if (!word("%}")) return false;
     if (minus) skip();
     const std::size_t begin = at;
+    if (begin == in_.size()) {
+      advance(begin - at_);
+      return true;
+    }
     for (std::size_t open = in_.find("{%", begin); open != std::string_view::npos;
          open = in_.find("{%", open + 1)) {
       at = open + 2;

@@ -53,6 +53,7 @@ Value Loop::changed(Runtime& runtime, const Arguments& arguments) {
   const Value value = std::move(now);
   runtime.account(value);
   if (last_changed_ && equal(*last_changed_, value)) return false;
+  depth_ = std::max(depth_, value.depth() + 1);
   last_changed_ = value;
   return true;
 }

@@ -11,6 +11,7 @@
 #include "engine/jinja/format_percent.h"
 #include "engine/jinja/repr.h"
 #include "engine/jinja/runtime.h"
+#include "engine/jinja/string_search.h"
 
 namespace troupe::engine::jinja {
 namespace {
@@ -146,8 +147,7 @@ bool contains(Runtime& runtime, const Value& container, const Value& value) {
     case Type::undefined:
       return false;
     case Type::string:
-      runtime.charge(container.string().size() / 64);
-      return container.string().find(to_text(value, "the left side of 'in' a string")) !=
+      return find_text(container.string(), to_text(value, "the left side of 'in' a string")) !=
              std::string::npos;
     case Type::list: {
       runtime.account(container);
@@ -157,7 +157,6 @@ bool contains(Runtime& runtime, const Value& container, const Value& value) {
                          [&](const Value& item) { return equal(item, value); });
     }
     case Type::dict:
-      runtime.charge(container.dict().items.size() / 8);
       require_hashable(value);
       return container.dict().find(value) != nullptr;
     default:
@@ -168,7 +167,12 @@ bool contains(Runtime& runtime, const Value& container, const Value& value) {
 }  // namespace
 
 Value binary(Runtime& runtime, const std::string& op, const Value& left, const Value& right) {
-  if (op == "~") return runtime.text(left) + runtime.text(right);
+  if (op == "~") {
+    std::string out = runtime.text(left);
+    const std::string more = runtime.text(right);
+    runtime.grow(out.size(), more.size());
+    return out += more;
+  }
   require_defined(left);
   if (op == "%" && left.is(Type::string)) return format_percent(runtime, left, right);
   require_defined(right);
@@ -216,6 +220,18 @@ Value negate(const Value& value) {
   return -value.integer();
 }
 
+namespace {
+
+// start + count * step.
+std::int64_t moved(std::int64_t start, std::int64_t count, std::int64_t step) {
+  std::int64_t out = 0;
+  if (__builtin_mul_overflow(count, step, &out) || __builtin_add_overflow(start, out, &out))
+    overflow();
+  return out;
+}
+
+}  // namespace
+
 Value slice(Runtime& runtime, const Value& value, const Value& start, const Value& stop,
             const Value& step) {
   require_defined(value);
@@ -249,7 +265,8 @@ Value slice(Runtime& runtime, const Value& value, const Value& start, const Valu
   out.kind = value.list().kind;
   const auto& range = value.list().range;
   if (out.kind == List::Kind::range)
-    out.range = {range[0] + from * range[2], range[0] + to * range[2], range[2] * stride};
+    out.range = {moved(range[0], from, range[2]), moved(range[0], to, range[2]),
+                 moved(0, range[2], stride)};
   runtime.charge(out.items.size());
   return out;
 }

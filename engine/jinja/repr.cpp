@@ -30,6 +30,7 @@ std::string_view short_escape(char32_t c) {
 }
 
 std::string string_repr(const std::string& text) {
+  work(8 * text.size());
   const char quote =
       text.find('\'') != std::string::npos && text.find('"') == std::string::npos ? '"' : '\'';
   std::string out(1, quote);
@@ -57,6 +58,7 @@ class JsonWriter {
   }
 
   void write(const Value& value, int depth) {
+    work(16);
     switch (value.type()) {
       case Type::none:
         out += "null";
@@ -94,10 +96,15 @@ class JsonWriter {
     if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
     return real_to_string(value);
   }
+  void put(const std::string& text) {
+    require_text(out.size() + text.size());
+    work(text.size());
+    out += text;
+  }
   void newline(int depth) {
     if (!style_.indent) return;
     out += '\n';
-    for (int i = 0; i < depth; ++i) out += *style_.indent;
+    for (int i = 0; i < depth; ++i) put(*style_.indent);
   }
   void write_list(const List& list, int depth) {
     if (list.items.empty()) {
@@ -106,7 +113,7 @@ class JsonWriter {
     }
     out += '[';
     for (std::size_t i = 0; i < list.items.size(); ++i) {
-      if (i) out += item_;
+      if (i) put(item_);
       newline(depth + 1);
       write(list.items[i], depth + 1);
     }
@@ -140,16 +147,18 @@ class JsonWriter {
                        [](const auto& a, const auto& b) { return less(a.first, b.first); });
     out += '{';
     for (std::size_t i = 0; i < items.size(); ++i) {
-      if (i) out += item_;
+      if (i) put(item_);
       newline(depth + 1);
       write_string(key_text(items[i].first));
-      out += key_;
+      put(key_);
       write(items[i].second, depth + 1);
     }
     newline(depth);
     out += '}';
   }
   void write_string(const std::string& text) {
+    require_text(out.size() + text.size());
+    work(8 * text.size());
     out += '"';
     for (std::size_t at = 0; at < text.size();) {
       const CodePoint point = code_point_at(text, at);
@@ -221,6 +230,12 @@ std::string to_ascii(const Value& value) {
 
 namespace {
 
+void append_item(std::string& out, std::string_view separator, const std::string& item) {
+  work(16 + 2 * item.size());
+  require_text(out.size() + separator.size() + item.size());
+  out.append(separator).append(item);
+}
+
 std::string list_to_string(const List& list) {
   if (list.kind == List::Kind::generator) return "<generator object>";
   if (list.kind == List::Kind::range) {
@@ -231,7 +246,7 @@ std::string list_to_string(const List& list) {
   const bool tuple = list.kind == List::Kind::tuple, view = list.kind == List::Kind::view;
   std::string out = view ? cat(list.view, "([") : tuple ? "(" : "[";
   for (std::size_t i = 0; i < list.items.size(); ++i)
-    out.append(i ? ", " : "").append(to_repr(list.items[i]));
+    append_item(out, i ? ", " : "", to_repr(list.items[i]));
   if (tuple && list.items.size() == 1) out += ',';
   return out + (view ? "])" : tuple ? ")" : "]");
 }
@@ -241,11 +256,10 @@ std::string list_to_string(const List& list) {
 std::string to_string(const Dict& dict) {
   std::string out = "{";
   bool first = true;
-  for (const auto& [key, item] : dict.items)
-    out.append(std::exchange(first, false) ? "" : ", ")
-        .append(to_repr(key))
-        .append(": ")
-        .append(to_repr(item));
+  for (const auto& [key, item] : dict.items) {
+    append_item(out, std::exchange(first, false) ? "" : ", ", to_repr(key));
+    append_item(out, ": ", to_repr(item));
+  }
   return out + "}";
 }
 

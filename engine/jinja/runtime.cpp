@@ -63,6 +63,7 @@ void check_arguments(std::string_view callee, std::string_view parameters,
 }
 
 void require_hashable(const Value& key) {
+  work(8);
   if (key.is(Value::Type::dict) ||
       (key.is(Value::Type::list) && key.list().kind == List::Kind::list))
     raise(cat("unhashable type: '", key.type_name(), "'"));
@@ -82,8 +83,11 @@ std::optional<Value> Namespace::attribute(std::string_view name) {
 }
 
 Value make_function(std::string name, Function::Body body) {
-  return Value(
-      std::shared_ptr<Object>(std::make_shared<Function>(std::move(name), std::move(body))));
+  return make_function(std::move(name), Value(), std::move(body));
+}
+Value make_function(std::string name, const Value& held, Function::Body body) {
+  return Value(std::shared_ptr<Object>(
+      std::make_shared<Function>(std::move(name), std::move(body), held.depth() + 1)));
 }
 
 void require_defined(const Value& value) {
@@ -102,7 +106,7 @@ const std::string& to_text(const Value& value, std::string_view what) {
 }
 
 Runtime::DepthGuard::DepthGuard(Runtime& runtime) : runtime_(runtime) {
-  if (++runtime_.depth_ > runtime_.limits_.depth) {
+  if (++runtime_.depth_ > runtime_.limits().depth) {
     --runtime_.depth_;
     raise("the template recurses too deeply");
   }
@@ -112,27 +116,26 @@ Runtime::~Runtime() {
   for (const auto& space : namespaces_) space->values.items.clear();
 }
 
-void Runtime::charge(std::size_t steps) {
-  steps_ += steps;
-  if (steps_ > limits_.steps) raise(cat("the template takes more than ", limits_.steps, " steps"));
-  if (live_bytes() - live_before_ > limits_.memory)
-    raise(cat("the template's values take more than ", limits_.memory, " bytes"));
-}
 void Runtime::reserve(std::size_t bytes) {
-  if (bytes > limits_.bytes)
-    raise(cat("a text of ", bytes, " bytes; at most ", limits_.bytes, " are allowed"));
+  require_text(bytes);
   charge(bytes / 32);
 }
+void Runtime::grow(std::size_t size, std::size_t more) {
+  require_text(size + more);
+  meter_.work(2 * more + 16);
+}
 void Runtime::reserve_items(std::size_t count, std::size_t bytes) {
-  if (count > limits_.items)
-    raise(cat("a list of ", count, " items; at most ", limits_.items, " are allowed"));
-  if (live_bytes() - live_before_ + static_cast<std::int64_t>(count * bytes) > limits_.memory)
-    raise(cat("the template's values take more than ", limits_.memory, " bytes"));
+  if (count > limits().items)
+    raise(cat("a list of ", count, " items; at most ", limits().items, " are allowed"));
+  meter_.require_memory(count * bytes);
   charge(count);
+}
+void Runtime::charge_text(const Value& value) {
+  if (value.is(Value::Type::string)) meter_.work(4 * value.string().size());
 }
 void Runtime::account(const Value& value) {
   if (!value.is(Value::Type::list) && !value.is(Value::Type::dict)) return;
-  const std::size_t total = cost_of(value, limits_.bytes + 1);
+  const std::size_t total = cost_of(value, limits().bytes + 1);
   reserve(total);
   charge(total / 16);
 }
@@ -157,6 +160,7 @@ Value Runtime::filter(const std::string& name, const Value& value, Arguments& ar
   const Filter* found = find_filter(name);
   if (!found) raise(cat("no filter named ", quote(name)));
   check_arguments(name, found->parameters, arguments);
+  charge_text(value);
   return found->body(*this, value, arguments);
 }
 
@@ -165,6 +169,7 @@ bool Runtime::test(const std::string& name, const Value& value, Arguments& argum
   const Test* found = find_test(name);
   if (!found) raise(cat("no test named ", quote(name)));
   check_arguments(name, found->parameters, arguments);
+  charge_text(value);
   return found->body(*this, value, arguments);
 }
 
@@ -218,13 +223,13 @@ Value Runtime::attribute(const Value& object, const std::string& name) {
 Value Runtime::item(const Value& object, const Value& key) {
   require_defined(object);
   if (object.is(Value::Type::dict)) {
-    charge(object.dict().items.size() / 16);
     const Value* found = key.is(Value::Type::string) ? object.dict().find_text(key.string())
                                                      : object.dict().find(key);
     if (found) return *found;
   }
   const bool list = object.is(Value::Type::list) && object.list().indexable();
   if ((list || object.is(Value::Type::string)) && key.is_integral()) {
+    charge_text(object);
     const auto size = static_cast<std::int64_t>(list ? object.list().items.size()
                                                      : count_code_points(object.string()));
     const std::int64_t index = key.integer() < 0 ? key.integer() + size : key.integer();
@@ -235,7 +240,8 @@ Value Runtime::item(const Value& object, const Value& key) {
   }
   if (key.is(Value::Type::string) && !key.string().starts_with('_'))
     if (auto found = own_attribute(object, key.string())) return *found;
-  return missing_member(object, to_repr(key), key.is(Value::Type::string));
+  return missing_member(object, cost_of(key, 1000) < 1000 ? to_repr(key) : key.type_name(),
+                        key.is(Value::Type::string));
 }
 
 namespace {

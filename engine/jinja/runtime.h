@@ -20,14 +20,6 @@ void check_arguments(std::string_view callee, std::string_view parameters,
 /// Raises for values that cannot be keys of a dict: lists, dicts, and tuples of them.
 void require_hashable(const Value& key);
 
-struct RuntimeLimits {
-  std::size_t steps = 5'000'000;     ///< statements, expressions and items
-  int depth = 1500;                  ///< recursion of evaluation
-  std::size_t bytes = 16u << 20;     ///< of one string, and of the output
-  std::size_t items = 1u << 20;      ///< of one list
-  std::int64_t memory = 64ll << 20;  ///< bytes of all values together
-};
-
 /// namespace(): the only mutable value.
 class Namespace : public Object {
  public:
@@ -44,16 +36,21 @@ class Namespace : public Object {
 class Function : public Object {
  public:
   using Body = std::function<Value(Runtime&, Arguments&)>;
-  Function(std::string name, Body body) : name_(std::move(name)), body_(std::move(body)) {}
+  Function(std::string name, Body body, int depth)
+      : name_(std::move(name)), body_(std::move(body)), depth_(depth) {}
   std::string type_name() const override { return name_; }
   bool callable() const override { return true; }
+  int depth() const override { return depth_; }
   Value call(Runtime& runtime, Arguments& arguments) override { return body_(runtime, arguments); }
 
  private:
   std::string name_;
   Body body_;
+  int depth_;
 };
 Value make_function(std::string name, Function::Body body);
+/// A function that holds `held`: a method of it, for example.
+Value make_function(std::string name, const Value& held, Function::Body body);
 
 /// The services that filters, tests, methods and functions use: limits, calls, and access to
 /// attributes and items.
@@ -70,18 +67,22 @@ class Runtime {
     Runtime& runtime_;
   };
 
-  explicit Runtime(RuntimeLimits limits = {}) : limits_(limits) {}
+  explicit Runtime(RuntimeLimits limits = {}) : meter_(limits) {}
   ~Runtime();
   Runtime(const Runtime&) = delete;
 
-  const RuntimeLimits& limits() const { return limits_; }
-  void charge(std::size_t steps);
+  const RuntimeLimits& limits() const { return meter_.limits(); }
+  void charge(std::size_t steps) { meter_.charge(steps); }
   /// Called before a string of `bytes` is made.
   void reserve(std::size_t bytes);
+  /// Called before `more` bytes are appended to a string of `size` bytes.
+  void grow(std::size_t size, std::size_t more);
   /// Called before a list of `count` items of `bytes` each is made.
   void reserve_items(std::size_t count, std::size_t bytes = sizeof(Value));
-  /// Charges the cost of comparing or writing `value`.
+  /// Charges the cost of going through a list or dict and what is in it.
   void account(const Value& value);
+  /// Charges the cost of going through a text, character by character.
+  void charge_text(const Value& value);
   /// str(value), within the limits.
   std::string text(const Value& value);
   Value call(const Value& callee, Arguments& arguments);
@@ -96,9 +97,7 @@ class Runtime {
   Value make_namespace(Dict values);
 
  private:
-  RuntimeLimits limits_;
-  std::size_t steps_ = 0;
-  const std::int64_t live_before_ = live_bytes();
+  Meter meter_;
   int depth_ = 0;
   // Cleared by the destructor: namespaces may refer to each other.
   std::vector<std::shared_ptr<Namespace>> namespaces_;

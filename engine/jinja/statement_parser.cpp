@@ -81,7 +81,9 @@ class StatementParser {
   StmtPtr statement() {
     const std::string name = cursor_.expect_name();
     const bool before = expressions_.lenient;
-    expressions_.lenient = name == "if" || (before && (name == "set" || name == "elif"));
+    expressions_.lenient =
+        name == "if" || (before && (name == "set" || name == "for" || name == "with" ||
+                                    name == "call" || name == "elif"));
     StmtPtr out = statement_named(name);
     expressions_.lenient = before;
     return out;
@@ -138,6 +140,7 @@ class StatementParser {
     out->target = expressions_.target();
     if (!cursor_.skip_name("in")) cursor_.wrong("expected 'in'");
     out->expr = expressions_.tuple(false, "recursive");
+    expressions_.lenient = false;
     if (cursor_.skip_name("if")) out->condition = expressions_.expression();
     out->recursive = cursor_.skip_name("recursive");
     end_tag();
@@ -161,6 +164,7 @@ class StatementParser {
       return out;
     }
     out->kind = Kind::set_block;
+    expressions_.lenient = false;
     out->expr = expressions_.filters(nullptr, false);
     out->body = body_until("endset");
     return out;
@@ -199,8 +203,11 @@ class StatementParser {
 
   StmtPtr call_statement() {
     auto out = make(Kind::call);
+    const bool before = std::exchange(expressions_.lenient, false);
     if (cursor_.is_op("(")) out->parameters = expressions_.parameters();
+    expressions_.lenient = before;
     out->expr = expressions_.expression();
+    expressions_.lenient = false;
     if (out->expr->kind != Expr::Kind::call) cursor_.wrong("expected a call");
     macro_body(*out, "endcall");
     return out;
@@ -214,6 +221,7 @@ class StatementParser {
       cursor_.expect_op("=");
       out->assignments.emplace_back(std::move(target), expressions_.expression());
     }
+    expressions_.lenient = false;
     out->body = body_until("endwith");
     return out;
   }

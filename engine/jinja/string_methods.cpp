@@ -13,65 +13,81 @@
 namespace troupe::engine::jinja {
 namespace {
 
-Value split(Runtime& runtime, const std::string& text, const Arguments& arguments) {
-  const std::string* separator = text_argument(arguments, 0, "sep");
-  std::int64_t maximum = integer_argument(arguments, 1, "maxsplit", -1);
+// The parts between runs of white space. The rest after `maximum` splits keeps its end.
+List split_at_spaces(const std::string& text, std::int64_t maximum) {
   List out;
-  runtime.charge(text.size() / 16);
-  if (!separator) {
-    std::size_t at = 0;
-    const auto skip = [&](bool space) {
-      while (at < text.size() && is_python_space(code_point_at(text, at).value) == space)
-        at += utf8_length(text[at]);
-    };
-    for (skip(true); at < text.size(); skip(true)) {
-      const std::size_t begin = at;
-      if (maximum-- == 0) {
-        out.items.emplace_back(strip_text(text.substr(begin), nullptr, false, true));
-        break;
-      }
+  std::size_t at = 0;
+  const auto skip = [&](bool space) {
+    while (at < text.size() && is_python_space(code_point_at(text, at).value) == space)
+      at += utf8_length(text[at]);
+  };
+  for (skip(true); at < text.size(); skip(true)) {
+    const std::size_t begin = at;
+    if (maximum-- == 0)
+      at = text.size();
+    else
       skip(false);
-      out.items.emplace_back(text.substr(begin, at - begin));
-    }
-    return out;
+    out.items.emplace_back(text.substr(begin, at - begin));
   }
-  if (separator->empty()) raise("empty separator");
+  return out;
+}
+
+// The same from the end: the rest before `maximum` splits keeps its beginning.
+List rsplit_at_spaces(const std::string& text, std::int64_t maximum) {
+  List out;
+  std::size_t at = text.size();
+  const auto before = [&] {
+    std::size_t last = at - 1;
+    while ((static_cast<unsigned char>(text[last]) & 0xC0) == 0x80) --last;
+    return last;
+  };
+  const auto skip = [&](bool space) {
+    while (at > 0 && is_python_space(code_point_at(text, before()).value) == space) at = before();
+  };
+  for (skip(true); at > 0; skip(true)) {
+    const std::size_t end = at;
+    if (maximum-- == 0)
+      at = 0;
+    else
+      skip(false);
+    out.items.emplace_back(text.substr(at, end - at));
+  }
+  std::reverse(out.items.begin(), out.items.end());
+  return out;
+}
+
+List split_at(std::string_view text, std::string_view separator, std::int64_t maximum) {
+  List out;
   std::size_t from = 0;
-  for (std::size_t at; (at = text.find(*separator, from)) != std::string::npos && maximum-- != 0;
-       from = at + separator->size())
+  for (std::size_t at;
+       maximum-- != 0 && (at = find_text(text, separator, from)) != std::string::npos;
+       from = at + separator.size())
     out.items.emplace_back(text.substr(from, at - from));
   out.items.emplace_back(text.substr(from));
   return out;
 }
 
+Value split(Runtime& runtime, const std::string& text, const Arguments& arguments) {
+  const std::string* separator = text_argument(arguments, 0, "sep");
+  const std::int64_t maximum = integer_argument(arguments, 1, "maxsplit", -1);
+  runtime.charge(text.size() / 16);
+  if (!separator) return split_at_spaces(text, maximum);
+  if (separator->empty()) raise("empty separator");
+  return split_at(text, *separator, maximum);
+}
+
 Value rsplit(Runtime& runtime, const std::string& text, const Arguments& arguments) {
   const std::string* separator = text_argument(arguments, 0, "sep");
-  std::int64_t maximum = integer_argument(arguments, 1, "maxsplit", -1);
-  if (maximum < 0) return split(runtime, text, arguments);
+  const std::int64_t maximum = integer_argument(arguments, 1, "maxsplit", -1);
   runtime.charge(text.size() / 16);
-  List out;
-  std::string rest = separator ? text : strip_text(text, nullptr, false, true);
-  while (maximum-- > 0) {
-    std::size_t at = std::string::npos, width = 0;
-    if (separator) {
-      if (separator->empty()) raise("empty separator");
-      at = rest.rfind(*separator);
-      width = separator->size();
-    } else {
-      for (std::size_t i = 0; i < rest.size(); i += utf8_length(rest[i]))
-        if (is_python_space(code_point_at(rest, i).value)) {
-          at = i;
-          width = utf8_length(rest[i]);
-        }
-    }
-    if (at == std::string::npos) break;
-    out.items.emplace_back(rest.substr(at + width));
-    rest.resize(at);
-    if (!separator) rest = strip_text(rest, nullptr, false, true);
-    runtime.charge(1 + rest.size() / 64);
-  }
-  if (separator || !strip_text(rest, nullptr, true, false).empty())
-    out.items.emplace_back(separator ? rest : strip_text(rest, nullptr, true, false));
+  if (!separator) return rsplit_at_spaces(text, maximum);
+  if (separator->empty()) raise("empty separator");
+  // Backwards, so that each search continues where the last one ended.
+  const auto backwards = [](const std::string& given) {
+    return std::string(given.rbegin(), given.rend());
+  };
+  List out = split_at(backwards(text), backwards(*separator), maximum);
+  for (Value& item : out.items) item = backwards(item.string());
   std::reverse(out.items.begin(), out.items.end());
   return out;
 }
@@ -79,8 +95,8 @@ Value rsplit(Runtime& runtime, const std::string& text, const Arguments& argumen
 Value splitlines(Runtime& runtime, const std::string& text, const Arguments& arguments) {
   const Value* keep = arguments.find(0, "keepends");
   List out;
-  for (std::string& line : lines_of(text, keep && keep->truth()))
-    out.items.emplace_back(std::move(line));
+  for_each_line(text, keep && keep->truth(),
+                [&](std::string_view line) { out.items.emplace_back(line); });
   runtime.reserve_items(out.items.size());
   return out;
 }
@@ -96,9 +112,7 @@ Value join(Runtime& runtime, const std::string& text, const Arguments& arguments
   bool first = true;
   for (const Value& item : runtime.items_of(arguments.positional[0])) {
     const std::string& part = to_text(item, "each item to join");
-    runtime.reserve(out.size() + text.size() + part.size() > (1u << 20)
-                        ? out.size() + text.size() + part.size()
-                        : part.size() + text.size());
+    runtime.grow(out.size(), text.size() + part.size());
     if (!std::exchange(first, false)) out += text;
     out += part;
   }
@@ -108,7 +122,7 @@ Value join(Runtime& runtime, const std::string& text, const Arguments& arguments
 Value partition(const std::string& text, const Arguments& arguments, bool last) {
   const std::string& separator = needed_text(arguments, 0, "sep");
   if (separator.empty()) raise("empty separator");
-  const auto at = last ? text.rfind(separator) : text.find(separator);
+  const auto at = last ? rfind_text(text, separator) : find_text(text, separator);
   List out;
   out.kind = List::Kind::tuple;
   if (at == std::string::npos) {
@@ -122,13 +136,15 @@ Value partition(const std::string& text, const Arguments& arguments, bool last) 
 enum class Side { left, right, both };
 Value justify(Runtime& runtime, const std::string& text, const Arguments& arguments, Side side) {
   const auto size = static_cast<std::int64_t>(count_code_points(text));
-  const std::int64_t missing =
-      std::max<std::int64_t>(integer_argument(arguments, 0, "width", 0) - size, 0);
+  const std::int64_t width = integer_argument(arguments, 0, "width", 0);
+  const std::int64_t missing = width > size ? width - size : 0;
   const std::string* fill = text_argument(arguments, 1, "fillchar");
   const std::string filler = fill ? *fill : " ";
   if (count_code_points(filler) != 1)
     raise("The fill character must be exactly one character long");
-  runtime.reserve(text.size() + static_cast<std::size_t>(missing) * filler.size());
+  constexpr std::int64_t more_than_any = std::int64_t{1} << 50;
+  runtime.reserve(text.size() +
+                  static_cast<std::size_t>(std::min(missing, more_than_any)) * filler.size());
   // Python's str.center puts the extra character left if the width is odd, else right.
   const std::int64_t left = side == Side::left    ? missing
                             : side == Side::right ? 0
@@ -142,9 +158,11 @@ Value justify(Runtime& runtime, const std::string& text, const Arguments& argume
 
 Value zfill(Runtime& runtime, const std::string& text, const Arguments& arguments) {
   const std::size_t sign = text.starts_with('-') || text.starts_with('+') ? 1 : 0;
-  const std::int64_t missing = integer_argument(arguments, 0, "width", 0) -
-                               static_cast<std::int64_t>(count_code_points(text));
-  if (missing <= 0) return text;
+  const std::int64_t width = integer_argument(arguments, 0, "width", 0),
+                     size = static_cast<std::int64_t>(count_code_points(text));
+  if (width <= size) return text;
+  const std::int64_t missing = width - size;
+  runtime.reserve(static_cast<std::size_t>(missing));
   runtime.reserve(text.size() + static_cast<std::size_t>(missing));
   return text.substr(0, sign) + std::string(static_cast<std::size_t>(missing), '0') +
          text.substr(sign);
@@ -158,7 +176,7 @@ Value expand_tabs(Runtime& runtime, const std::string& text, const Arguments& ar
   for (std::size_t at = 0; at < text.size(); at += utf8_length(text[at])) {
     const char c = text[at];
     const std::int64_t spaces = c == '\t' && size ? size - column % size : 0;
-    runtime.charge(static_cast<std::size_t>(spaces / 32));
+    runtime.grow(out.size(), static_cast<std::size_t>(spaces));
     out.append(static_cast<std::size_t>(spaces), ' ');
     if (c != '\t') out.append(text, at, utf8_length(c));
     column = c == '\n' || c == '\r' ? 0 : column + (c == '\t' ? spaces : 1);
@@ -271,9 +289,18 @@ Value call(Runtime& runtime, const Value& text, std::string_view name, const Met
 
 }  // namespace
 
+std::vector<std::string_view> string_method_names() {
+  std::vector<std::string_view> out = {"format", "format_map"};
+  for (const auto* table :
+       {&string_questions(), &splitting_methods(), &case_methods(), &padding_methods()})
+    for (const auto& [name, method] : *table) out.push_back(name);
+  return out;
+}
+
 std::optional<Value> string_method(const Value& text, std::string_view name) {
   if (name == "format")
     return make_function("method", [text](Runtime& runtime, Arguments& arguments) {
+      runtime.charge_text(text);
       return format_braces(runtime, text, arguments);
     });
   if (name == "format_map")
@@ -282,6 +309,8 @@ std::optional<Value> string_method(const Value& text, std::string_view name) {
       const Value& map = arguments.positional[0];
       if (!map.is(Value::Type::dict)) raise("format_map needs a mapping");
       Arguments named;
+      runtime.charge_text(text);
+      runtime.charge(map.dict().items.size());
       for (const auto& [key, value] : map.dict().items)
         if (key.is(Value::Type::string)) named.keyword.emplace_back(key.string(), value);
       return format_braces(runtime, text, named);

@@ -1,6 +1,7 @@
 #include "engine/jinja/string_search.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
@@ -28,6 +29,24 @@ std::int64_t integer_argument(const Arguments& arguments, std::size_t index, std
              : otherwise;
 }
 
+std::size_t find_text(std::string_view text, std::string_view what, std::size_t from) {
+  if (from > text.size()) return std::string_view::npos;
+  if (what.empty() || what.size() > text.size() - from)
+    return what.empty() ? from : std::string_view::npos;
+  const void* found = ::memmem(text.data() + from, text.size() - from, what.data(), what.size());
+  const std::size_t at =
+      found ? static_cast<std::size_t>(static_cast<const char*>(found) - text.data())
+            : std::string_view::npos;
+  work(16 + 8 * what.size() + (what.size() > 1 ? 4 : 1) * (std::min(at, text.size()) - from));
+  return at;
+}
+
+std::size_t rfind_text(std::string_view text, std::string_view what) {
+  const std::string backwards(text.rbegin(), text.rend()), sought(what.rbegin(), what.rend());
+  const std::size_t at = find_text(backwards, sought);
+  return at == std::string_view::npos ? at : text.size() - at - what.size();
+}
+
 namespace {
 
 // The range [start:stop] of a text for find, count and startswith; nullopt if start is beyond the
@@ -52,11 +71,12 @@ std::optional<Window> window(const std::string& text, const Arguments& arguments
   return Window{std::string_view(text).substr(from, to - from), start};
 }
 
-bool begins(std::string_view text, const Value& what, bool at_end) {
-  if (what.is(Value::Type::list) && what.list().kind == List::Kind::tuple)
+bool begins(std::string_view text, const Value& what, bool at_end, bool alone = true) {
+  if (alone && what.is(Value::Type::list) && what.list().kind == List::Kind::tuple)
     return std::any_of(what.list().items.begin(), what.list().items.end(),
-                       [&](const Value& one) { return begins(text, one, at_end); });
+                       [&](const Value& one) { return begins(text, one, at_end, false); });
   const std::string& part = to_text(what, "the first argument of startswith or endswith");
+  work(8 + part.size());
   return at_end ? text.ends_with(part) : text.starts_with(part);
 }
 Value begins_inside(const std::string& text, const Arguments& arguments, bool at_end) {
@@ -70,7 +90,7 @@ std::int64_t find(const std::string& text, const Arguments& arguments, bool last
   const std::string& what = needed_text(arguments, 0, "sub");
   const auto inside = window(text, arguments);
   if (!inside) return -1;
-  const auto at = last ? inside->text.rfind(what) : inside->text.find(what);
+  const auto at = last ? rfind_text(inside->text, what) : find_text(inside->text, what);
   return at == std::string_view::npos
              ? -1
              : inside->start +
@@ -82,15 +102,14 @@ std::int64_t index(const std::string& text, const Arguments& arguments, bool las
   return at;
 }
 
-Value count(Runtime& runtime, const std::string& text, const Arguments& arguments) {
+Value count(Runtime&, const std::string& text, const Arguments& arguments) {
   const std::string& what = needed_text(arguments, 0, "sub");
-  runtime.charge(text.size() / 64);
   const auto inside = window(text, arguments);
   if (!inside) return 0;
   if (what.empty()) return count_code_points(inside->text) + 1;
   std::size_t found = 0;
-  for (std::size_t at = inside->text.find(what); at != std::string::npos;
-       at = inside->text.find(what, at + what.size()))
+  for (std::size_t at = find_text(inside->text, what); at != std::string::npos;
+       at = find_text(inside->text, what, at + what.size()))
     ++found;
   return found;
 }

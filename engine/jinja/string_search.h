@@ -22,6 +22,10 @@ const std::string& needed_text(const Arguments& arguments, std::size_t index,
 std::int64_t integer_argument(const Arguments& arguments, std::size_t index, std::string_view name,
                               std::int64_t otherwise);
 
+/// std::string::find and rfind, in linear time, charged to the meter.
+std::size_t find_text(std::string_view text, std::string_view what, std::size_t from = 0);
+std::size_t rfind_text(std::string_view text, std::string_view what);
+
 /// Methods that search and test: find, startswith, isdigit...
 const std::map<std::string_view, Method>& string_questions();
 

@@ -134,4 +134,11 @@ const Test* find_test(std::string_view name) {
   return nullptr;
 }
 
+std::vector<std::string_view> test_names() {
+  std::vector<std::string_view> out;
+  for (const auto* table : {&type_tests(), &value_tests(), &comparison_tests()})
+    for (const auto& [name, test] : *table) out.push_back(name);
+  return out;
+}
+
 }  // namespace troupe::engine::jinja

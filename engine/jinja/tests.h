@@ -12,5 +12,6 @@ struct Test {
 };
 /// nullptr if there is no test of this name.
 const Test* find_test(std::string_view name);
+std::vector<std::string_view> test_names();
 
 }  // namespace troupe::engine::jinja

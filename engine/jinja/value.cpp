@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/base/text.h"
+#include "engine/base/utf8.h"
 
 namespace troupe::engine::jinja {
 
@@ -33,8 +34,6 @@ int one_deeper(int depth, const Value& item) {
   return depth;
 }
 
-thread_local std::int64_t counted_bytes = 0;
-
 template <class T>
 struct Holder {
   Holder(T&& held, std::size_t bytes) : value(std::move(held)), counted(bytes) {}
@@ -47,16 +46,6 @@ std::shared_ptr<const T> shared_and_counted(T&& value, std::size_t bytes) {
   return std::shared_ptr<const T>(holder, &holder->value);
 }
 }  // namespace
-
-std::int64_t live_bytes() {
-  return counted_bytes;
-}
-MemoryCount::MemoryCount(std::size_t bytes) : bytes_(static_cast<std::int64_t>(bytes)) {
-  counted_bytes += bytes_;
-}
-MemoryCount::~MemoryCount() {
-  counted_bytes -= bytes_;
-}
 
 Value::Value(std::string text) {
   const std::size_t bytes = text.capacity() + 64;
@@ -74,6 +63,10 @@ Value::Value(Dict dict) {
     dict.depth = one_deeper(one_deeper(dict.depth, key), item);
   const std::size_t bytes = dict.items.capacity() * 2 * sizeof(Value) + 64;
   data_ = shared_and_counted(std::move(dict), bytes);
+}
+Value::Value(std::shared_ptr<Object> object) : data_(std::move(object)) {
+  if (depth() > max_value_depth + 1)  // a method of the deepest list
+    raise(cat("values nested deeper than ", max_value_depth));
 }
 Value Value::markup(std::string text) {
   Value out(std::move(text));
@@ -104,6 +97,11 @@ std::size_t cost_of(const Value& value, std::size_t limit) {
 }
 
 Value Value::undefined(std::string why) {
+  constexpr std::size_t longest = 500;  // a key may be a text of megabytes
+  if (why.size() > longest) {
+    why.resize(complete_utf8_prefix(std::string_view(why).substr(0, longest)));
+    why += "...";
+  }
   Value out;
   out.data_ = Undefined{std::make_shared<const std::string>(std::move(why))};
   return out;
@@ -204,17 +202,38 @@ bool Value::same(const Value& other) const {
   }
 }
 
+namespace {
+
+bool same_text(std::string_view a, std::string_view b) {
+  if (a.size() != b.size()) return false;
+  work(a.size());
+  return a == b;
+}
+
+bool equal_items(const List& a, const List& b) {
+  if (&a == &b) return true;
+  if (a.kind != b.kind || !a.indexable() || a.items.size() != b.items.size()) return false;
+  for (std::size_t i = 0; i < a.items.size(); ++i)
+    if (!equal(a.items[i], b.items[i])) return false;
+  return true;
+}
+
+}  // namespace
+
 const Value* Dict::find(const Value& key) const {
+  work(8 * items.size());
   for (const auto& [name, value] : items)
     if (equal(name, key)) return &value;
   return nullptr;
 }
 const Value* Dict::find_text(std::string_view key) const {
+  work(8 * items.size());
   for (const auto& [name, value] : items)
-    if (name.is(Value::Type::string) && name.string() == key) return &value;
+    if (name.is(Value::Type::string) && same_text(name.string(), key)) return &value;
   return nullptr;
 }
 void Dict::set(Value key, Value value) {
+  work(8 * items.size());
   for (auto& [name, old] : items)
     if (equal(name, key)) {
       old = std::move(value);
@@ -224,6 +243,7 @@ void Dict::set(Value key, Value value) {
 }
 
 bool equal(const Value& a, const Value& b) {
+  work(8);
   if (a.is_number() && b.is_number()) {
     if (a.is_integral() && b.is_integral()) return a.integer() == b.integer();
     return a.real() == b.real();
@@ -234,15 +254,9 @@ bool equal(const Value& a, const Value& b) {
     case Type::none:
       return true;
     case Type::string:
-      return a.string() == b.string();
-    case Type::list: {
-      const auto &x = a.list(), &y = b.list();
-      if (&x == &y) return true;
-      if (x.kind != y.kind || !x.indexable() || x.items.size() != y.items.size()) return false;
-      for (std::size_t i = 0; i < x.items.size(); ++i)
-        if (!equal(x.items[i], y.items[i])) return false;
-      return true;
-    }
+      return same_text(a.string(), b.string());
+    case Type::list:
+      return equal_items(a.list(), b.list());
     case Type::dict: {
       const auto &x = a.dict(), &y = b.dict();
       if (x.items.size() != y.items.size()) return false;
@@ -258,11 +272,15 @@ bool equal(const Value& a, const Value& b) {
 }
 
 bool less(const Value& a, const Value& b) {
+  work(8);
   for (const Value* side : {&a, &b})
     if (side->is(Value::Type::undefined)) raise(side->reason());
   if (a.is_number() && b.is_number())
     return a.is_integral() && b.is_integral() ? a.integer() < b.integer() : a.real() < b.real();
-  if (a.is(Value::Type::string) && b.is(Value::Type::string)) return a.string() < b.string();
+  if (a.is(Value::Type::string) && b.is(Value::Type::string)) {
+    work(std::min(a.string().size(), b.string().size()));
+    return a.string() < b.string();
+  }
   if (a.is(Value::Type::list) && b.is(Value::Type::list) && a.list().kind == b.list().kind &&
       a.list().is_plain()) {
     const auto &x = a.list().items, &y = b.list().items;
@@ -272,6 +290,30 @@ bool less(const Value& a, const Value& b) {
   }
   raise(cat("'<' not supported between instances of '", a.type_name(), "' and '", b.type_name(),
             "'"));
+}
+
+std::size_t hash_of(const Value& value) {
+  work(8);
+  if (value.is_number()) return std::hash<double>()(value.real());
+  const auto combined = [](std::size_t seed, const std::vector<Value>& items) {
+    for (const Value& item : items)
+      seed ^= hash_of(item) + 0x9E3779B97F4A7C15 + (seed << 6) + (seed >> 2);
+    return seed;
+  };
+  switch (value.type()) {
+    case Type::string:
+      work(value.string().size());
+      return std::hash<std::string>()(value.string());
+    case Type::list:
+      return value.list().indexable() ? combined(value.list().items.size(), value.list().items)
+                                      : std::hash<const void*>()(&value.list());
+    case Type::object:
+      return std::hash<const void*>()(value.object().get());
+    case Type::dict:
+      return value.dict().items.size();
+    default:
+      return 0;
+  }
 }
 
 }  // namespace troupe::engine::jinja

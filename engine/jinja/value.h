@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/base/json.h"
+#include "engine/jinja/meter.h"
 
 namespace troupe::engine::jinja {
 
@@ -42,7 +43,8 @@ class Object {
   virtual const std::vector<Value>* items_inside() const { return nullptr; }
   virtual std::optional<Value> attribute(std::string_view name);
   virtual bool callable() const { return false; }
-  /// Levels of lists and dicts inside.
+  /// Levels of the values inside; whatever holds values says so, because values are destroyed
+  /// recursively.
   virtual int depth() const { return 0; }
   virtual Value call(Runtime& runtime, Arguments& arguments);
 };
@@ -67,7 +69,7 @@ class Value {
   Value(std::string text);
   Value(List list);
   Value(Dict dict);
-  Value(std::shared_ptr<Object> object) : data_(std::move(object)) {}
+  Value(std::shared_ptr<Object> object);
   /// A string that is already escaped (markupsafe.Markup): the result of `safe` and `escape` and of
   /// operations on them.
   static Value markup(std::string text);
@@ -150,22 +152,12 @@ struct Dict {
   void set(Value key, Value value);
 };
 
+// The following charge the meter: the cost of comparing, hashing or looking up follows the size.
 bool equal(const Value& a, const Value& b);
 /// a < b; raises when Python would.
 bool less(const Value& a, const Value& b);
-
-/// Bytes held by the strings, lists and dicts of this thread; limited by the runtime.
-std::int64_t live_bytes();
-/// Adds to live_bytes() while it lives.
-class MemoryCount {
- public:
-  explicit MemoryCount(std::size_t bytes);
-  ~MemoryCount();
-  MemoryCount(const MemoryCount&) = delete;
-
- private:
-  std::int64_t bytes_;
-};
+/// The same for equal values.
+std::size_t hash_of(const Value& value);
 
 /// Approximate number of characters and items of `value`, counted up to `limit`: the cost of
 /// writing or comparing it.

@@ -1,5 +1,6 @@
 #include "engine/tokenizer/chat_template.h"
 
+#include <algorithm>
 #include <ctime>
 #include <filesystem>
 
@@ -58,10 +59,36 @@ jinja::Value strftime_function(const std::optional<std::string>& now) {
       });
 }
 
+// The first field that is not null of those in which a message may carry its reasoning.
+const Json* reasoning_of(const Json& message) {
+  for (const char* name : {"reasoning_content", "thinking", "reasoning"})
+    if (const Json* found = message.find(name); found && !found->is_null()) return found;
+  return nullptr;
+}
+
+// As transformers 5 (_alias_reasoning_fields): the reasoning is "reasoning_content", and "thinking"
+// of a message without that field.
+Json with_reasoning_aliases(Json messages) {
+  for (Json& message : messages.array()) {
+    const Json* found = reasoning_of(message);
+    if (!found) continue;
+    Json reasoning = *found;
+    if (!message.find("thinking"))
+      message.object().insert(message.object().begin(), {"thinking", reasoning});
+    message.set("reasoning_content", std::move(reasoning));
+  }
+  return messages;
+}
+
 void define_input(jinja::Interpreter& interpreter, const RenderInput& input) {
   using jinja::Value;
   interpreter.define("strftime_now", strftime_function(input.now));
-  interpreter.define("messages", Value::from_json(input.messages));
+  const Json::Array none;
+  const auto& messages = input.messages.is_array() ? input.messages.array() : none;
+  const bool aliased = std::any_of(messages.begin(), messages.end(),
+                                   [](const Json& message) { return reasoning_of(message); });
+  interpreter.define("messages", Value::from_json(aliased ? with_reasoning_aliases(input.messages)
+                                                          : input.messages));
   interpreter.define("tools", Value::from_json(input.tools));
   interpreter.define("documents", Value::from_json(input.documents));
   interpreter.define("add_generation_prompt", input.add_generation_prompt);

@@ -1,16 +1,32 @@
 #include "engine/jinja/filters/filters.h"
 
+#include <array>
+
 #include "engine/jinja/filters/list_filters.h"
 #include "engine/jinja/filters/text_filters.h"
 #include "engine/jinja/filters/value_filters.h"
 
 namespace troupe::engine::jinja {
 
+namespace {
+
+std::array<const FilterTable*, 5> filter_tables() {
+  return {&text_filters(), &html_filters(), &list_filters(), &choice_filters(), &value_filters()};
+}
+
+}  // namespace
+
 const Filter* find_filter(std::string_view name) {
-  for (const auto find : {find_text_filter, find_html_filter, find_list_filter, find_choice_filter,
-                          find_value_filter})
-    if (const Filter* found = find(name)) return found;
+  for (const FilterTable* table : filter_tables())
+    if (const auto found = table->find(name); found != table->end()) return &found->second;
   return nullptr;
+}
+
+std::vector<std::string_view> filter_names() {
+  std::vector<std::string_view> out;
+  for (const FilterTable* table : filter_tables())
+    for (const auto& [name, filter] : *table) out.push_back(name);
+  return out;
 }
 
 }  // namespace troupe::engine::jinja

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_set>
 
 #include "engine/base/text.h"
 #include "engine/jinja/case.h"
@@ -29,13 +30,13 @@ bool flag(const Arguments& arguments, std::size_t index, std::string_view name) 
 Value sort_key(Runtime& runtime, const Value& item, const Value* attribute, bool case_sensitive,
                const Value* otherwise = nullptr) {
   Value key = given(attribute) ? dotted(runtime, item, *attribute, otherwise) : item;
+  runtime.charge_text(key);
   return key.is(Type::string) && !case_sensitive ? Value(lower(key.string())) : key;
 }
 
 std::vector<Value> sort_by_key(Runtime& runtime, std::vector<std::pair<Value, Value>> keyed,
                                bool reverse) {
-  for (const auto& [key, item] : keyed) runtime.account(key);
-  runtime.charge(keyed.size() * 8);
+  runtime.charge(keyed.size());
   std::stable_sort(keyed.begin(), keyed.end(), [&](const auto& a, const auto& b) {
     return reverse ? less(b.first, a.first) : less(a.first, b.first);
   });
@@ -99,7 +100,6 @@ Value extreme(Runtime& runtime, const Value& value, Arguments& arguments, bool l
   Value best_key = sort_key(runtime, items[0], attribute, sensitive);
   for (std::size_t i = 1; i < items.size(); ++i) {
     Value key = sort_key(runtime, items[i], attribute, sensitive);
-    runtime.account(key);
     if (!(largest ? less(best_key, key) : less(key, best_key))) continue;
     best = &items[i];
     best_key = std::move(key);
@@ -107,19 +107,21 @@ Value extreme(Runtime& runtime, const Value& value, Arguments& arguments, bool l
   return *best;
 }
 
+struct Hashed {
+  std::size_t operator()(const Value& value) const { return hash_of(value); }
+};
+struct Equal {
+  bool operator()(const Value& a, const Value& b) const { return equal(a, b); }
+};
+
 Value unique(Runtime& runtime, const Value& value, Arguments& arguments) {
   const bool sensitive = flag(arguments, 0, "case_sensitive");
   return generator([&](std::vector<Value>& out) {
-    std::vector<Value> keys;
+    std::unordered_set<Value, Hashed, Equal> known;
     for (Value& item : runtime.items_of(value)) {
       Value key = sort_key(runtime, item, arguments.find(1, "attribute"), sensitive);
       require_hashable(key);
-      runtime.charge(keys.size() / 4);
-      if (std::any_of(keys.begin(), keys.end(),
-                      [&](const Value& known) { return equal(known, key); }))
-        continue;
-      keys.push_back(std::move(key));
-      out.push_back(std::move(item));
+      if (known.insert(std::move(key)).second) out.push_back(std::move(item));
     }
   });
 }
@@ -159,9 +161,7 @@ Value join_filter(Runtime& runtime, const Value& value, Arguments& arguments) {
   for (const Value& item : runtime.items_of(value)) {
     const std::string part =
         runtime.text(given(attribute) ? dotted(runtime, item, *attribute) : item);
-    if (out.size() + between.size() + part.size() > (1u << 20))
-      runtime.reserve(out.size() + between.size() + part.size());
-    runtime.reserve(between.size() + part.size());
+    runtime.grow(out.size(), between.size() + part.size());
     if (!std::exchange(first, false)) out += between;
     out += part;
   }
@@ -236,11 +236,13 @@ Value slice_filter(Runtime& runtime, const Value& value, Arguments& arguments) {
   });
 }
 
-const std::map<std::string_view, Filter>& list_filters() {
+}  // namespace
+
+const FilterTable& list_filters() {
   using M = Runtime;
   using V = Value;
   using A = Arguments;
-  static const std::map<std::string_view, Filter> filters = {
+  static const FilterTable filters = {
       {"sort", {sort, "reverse? case_sensitive? attribute?"}},
       {"dictsort", {dict_sort, "case_sensitive? by? reverse?"}},
       {"min",
@@ -261,13 +263,6 @@ const std::map<std::string_view, Filter>& list_filters() {
       {"slice", {slice_filter, "slices fill_with?"}},
   };
   return filters;
-}
-
-}  // namespace
-
-const Filter* find_list_filter(std::string_view name) {
-  const auto found = list_filters().find(name);
-  return found == list_filters().end() ? nullptr : &found->second;
 }
 
 namespace {
@@ -331,19 +326,18 @@ Value pick(Runtime& runtime, const Value& value, const Arguments& arguments, boo
 
 }  // namespace
 
-const Filter* find_choice_filter(std::string_view name) {
+const FilterTable& choice_filters() {
   using M = Runtime;
   using V = Value;
   using A = Arguments;
-  static const std::map<std::string_view, Filter> table = {
+  static const FilterTable table = {
       {"map", {map_filter, "*"}},
       {"select", {[](M& m, const V& v, A& a) { return pick(m, v, a, false, true); }, "*"}},
       {"reject", {[](M& m, const V& v, A& a) { return pick(m, v, a, false, false); }, "*"}},
       {"selectattr", {[](M& m, const V& v, A& a) { return pick(m, v, a, true, true); }, "*"}},
       {"rejectattr", {[](M& m, const V& v, A& a) { return pick(m, v, a, true, false); }, "*"}},
   };
-  const auto found = table.find(name);
-  return found == table.end() ? nullptr : &found->second;
+  return table;
 }
 
 }  // namespace troupe::engine::jinja

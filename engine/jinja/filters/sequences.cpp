@@ -18,6 +18,7 @@ Value dotted(Runtime& runtime, const Value& item, const Value& path, const Value
   const std::string& text = to_text(path, "attribute");
   Value out = item;
   for (std::size_t at = 0; at <= text.size();) {
+    runtime.charge(1);
     const std::size_t end = std::min(text.find('.', at), text.size());
     const std::string part = text.substr(at, end - at);
     const bool number = !part.empty() && part.size() < 9 &&

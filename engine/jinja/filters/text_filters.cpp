@@ -74,14 +74,15 @@ Value indent(Runtime& runtime, const Value& value, Arguments& arguments) {
   runtime.reserve(spaces);
   const std::string pad = own ? width->string() : std::string(spaces, ' ');
   const std::string text = to_text(value, "what is indented");
-  const std::vector<std::string> lines = lines_of(text + "\n", false);
-  runtime.reserve(text.size() + (lines.size() + 1) * (pad.size() + 1));
   std::string out = first && first->truth() ? pad : "";
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    if (i) out += '\n';
-    if (i && (!lines[i].empty() || (blank && blank->truth()))) out += pad;
-    out += lines[i];
-  }
+  bool begins = true;
+  for_each_line(text + "\n", false, [&](std::string_view line) {
+    runtime.grow(out.size(), line.size() + pad.size() + 1);
+    if (!begins) out += '\n';
+    if (!begins && (!line.empty() || (blank && blank->truth()))) out += pad;
+    begins = false;
+    out += line;
+  });
   return like(value, std::move(out));
 }
 
@@ -95,17 +96,19 @@ Value truncate(Runtime& runtime, const Value& value, Arguments& arguments) {
   const auto end_size = static_cast<std::int64_t>(count_code_points(end));
   if (length < end_size) raise(cat("expected length >= ", end_size, ", got ", length));
   if (leeway < 0) raise(cat("expected leeway >= 0, got ", leeway));
-  if (static_cast<std::int64_t>(size) <= length + leeway) return value;
+  if (static_cast<std::int64_t>(size) - length <= leeway) return value;
   const std::string text = to_text(value, "what is truncated");
   std::size_t at = 0;
   for (std::int64_t i = 0; i < length - end_size; ++i) at += utf8_length(text[at]);
   std::string out = text.substr(0, at);
   if (!(kill && kill->truth())) out.resize(std::min(out.rfind(' '), out.size()));
-  return like(value, out + (value.is_markup() && !end_given->is_markup() ? escape_html(end) : end));
+  const bool escapes = value.is_markup() && !(end_given && end_given->is_markup());
+  return like(value, out + (escapes ? escape_html(end) : end));
 }
 
 Value word_count(Runtime& runtime, const Value& value, Arguments&) {
   const std::string text = runtime.text(value);
+  work(16 * text.size());
   std::size_t count = 0;
   bool inside = false;
   for (std::size_t at = 0; at < text.size(); at += utf8_length(text[at])) {
@@ -158,6 +161,7 @@ Value file_size(Runtime& runtime, const Value& value, Arguments& arguments) {
 // jinja2's title: words start after white space, hyphens and brackets.
 Value title_filter(Runtime& runtime, const Value& value, Arguments&) {
   const std::string text = runtime.text(value);
+  work(16 * text.size());
   std::string out;
   std::size_t begin = 0;
   const auto flush = [&](std::size_t end) {
@@ -182,8 +186,10 @@ Value title_filter(Runtime& runtime, const Value& value, Arguments&) {
   return out;
 }
 
-const std::map<std::string_view, Filter>& text_filters() {
-  static const std::map<std::string_view, Filter> filters = {
+}  // namespace
+
+const FilterTable& text_filters() {
+  static const FilterTable filters = {
       {"upper", {method<upper_name>, ""}},
       {"lower", {method<lower_name>, ""}},
       {"capitalize", {method<capitalize_name>, ""}},
@@ -201,13 +207,6 @@ const std::map<std::string_view, Filter>& text_filters() {
   return filters;
 }
 
-}  // namespace
-
-const Filter* find_text_filter(std::string_view name) {
-  const auto found = text_filters().find(name);
-  return found == text_filters().end() ? nullptr : &found->second;
-}
-
 namespace {
 
 Value escape_filter(Runtime& runtime, const Value& value, Arguments&) {
@@ -220,7 +219,9 @@ Value force_escape(Runtime& runtime, const Value& value, Arguments&) {
 std::string url_quote(Runtime& runtime, const Value& value, bool form) {
   constexpr std::string_view digits = "0123456789ABCDEF";
   std::string out;
-  for (const char c : runtime.text(value)) {
+  const std::string text = runtime.text(value);
+  work(8 * text.size());
+  for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
     const bool plain = (byte < 0x80 && std::isalnum(byte)) || c == '_' || c == '.' || c == '-' ||
                        c == '~' || (c == '/' && !form);
@@ -250,7 +251,7 @@ Value url_encode(Runtime& runtime, const Value& value, Arguments&) {
     if (pair.size() != 2) raise("urlencode needs pairs of a name and a value");
     out += cat(out.empty() ? "" : "&", url_quote(runtime, pair[0], true), "=",
                url_quote(runtime, pair[1], true));
-    runtime.reserve(out.size() > (1u << 20) ? out.size() : 1);
+    runtime.grow(out.size(), 0);
   }
   return out;
 }
@@ -268,7 +269,7 @@ Value attributes(Runtime& runtime, const Value& value, Arguments& arguments) {
     const std::string text = runtime.text(item);
     out += cat(out.empty() ? "" : " ", escape_html(name), "=\"",
                item.is_markup() ? text : escape_html(text), "\"");
-    runtime.reserve(out.size() > (1u << 20) ? out.size() : 1);
+    runtime.grow(out.size(), text.size());
   }
   const Value* space = arguments.find(0, "autospace");
   return out.empty() || (space && !space->truth()) ? out : " " + out;
@@ -315,6 +316,7 @@ std::string unescape(const std::string& text) {
 
 Value strip_tags(Runtime& runtime, const Value& value, Arguments&) {
   std::string text = runtime.text(value);
+  work(16 * text.size());
   cut_out(text, "<!--", "-->");
   cut_out(text, "<", ">");
   std::string out;
@@ -329,8 +331,10 @@ Value strip_tags(Runtime& runtime, const Value& value, Arguments&) {
   return unescape(out);
 }
 
-const std::map<std::string_view, Filter>& html_filters() {
-  static const std::map<std::string_view, Filter> filters = {
+}  // namespace
+
+const FilterTable& html_filters() {
+  static const FilterTable filters = {
       {"escape", {escape_filter, ""}},
       {"e", {escape_filter, ""}},
       {"forceescape", {force_escape, ""}},
@@ -341,13 +345,6 @@ const std::map<std::string_view, Filter>& html_filters() {
       {"striptags", {strip_tags, ""}},
   };
   return filters;
-}
-
-}  // namespace
-
-const Filter* find_html_filter(std::string_view name) {
-  const auto found = html_filters().find(name);
-  return found == html_filters().end() ? nullptr : &found->second;
 }
 
 }  // namespace troupe::engine::jinja

@@ -5,10 +5,7 @@
 
 namespace troupe::engine::jinja {
 
-/// nullptr if there is no filter of this name here.
-const Filter* find_text_filter(std::string_view name);
-
-/// nullptr if there is no filter of this name here.
-const Filter* find_html_filter(std::string_view name);
+const FilterTable& text_filters();
+const FilterTable& html_filters();
 
 }  // namespace troupe::engine::jinja

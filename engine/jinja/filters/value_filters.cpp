@@ -60,6 +60,7 @@ Value absolute(Runtime&, const Value& value, Arguments&) {
 // underscores between digits; nullopt if underscores are elsewhere.
 std::optional<std::string> plain_number(const std::string& given) {
   const std::string text = strip_text(given, nullptr, true, true);
+  work(16 * text.size());
   std::string out;
   for (std::size_t at = 0; at < text.size(); at += utf8_length(text[at])) {
     const int digit = digit_value(code_point_at(text, at).value);
@@ -213,8 +214,10 @@ Value items(Runtime& runtime, const Value& value, Arguments& arguments) {
   });
 }
 
-const std::map<std::string_view, Filter>& value_filters() {
-  static const std::map<std::string_view, Filter> filters = {
+}  // namespace
+
+const FilterTable& value_filters() {
+  static const FilterTable filters = {
       {"default", {default_filter, "default_value? boolean?"}},
       {"d", {default_filter, "default_value? boolean?"}},
       {"length", {length, ""}},
@@ -228,13 +231,6 @@ const std::map<std::string_view, Filter>& value_filters() {
       {"items", {items, ""}},
   };
   return filters;
-}
-
-}  // namespace
-
-const Filter* find_value_filter(std::string_view name) {
-  const auto found = value_filters().find(name);
-  return found == value_filters().end() ? nullptr : &found->second;
 }
 
 }  // namespace troupe::engine::jinja

@@ -5,7 +5,6 @@
 
 namespace troupe::engine::jinja {
 
-/// nullptr if there is no filter of this name here.
-const Filter* find_value_filter(std::string_view name);
+const FilterTable& value_filters();
 
 }  // namespace troupe::engine::jinja

@@ -57,10 +57,10 @@ std::vector<Hostile> endless() {
       {"{% set x = 'ab ' * 100000 %}{% for i in range(99999) %}{% set y = x.split() %}{% endfor %}",
        "steps"},
       {"{% set x = range(99999)|list %}{% for i in x %}{{ i in x }}{% endfor %}", "steps"},
-      {"{% set x = range(99999)|unique|list %}", "steps"},
+      {"{% for i in range(999) %}{% set x = range(99999)|unique|list %}{% endfor %}", "steps"},
       {"{{ '%.999999999f' % 1.5 }}", "precision"},
       {"{{ '{:99999999}'.format(1) }}", "bytes"},
-      {"{{ '%*d' % (999999999, 1) }}", "bytes"},
+      {"{{ '%*d' % (999999999, 1) }}", "width"},
   };
 }
 
@@ -69,7 +69,7 @@ std::vector<Hostile> large() {
       {"{{ 'x' * 10 ** 10 }}", "bytes"},
       {"{{ [1] * 10 ** 10 }}", "items"},
       {"{{ ('a' * 1000000).replace('a', 'b' * 1000000) }}", "bytes"},
-      {"{{ ('a' * 1000000).replace('', 'b' * 1000) }}", "steps"},
+      {"{{ ('a' * 1000000).replace('', 'b' * 1000) }}", "bytes"},
       {"{{ 'x'|center(10 ** 10) }}{{ 'x'.zfill(10 ** 10) }}", "bytes"},
       {"{{ ('a\\n' * 100000)|indent(1000) }}", "bytes"},
       {"{{ ('a' * 4000000)|list|join('-' * 1000) }}", ""},
