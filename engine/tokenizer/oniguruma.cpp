@@ -1,6 +1,9 @@
 #include "engine/tokenizer/oniguruma.h"
 
+#include <unicode/uchar.h>
+
 #include <algorithm>
+#include <cctype>
 
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
@@ -12,6 +15,46 @@ constexpr std::string_view space_class =
     R"(\t-\r \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
 constexpr std::string_view word_class =
     R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be}\x{24b6}-\x{24e9}\x{1f130}-\x{1f149}\x{1f150}-\x{1f169}\x{1f170}-\x{1f189})";
+
+/// POSIX brackets, and the properties of the same names (lower case, without separators), of which
+/// some have other members.
+struct NamedClass {
+  std::string_view name, members, of_property = {};
+};
+constexpr std::string_view word_bracket =
+    R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{24b6}-\x{24e9}\x{1f130}-\x{1f149}\x{1f150}-\x{1f169}\x{1f170}-\x{1f189})";
+constexpr NamedClass named_classes[] = {
+    {"alnum", R"(\p{Alphabetic}\p{Nd})"},
+    {"alpha", R"(\p{Alphabetic})"},
+    {"lower", R"(\p{Lowercase})"},
+    {"upper", R"(\p{Uppercase})"},
+    {"punct", R"(\p{P}\p{S})", R"(\p{P})"},
+    {"space", space_class},
+    {"word", word_bracket, word_class},
+    {"digit", R"(\p{Nd})"},
+    {"xdigit", "0-9a-fA-F"},
+    {"cntrl", R"(\p{Cc})"},
+    {"blank", R"(\p{Zs}\t)"},
+    {"ascii", R"(\x00-\x7f)"},
+    {"graph", R"(\p{L}\p{M}\p{N}\p{P}\p{S}\p{Cf}\p{Co})"},
+    {"print", R"(\p{L}\p{M}\p{N}\p{P}\p{S}\p{Cf}\p{Co}\p{Zs})"}};
+
+// The name of a property for PCRE2, in which a script's name alone stands for its extensions too.
+std::string translated_property(std::string_view name) {
+  std::string plain;
+  for (const char c : name)
+    if (c != ' ' && c != '_' && c != '-')
+      plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (const auto& named : named_classes)
+    if (named.name == plain) return plain;
+  const std::string text(name);
+  const auto category = u_getPropertyValueEnum(UCHAR_GENERAL_CATEGORY_MASK, text.c_str());
+  if (category != UCHAR_INVALID_CODE)
+    return u_getPropertyValueName(UCHAR_GENERAL_CATEGORY_MASK, category, U_SHORT_PROPERTY_NAME);
+  if (u_getPropertyValueEnum(UCHAR_SCRIPT, text.c_str()) != UCHAR_INVALID_CODE)
+    return cat("sc:", name);
+  return text;
+}
 
 class Translator {
  public:
@@ -77,11 +120,49 @@ class Translator {
       as_class(word_class, c == 'W');
     } else if (c == 'h' || c == 'H') {
       as_class("0-9a-fA-F", c == 'H');
+    } else if ((c == 'b' || c == 'B') && !in_class) {
+      word_boundary(c == 'b');
+    } else if ((c == 'p' || c == 'P') && in_.substr(at_ + 2, 1) == "{") {
+      return property(in_class);
+    } else if (!in_class && ((c >= '1' && c <= '9') || c == 'k' || c == 'g')) {
+      problem_ = "a reference to a group";  // its time has no bound
     } else {
       copy_escape();
       return;
     }
     at_ += 2;
+  }
+
+  // Between a character of a word, as \w has them, and another, or the text's beginning or end.
+  void word_boundary(bool wanted) {
+    const std::string word = cat("[", word_class, "]");
+    const std::string ends = wanted ? "(?!" : "(?=", begins = wanted ? "(?=" : "(?!";
+    out_.append(cat("(?:(?<=", word, ")", ends, word, ")|(?<!", word, ")", begins, word, "))"));
+  }
+
+  // at_ stands on the backslash of \p{
+  void property(bool in_class) {
+    const auto end = in_.find('}', at_);
+    if (end == std::string_view::npos) return copy_escape();
+    std::string_view name = in_.substr(at_ + 3, end - at_ - 3);
+    const bool caret = name.starts_with('^');
+    if (caret) name.remove_prefix(1);
+    const bool negated = caret != (in_[at_ + 1] == 'P');
+    const std::string known = translated_property(name);
+    const auto* members = std::find_if(std::begin(named_classes), std::end(named_classes),
+                                       [&](const auto& named) { return named.name == known; });
+    const std::string_view of_property = members == std::end(named_classes) ? ""
+                                         : members->of_property.empty()     ? members->members
+                                                                            : members->of_property;
+    if (members == std::end(named_classes)) {
+      out_.append(cat(negated ? "\\P{" : "\\p{", known, "}"));
+    } else if (in_class && negated) {
+      problem_ = cat("\\P{", name, "} inside a class");
+      return;
+    } else {
+      out_.append(cat(in_class ? "" : negated ? "[^" : "[", of_property, in_class ? "" : "]"));
+    }
+    at_ = end + 1;
   }
 
   // Any other escape stays as it is, with its braces (\p{L}, \x{1F600}); \uHHHH is \x{HHHH}.
@@ -95,7 +176,7 @@ class Translator {
       at_ += 4;
       return;
     }
-    if ((c == 'p' || c == 'P' || c == 'x') && in_.substr(at_, 1) == "{")
+    if (c == 'x' && in_.substr(at_, 1) == "{")
       at_ = std::min(in_.find('}', at_), in_.size() - 1) + 1;
     out_.append(in_.substr(begin, at_ - begin));
   }
@@ -120,11 +201,11 @@ class Translator {
           problem_ = "an unclosed [:class:]";
           return;
         }
-        const std::string_view name = in_.substr(at_, end + 2 - at_);
-        out_.append(name == "[:punct:]"   ? R"(\p{P}\p{S})"
-                    : name == "[:space:]" ? space_class
-                    : name == "[:word:]"  ? word_class
-                                          : name);
+        const std::string_view name = in_.substr(at_ + 2, end - at_ - 2);
+        const auto* members = std::find_if(std::begin(named_classes), std::end(named_classes),
+                                           [&](const auto& named) { return named.name == name; });
+        out_.append(members == std::end(named_classes) ? in_.substr(at_, end + 2 - at_)
+                                                       : members->members);
         at_ = end + 2;
       } else if (in_[at_] == '[') {
         problem_ = "a class inside a class";
@@ -148,6 +229,11 @@ class Translator {
     if (in_.substr(at_, 1) != "?") return;
     out_ += '?';
     ++at_;
+    const std::string_view after = in_.substr(at_, 2);
+    if (after == "P=" || after == "P>" || after.starts_with('R') || after.starts_with('&') ||
+        after.starts_with('(') || after.starts_with('+') || after.starts_with('|') ||
+        (!after.empty() && after[0] >= '0' && after[0] <= '9'))
+      problem_ = "a reference to a group";
     if (in_.substr(at_, 1) == "<" || in_.substr(at_, 1) == "P") return;
     while (at_ < in_.size() &&
            (in_[at_] == 'i' || in_[at_] == 'm' || in_[at_] == 'x' || in_[at_] == '-')) {

@@ -47,9 +47,10 @@ struct Pipeline {
   std::vector<bool> special;  // by id
   // An added token that is matched in normalized text is decoded to the normalized text ("▁<unk>"),
   // and skipped as special only if that is the text of a special token: as in the library since
-  // release 0.22.
+  // release 0.22. AutoTokenizer, which reads tokenizer_config.json, skips it by its id.
   std::unordered_map<TokenId, std::string> display_texts;
   std::unordered_set<std::string> special_texts;
+  bool special_by_id = false;
   TokenMatcher raw_matcher;  // tokens matched in the original text
   TokenMatcher normalized_matcher;
   std::optional<NamedToken> bos, eos, pad, unk;
@@ -71,7 +72,8 @@ struct Pipeline {
   /// Whether decoding writes a piece for this id.
   bool decodes(TokenId id, bool skip_special) const {
     return has(id) && !(skip_special && is_special(id) &&
-                        (display_texts.empty() || special_texts.contains(std::string(piece(id)))));
+                        (special_by_id || display_texts.empty() ||
+                         special_texts.contains(std::string(piece(id)))));
   }
 };
 

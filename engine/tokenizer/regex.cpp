@@ -3,9 +3,12 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include <time.h>
+
 #include <array>
 #include <optional>
 
+#include "engine/base/cancellation.h"
 #include "engine/base/character_classes.h"
 #include "engine/base/check.h"
 #include "engine/base/text.h"
@@ -22,6 +25,10 @@ constexpr std::array<std::uint32_t, 5> step_limits = {500, 5'000, 50'000, 500'00
 constexpr std::uint64_t step_budget = 20'000'000, step_budget_per_byte = 100;
 constexpr std::uint32_t heap_limit = 64 << 10;  // KiB
 constexpr std::size_t max_pattern_bytes = 64 << 10;
+// A step may take long, so the processor time is bounded too, far above what a search needs that
+// stays within the limits on backtracking. It is read once for each window of positions.
+constexpr std::uint64_t base_nanoseconds = 1'000'000'000, nanoseconds_per_byte = 500;
+constexpr std::size_t window_bytes = 2048;
 
 template <auto Free>
 struct Freed {
@@ -46,12 +53,84 @@ std::string message_of(int code) {
 struct Regex::Code {
   CodePtr code;
   std::array<ContextPtr, step_limits.size()> contexts;  // one a limit
+};
 
-  int match(std::string_view text, std::size_t at, std::uint32_t options, std::size_t level,
-            pcre2_match_data* match) const {
+namespace {
+
+std::uint64_t processor_nanoseconds() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+/// The matches of one text, within budgets of steps and time for all of it.
+class Search {
+ public:
+  Search(const pcre2_code* code, const std::array<ContextPtr, step_limits.size()>& contexts,
+         std::string_view text)
+      : code_(code),
+        contexts_(contexts),
+        text_(text),
+        data_(pcre2_match_data_create(1, nullptr)),
+        steps_(step_budget + step_budget_per_byte * text.size()) {
+    check(data_ != nullptr, "pcre2: no memory");
+    if (text.size() > window_bytes) {
+      windowed_.reset(pcre2_match_context_copy(contexts[0].get()));
+      check(windowed_ != nullptr, "pcre2: no memory");
+    }
+  }
+
+  const PCRE2_SIZE* bounds() const { return pcre2_get_ovector_pointer(data_.get()); }
+
+  // The first match from `at` on. Place by place once the lowest limit was too low somewhere.
+  int first_from(std::size_t at) {
+    int found = windowed_ ? match_in_windows(at) : match(at, 0, contexts_[0].get());
+    if (found != PCRE2_ERROR_MATCHLIMIT || over_) return found;
+    for (;; at += utf8_length(text_[at])) {
+      std::uint64_t expected = 0;  // time of the next level
+      for (std::size_t level = 0; level < step_limits.size() && found == PCRE2_ERROR_MATCHLIMIT;
+           ++level) {
+        if (level > 0 && (steps_ < step_limits[level] || late(expected))) return found;
+        if (level > 0) steps_ -= step_limits[level];
+        found = match(at, PCRE2_ANCHORED, contexts_[level].get());
+        if (level > 0) expected = 10 * (processor_nanoseconds() - asked_at_);
+      }
+      if (found != PCRE2_ERROR_NOMATCH || at == text_.size()) return found;
+      found = PCRE2_ERROR_MATCHLIMIT;
+      if (++slow_places_ % 16 == 0 && late()) return found;
+    }
+  }
+
+ private:
+  // Whether what takes `more` time would end too late. The time counts from the first question.
+  bool late(std::uint64_t more = 0) {
+    asked_at_ = processor_nanoseconds();
+    if (deadline_ == 0)
+      deadline_ = asked_at_ + base_nanoseconds + nanoseconds_per_byte * text_.size();
+    over_ = asked_at_ + more > deadline_;
+    return over_;
+  }
+
+  int match_in_windows(std::size_t at) {
+    for (;;) {
+      if (at >= checked_until_) {
+        checked_until_ = at + window_bytes;
+        throw_if_cancelled();
+        if (late()) return PCRE2_ERROR_MATCHLIMIT;
+      }
+      pcre2_set_offset_limit(windowed_.get(), checked_until_);
+      const int found = match(at, 0, windowed_.get());
+      if (found != PCRE2_ERROR_NOMATCH || checked_until_ >= text_.size()) return found;
+      at = checked_until_;
+      while (at < text_.size() && (static_cast<unsigned char>(text_[at]) & 0xC0) == 0x80) ++at;
+    }
+  }
+
+  int match(std::size_t at, std::uint32_t options, pcre2_match_context* context) {
     const auto run = [&](std::uint32_t how) {
-      return pcre2_match(code.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), at,
-                         PCRE2_NO_UTF_CHECK | how, match, contexts[level].get());
+      return pcre2_match(code_, reinterpret_cast<PCRE2_SPTR>(text_.data()), text_.size(), at,
+                         PCRE2_NO_UTF_CHECK | how, data_.get(), context);
     };
     const int found = run(options);
     return found == PCRE2_ERROR_JIT_STACKLIMIT
@@ -59,23 +138,17 @@ struct Regex::Code {
                : found;  // the interpreter keeps its stack on the heap
   }
 
-  // The first match from `at` on. Place by place once the lowest limit was too low somewhere.
-  int search(std::string_view text, std::size_t at, pcre2_match_data* data,
-             std::uint64_t& budget) const {
-    int found = match(text, at, 0, 0, data);
-    if (found != PCRE2_ERROR_MATCHLIMIT) return found;
-    for (;; at += utf8_length(text[at])) {
-      for (std::size_t level = 0; level < step_limits.size() && found == PCRE2_ERROR_MATCHLIMIT;
-           ++level) {
-        if (level > 0 && budget < step_limits[level]) return found;
-        if (level > 0) budget -= step_limits[level];
-        found = match(text, at, PCRE2_ANCHORED, level, data);
-      }
-      if (found != PCRE2_ERROR_NOMATCH || at == text.size()) return found;
-      found = PCRE2_ERROR_MATCHLIMIT;
-    }
-  }
+  const pcre2_code* code_;
+  const std::array<ContextPtr, step_limits.size()>& contexts_;
+  std::string_view text_;
+  MatchPtr data_;
+  ContextPtr windowed_;
+  std::uint64_t steps_, deadline_ = 0, asked_at_ = 0;
+  std::size_t checked_until_ = 0, slow_places_ = 0;
+  bool over_ = false;
 };
+
+}  // namespace
 
 Regex::Regex(std::unique_ptr<Code> code) : code_(std::move(code)) {
 }
@@ -96,7 +169,8 @@ Result<Regex> Regex::compile(std::string_view pattern, std::string_view where) {
   int error = 0;
   PCRE2_SIZE offset = 0;
   // Oniguruma's ^ and $ are those of lines.
-  constexpr std::uint32_t flags = PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C;
+  constexpr std::uint32_t flags =
+      PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C | PCRE2_USE_OFFSET_LIMIT;
   CodePtr code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated->data()), translated->size(),
                              flags, &error, &offset, options.get()));
   if (!code)
@@ -143,14 +217,12 @@ std::optional<std::string> with_older_characters(std::string_view text) {
 void Regex::find_all(std::string_view text, std::vector<Range>& out) const {
   const std::optional<std::string> older = with_older_characters(text);
   if (older) text = *older;
-  const MatchPtr match(pcre2_match_data_create(1, nullptr));
-  check(match != nullptr, "pcre2: no memory");
-  const PCRE2_SIZE* bounds = pcre2_get_ovector_pointer(match.get());
+  Search search(code_->code.get(), code_->contexts, text);
+  const PCRE2_SIZE* bounds = search.bounds();
   constexpr std::size_t none = static_cast<std::size_t>(-1);
-  std::uint64_t budget = step_budget + step_budget_per_byte * text.size();
   std::size_t at = 0, last_end = none;
   while (at <= text.size()) {
-    const int found = code_->search(text, at, match.get(), budget);
+    const int found = search.first_from(at);
     if (found == PCRE2_ERROR_NOMATCH) return;
     if (found < 0)
       throw Failure(

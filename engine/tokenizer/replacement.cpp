@@ -2,6 +2,7 @@
 
 #include "engine/base/json.h"
 #include "engine/base/text.h"
+#include "engine/tokenizer/growth.h"
 
 namespace troupe::engine::tokenizer {
 
@@ -41,12 +42,15 @@ Result<Replacement> Replacement::from_json(const Json& object, std::string_view 
   return Replacement(std::move(*pattern), std::move(*content));
 }
 
-bool Replacement::apply(std::string& text) const {
+bool Replacement::apply(std::string& text, std::size_t limit, std::string_view who) const {
   std::vector<Range> matches;
   pattern_.find_all(text, matches);
   if (matches.empty()) return false;
+  std::size_t size = text.size();
+  for (const Range& match : matches) size += content_.size() - (match.end - match.begin);
+  check_growth(size, limit, who);
   std::string out;
-  out.reserve(text.size() + matches.size() * content_.size());
+  out.reserve(size);
   std::size_t from = 0;
   for (const Range& match : matches) {
     out.append(text, from, match.begin - from).append(content_);

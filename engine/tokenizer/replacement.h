@@ -35,8 +35,9 @@ class Replacement {
   static Result<Replacement> from_json(const Json& object, std::string_view where);
   Replacement(Pattern pattern, std::string content)
       : pattern_(std::move(pattern)), content_(std::move(content)) {}
-  /// Returns true if the beginning of `text` was removed.
-  bool apply(std::string& text) const;
+  /// Returns true if the beginning of `text` was removed. Throws Failure (Errc::bad_input), which
+  /// names `who`, if the text becomes longer than `limit` bytes.
+  bool apply(std::string& text, std::size_t limit, std::string_view who) const;
   const Pattern& pattern() const { return pattern_; }
 
  private:

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
+#include "engine/base/cancellation.h"
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
 #include "engine/tokenizer/formats/tokenizer_file.h"
+#include "engine/tokenizer/growth.h"
 #include "engine/tokenizer/pipeline.h"
 
 namespace troupe::engine::tokenizer {
@@ -13,9 +15,14 @@ namespace {
 /// Encodes the segments of one text.
 class SegmentEncoder {
  public:
-  SegmentEncoder(const Model& model, const PreTokenizer* pre_tokenizer, Workspace& workspace,
+  /// `allowed`: bytes of text that the pre-tokenizer may make.
+  SegmentEncoder(const Pipeline& pipeline, Workspace& workspace, std::size_t allowed,
                  std::vector<TokenId>& out)
-      : model_(model), pre_tokenizer_(pre_tokenizer), workspace_(workspace), out_(out) {}
+      : model_(*pipeline.model),
+        pre_tokenizer_(pipeline.pre_tokenizer.get()),
+        workspace_(workspace),
+        allowed_(allowed),
+        out_(out) {}
 
   // `text` is normalized and has no added token.
   void add(std::string_view text, bool at_start) {
@@ -23,7 +30,9 @@ class SegmentEncoder {
     pieces_.text.assign(text);
     pieces_.words.assign(1, {0, text.size()});
     pieces_.at_start = workspace_.at_start = at_start;
+    pieces_.limit = allowed_;
     if (pre_tokenizer_) pre_tokenizer_->apply(pieces_);
+    allowed_ -= std::min(allowed_, pieces_.text.size());
     const std::string_view view = pieces_.text;
     for (const Range& word : pieces_.words)
       model_.encode(view.substr(word.begin, word.end - word.begin), workspace_, out_);
@@ -33,6 +42,7 @@ class SegmentEncoder {
   const Model& model_;
   const PreTokenizer* pre_tokenizer_;
   Workspace& workspace_;
+  std::size_t allowed_;
   std::vector<TokenId>& out_;
   Pieces pieces_;
 };
@@ -77,16 +87,19 @@ std::vector<TokenId> Tokenizer::encode(std::string_view text, bool add_special,
   if (!workspace) workspace = pipeline.model->make_workspace();
   const bool plain = special_text == SpecialText::plain;
   std::vector<TokenId> ids;
-  SegmentEncoder encoder(*pipeline.model, pipeline.pre_tokenizer.get(), *workspace, ids);
+  std::size_t allowed = growth_limit(text.size());  // by the normalizer, over all segments
+  SegmentEncoder encoder(pipeline, *workspace, allowed, ids);
   std::vector<TokenMatcher::Segment> outer, inner;
   pipeline.raw_matcher.split(text, plain, outer);
   for (const auto& segment : outer) {
+    throw_if_cancelled();
     if (segment.id >= 0) {
       ids.push_back(segment.id);
       continue;
     }
     std::string normalized(text.substr(segment.begin, segment.end - segment.begin));
-    const bool cut = pipeline.normalizer && pipeline.normalizer->apply(normalized);
+    const bool cut = pipeline.normalizer && pipeline.normalizer->apply(normalized, allowed);
+    allowed -= std::min(allowed, normalized.size());
     inner.clear();
     pipeline.normalized_matcher.split(normalized, plain, inner);
     for (const auto& part : inner) {

@@ -40,7 +40,8 @@ class Tokenizer {
   /// The ids of `text`; ill-formed UTF-8 counts as U+FFFD. With `add_special`, the tokens of the
   /// post-processor (such as BOS) are added. Truncation and padding settings of the file are
   /// not applied. Time grows about linearly with the text. Throws Failure (Errc::bad_input) when
-  /// one of the file's regular expressions exceeds its limit on backtracking.
+  /// one of the file's regular expressions exceeds its limits on backtracking and time, and when
+  /// the text grows beyond growth_limit().
   std::vector<TokenId> encode(std::string_view text, bool add_special,
                               SpecialText special_text = SpecialText::parsed) const;
 

@@ -56,7 +56,7 @@ void WholeTokenStage::push(std::string_view text, bool begins, bool ends) {
 
 void ReplaceStage::token(std::string_view text) {
   std::string out(text);
-  replacement_.apply(out);
+  replacement_.apply(out, *limit, "decoder");
   emit(out);
 }
 

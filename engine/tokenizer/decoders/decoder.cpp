@@ -7,6 +7,7 @@
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
 #include "engine/tokenizer/decoders/decode_stages.h"
+#include "engine/tokenizer/growth.h"
 
 namespace troupe::engine::tokenizer {
 namespace {
@@ -43,11 +44,16 @@ class ReplaceDecoder : public Decoder {
 class EndStage : public DecodeStage {
  public:
   explicit EndStage(std::string& out) : out_(out) {}
-  void push(std::string_view text, bool, bool) override { out_.append(text); }
+  void push(std::string_view text, bool, bool) override {
+    total_ += text.size();
+    check_growth(total_, *limit, "decoder");
+    out_.append(text);
+  }
   void finish() override {}
 
  private:
   std::string& out_;
+  std::size_t total_ = 0;
 };
 
 using MadeDecoders = Result<std::unique_ptr<Decoder>>;
@@ -155,10 +161,19 @@ Result<DecoderChain> make_decoders(const Json* decoder, std::string_view where) 
   return chain;
 }
 
-DecodeRun::DecodeRun(const DecoderChain& chain) : text_(std::make_unique<std::string>()) {
+DecodeRun::DecodeRun(const DecoderChain& chain)
+    : text_(std::make_unique<std::string>()),
+      limit_(std::make_unique<std::size_t>(growth_limit(0))) {
   for (const auto& decoder : chain) stages_.push_back(decoder->start());
   stages_.push_back(std::make_unique<EndStage>(*text_));
   for (std::size_t i = 0; i + 1 < stages_.size(); ++i) stages_[i]->next = stages_[i + 1].get();
+  for (const auto& stage : stages_) stage->limit = limit_.get();
+}
+
+void DecodeRun::push(std::string_view token) {
+  pushed_ += token.size();
+  *limit_ = growth_limit(pushed_);
+  stages_.front()->push(token, true, true);
 }
 
 std::string DecodeRun::take() {

@@ -25,6 +25,7 @@ class DecodeStage {
   /// Called after the last token: passes on the remaining text.
   virtual void finish() { next->finish(); }
   DecodeStage* next = nullptr;
+  const std::size_t* limit = nullptr;  ///< of the bytes of all text so far
 };
 
 /// The settings of a decoder; creates the stage that runs it. Outlives its stages.
@@ -45,7 +46,8 @@ class DecodeRun {
   explicit DecodeRun(const DecoderChain& chain);
   DecodeRun(DecodeRun&&) noexcept = default;
   DecodeRun& operator=(DecodeRun&&) noexcept = default;
-  void push(std::string_view token) { stages_.front()->push(token, true, true); }
+  /// Throws Failure (Errc::bad_input) if the decoders make too much of the tokens.
+  void push(std::string_view token);
   void finish() { stages_.front()->finish(); }
   /// Removes and returns the text decoded so far; valid UTF-8.
   std::string take();
@@ -53,6 +55,8 @@ class DecodeRun {
  private:
   std::vector<std::unique_ptr<DecodeStage>> stages_;
   std::unique_ptr<std::string> text_;
+  std::unique_ptr<std::size_t> limit_;
+  std::size_t pushed_ = 0;
 };
 
 }  // namespace troupe::engine::tokenizer

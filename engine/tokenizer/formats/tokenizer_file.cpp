@@ -8,6 +8,7 @@
 #include "engine/base/text.h"
 #include "engine/tokenizer/formats/config_tokens.h"
 #include "engine/tokenizer/formats/slow_files.h"
+#include "engine/tokenizer/growth.h"
 #include "engine/tokenizer/models/sentence_piece.h"
 #include "engine/tokenizer/pipeline.h"
 
@@ -163,9 +164,11 @@ class TokenizerFile {
           !pipeline_->added.add(token.content, token.id))
         return fail(Errc::bad_input, cat(where, ": ", quote(token.content), " stands twice"));
       if (token.special) mark_special(token.id);
+      pipeline_->special_by_id = config_.is_object() && !config_.object().empty();
       if (token.special) pipeline_->special_texts.insert(token.content);
       std::string text = token.content;
-      if (token.normalized && pipeline_->normalizer) pipeline_->normalizer->apply(text);
+      if (token.normalized && pipeline_->normalizer)
+        pipeline_->normalizer->apply(text, growth_limit(text.size()));
       if (bytes += text.size(); bytes > max_added_bytes)
         return fail(Errc::bad_input, cat(where, ": the added tokens are longer than ",
                                          max_added_bytes, " bytes together"));

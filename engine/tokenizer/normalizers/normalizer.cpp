@@ -7,6 +7,7 @@
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
 #include "engine/tokenizer/byte_alphabet.h"
+#include "engine/tokenizer/growth.h"
 #include "engine/tokenizer/normalizers/precompiled.h"
 #include "engine/tokenizer/normalizers/unicode.h"
 #include "engine/tokenizer/replacement.h"
@@ -18,9 +19,12 @@ class SequenceNormalizer : public Normalizer {
  public:
   explicit SequenceNormalizer(std::vector<std::unique_ptr<Normalizer>> parts)
       : parts_(std::move(parts)) {}
-  bool apply(std::string& text) const override {
+  bool apply(std::string& text, std::size_t limit) const override {
     bool cut = false;
-    for (const auto& part : parts_) cut = part->apply(text) || cut;
+    for (const auto& part : parts_) {
+      cut = part->apply(text, limit) || cut;
+      check_growth(text.size(), limit, "normalizer");
+    }
     return cut;
   }
 
@@ -31,7 +35,9 @@ class SequenceNormalizer : public Normalizer {
 class ReplaceNormalizer : public Normalizer {
  public:
   explicit ReplaceNormalizer(Replacement replacement) : replacement_(std::move(replacement)) {}
-  bool apply(std::string& text) const override { return replacement_.apply(text); }
+  bool apply(std::string& text, std::size_t limit) const override {
+    return replacement_.apply(text, limit, "normalizer");
+  }
 
  private:
   Replacement replacement_;
@@ -40,8 +46,10 @@ class ReplaceNormalizer : public Normalizer {
 class Prepend : public Normalizer {
  public:
   explicit Prepend(std::string text) : text_(std::move(text)) {}
-  bool apply(std::string& text) const override {
-    if (!text.empty()) text.insert(0, text_);
+  bool apply(std::string& text, std::size_t limit) const override {
+    if (text.empty()) return false;
+    check_growth(text.size() + text_.size(), limit, "normalizer");
+    text.insert(0, text_);
     return false;
   }
 
@@ -52,7 +60,7 @@ class Prepend : public Normalizer {
 class Strip : public Normalizer {
  public:
   Strip(bool left, bool right) : left_(left), right_(right) {}
-  bool apply(std::string& text) const override {
+  bool apply(std::string& text, std::size_t) const override {
     std::size_t begin = text.size(), end = 0;
     for (std::size_t at = 0; at < text.size();) {
       const CodePoint point = code_point_at(text, at);
@@ -75,7 +83,7 @@ class Strip : public Normalizer {
 class MapCharacters : public Normalizer {
  public:
   explicit MapCharacters(void (*map)(std::string&, char32_t)) : map_(map) {}
-  bool apply(std::string& text) const override {
+  bool apply(std::string& text, std::size_t) const override {
     std::string out;
     out.reserve(text.size());
     bool cut = false;
@@ -110,7 +118,7 @@ void nmt(std::string& out, char32_t c) {
 
 class ByteLevelNormalizer : public Normalizer {
  public:
-  bool apply(std::string& text) const override {
+  bool apply(std::string& text, std::size_t) const override {
     std::string out;
     append_byte_characters(out, text);
     text = std::move(out);
@@ -136,10 +144,10 @@ class BertNormalizer : public Normalizer {
   explicit BertNormalizer(BertOptions options)
       : options_(options), nfd_(make_unicode_normalizer("NFD")) {}
 
-  bool apply(std::string& text) const override {
+  bool apply(std::string& text, std::size_t limit) const override {
     bool cut = map(text, [this](std::string& out, char32_t c) { prepare(out, c); });
     if (options_.strip_accents) {
-      nfd_->apply(text);
+      nfd_->apply(text, limit);
       cut = map(text,
                 [](std::string& out, char32_t c) {
                   if (!is_nonspacing_mark(c)) append_utf8(out, c);

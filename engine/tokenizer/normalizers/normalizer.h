@@ -17,8 +17,9 @@ class Normalizer {
  public:
   virtual ~Normalizer() = default;
   /// `text` is valid UTF-8 before and after. Returns true if characters at its beginning were
-  /// removed (Metaspace needs to know whether a text starts where the user's text starts).
-  virtual bool apply(std::string& text) const = 0;
+  /// removed (Metaspace needs to know whether a text starts where the user's text starts). Throws
+  /// Failure (Errc::bad_input) if the text becomes longer than `limit` bytes.
+  virtual bool apply(std::string& text, std::size_t limit) const = 0;
 };
 
 /// nullptr for null. Errc::unsupported, by name, for other types.

@@ -10,6 +10,7 @@
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
+#include "engine/tokenizer/growth.h"
 
 namespace troupe::engine::tokenizer {
 namespace {
@@ -82,7 +83,7 @@ class Precompiled : public Normalizer {
 
   // Looks up whole grapheme clusters of less than six bytes first, and replaces all of a cluster by
   // the value of the shortest key that begins it, as the library does.
-  bool apply(std::string& text) const override {
+  bool apply(std::string& text, std::size_t limit) const override {
     std::string out;
     out.reserve(text.size());
     Graphemes graphemes(text);
@@ -90,6 +91,7 @@ class Precompiled : public Normalizer {
       const std::size_t end = graphemes.next();
       const std::string_view cluster = std::string_view(text).substr(begin, end - begin);
       begin = end;
+      check_growth(out.size(), limit, "normalizer");
       if (cluster.size() < 6) {
         if (const auto whole = map_.shortest(cluster)) {
           out.append(*whole);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/base/error.h"
+#include "engine/tokenizer/growth.h"
 #include "engine/tokenizer/regex.h"
 
 namespace troupe {
@@ -20,7 +21,8 @@ namespace troupe::engine::tokenizer {
 struct Pieces {
   std::string text;
   std::vector<Range> words;
-  bool at_start = true;  ///< the segment begins at the start of the user's text
+  bool at_start = true;                 ///< the segment begins at the start of the user's text
+  std::size_t limit = growth_limit(0);  ///< of its bytes
 };
 
 class PreTokenizer {
@@ -60,6 +62,7 @@ void rewrite_words(Pieces& pieces, Write write) {
     Range& word = pieces.words[i];
     const std::size_t begin = text.size();
     write(text, std::string_view(pieces.text).substr(word.begin, word.end - word.begin), i);
+    check_growth(text.size(), pieces.limit, "pre-tokenizer");
     word = {begin, text.size()};
   }
   pieces.text = std::move(text);

@@ -109,7 +109,8 @@ constexpr int any_script = -1;
 int script_of(char32_t c) {
   if (c == ' ') return any_script;
   if (c == 0x30FC) return USCRIPT_HAN;
-  if (c == 0x589 || c == 0x61C) return USCRIPT_COMMON;  // are of one script since
+  if (c == 0x589 || c == 0x61C) return USCRIPT_COMMON;      // are of one script since
+  if (c == 0x953 || c == 0x954) return USCRIPT_DEVANAGARI;  // are of any script since
   UVersionInfo age;
   u_charAge(static_cast<UChar32>(c), age);
   if (age[0] == 0 || age[0] > 9) return any_script;
