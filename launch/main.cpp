@@ -130,7 +130,7 @@ void add_generate(CLI::App& app, Action& action) {
       ->add_option_function<std::int64_t>("--n", returned,
                                           "completions per prompt; above 1 the output line is "
                                           "{\"samples\": [...]}")
-      ->check(CLI::Range(1, 1 << 16));
+      ->check(CLI::Range(1, engine::generate::max_return_sequences));
   CLI::Option* prompt = command->add_option("--prompt", options->prompt,
                                             "a prompt; its completion is streamed to stdout");
   command->footer(

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <unordered_map>
 
+#include "engine/base/cancellation.h"
 #include "engine/base/check.h"
 #include "engine/base/json.h"
 #include "engine/base/text.h"
@@ -117,6 +118,7 @@ Result<> load_parameters(const std::string& folder, nn::Parameters& into, LoadOp
   Reader reader(into.device(), options.allow_nonfinite);
   for (auto& parameter : into.all()) {
     if (!wanted(parameter, options)) continue;
+    RETURN_IF_ERROR(check_cancelled());
     RETURN_IF_ERROR(reader.read(parameter, holders.at(parameter.name)));
   }
   return {};

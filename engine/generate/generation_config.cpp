@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "engine/base/text.h"
 #include "engine/generate/sampling_params_json.h"
@@ -123,6 +124,25 @@ Result<GenerationConfig> read_generation_config(const Json& file, const std::str
   const Json* top_k = file.find("top_k");
   if (!config.params.greedy && (!top_k || top_k->is_null())) config.params.top_k = 50;
   return config;
+}
+
+Result<> refuse_file_setting(std::string_view key, const Json& value) {
+  if (value.is_null()) return {};
+  constexpr std::pair<std::string_view, std::string_view> instead[] = {
+      {"max_length", "max_new_tokens"},
+      {"min_length", "min_new_tokens"},
+      {"eos_token_id", "stop_token_ids"}};
+  for (const auto& [file_key, own_key] : instead)
+    if (key == file_key)
+      return fail(
+          Errc::usage,
+          cat(key, " is read from generation_config.json only; for one prompt use ", own_key));
+  if (contains(unsupported, key) && !is_neutral(value))
+    return fail(Errc::usage,
+                cat(key, " is ", value.is_number() ? value.dump() : quote(value.dump(), 60),
+                    "; troupe does not support it, and without it the output would "
+                    "differ; remove it"));
+  return {};
 }
 
 Result<SamplingParams> for_prompt(SamplingParams params, const GenerationConfig& config,

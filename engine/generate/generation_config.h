@@ -25,6 +25,9 @@ struct GenerationConfig {
 /// output (guidance_scale, ...).
 Result<GenerationConfig> read_generation_config(const Json& file, const std::string& where);
 
+/// Errc::usage if `key`, of the settings of one prompt, is a setting of the file only.
+Result<> refuse_file_setting(std::string_view key, const Json& value);
+
 /// Converts max_length and min_length to limits of the output for a prompt; `otherwise`: the
 /// default of max_new_tokens. Errc::usage when the prompt has max_length tokens or more.
 Result<SamplingParams> for_prompt(SamplingParams params, const GenerationConfig& config,

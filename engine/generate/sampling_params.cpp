@@ -72,8 +72,15 @@ Result<> validate_beams(const SamplingParams& p) {
       {"length_penalty", b.length_penalty, b.length_penalty >= -100 && b.length_penalty <= 100,
        "-100 to 100"},
       {"num_return_sequences", static_cast<double>(b.returned),
-       b.returned >= 1 && (b.count == 1 || b.returned <= b.count), "1 to num_beams"},
+       b.returned >= 1 && b.returned <= (b.count == 1 ? max_return_sequences : b.count),
+       "1 to 4096, with beam search at most num_beams"},
   };
+  static_assert(max_return_sequences == 4096);
+  const std::int64_t tokens = std::int64_t{b.returned} * p.max_new_tokens;
+  if (b.returned > 1 && b.returned <= max_return_sequences && tokens > max_returned_tokens)
+    return fail(Errc::usage, cat("num_return_sequences is ", b.returned, " and max_new_tokens is ",
+                                 p.max_new_tokens, "; allowed: at most ", max_returned_tokens,
+                                 " tokens of all sequences together"));
   if (auto ok = all_of(rules); !ok || b.count == 1) return ok;
   if (!p.is_greedy()) {
     return fail(Errc::usage,

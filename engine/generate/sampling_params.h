@@ -125,6 +125,10 @@ inline auto fields(SamplingParams& p) {
                   p.token_rules, p.beams);
 }
 
+/// Bounds of what one prompt may ask for: outputs, and tokens of all its outputs together.
+inline constexpr int max_return_sequences = 4096;
+inline constexpr std::int64_t max_returned_tokens = 1 << 26;
+
 /// Errc::usage for invalid values, naming the setting, its value and the allowed values.
 /// `vocabulary` limits token ids.
 Result<> validate(const SamplingParams& params, std::int64_t vocabulary);

@@ -82,6 +82,7 @@ Result<std::vector<Generation>> Sampler::generate(const std::vector<std::int32_t
   auto complete = engine::generate::for_prompt(std::move(sampling), defaults_, prompt.size(),
                                                default_new_tokens);
   RETURN_IF_ERROR(complete);
+  RETURN_IF_ERROR(engine::generate::validate(*complete, model_.spec().vocabulary));
   prompt_ = prompt;
   if (complete->beams.count > 1) {
     return engine::generate::beam_search(
@@ -129,7 +130,9 @@ Json json_of(const Generation& generated, bool has_text, bool has_score) {
 Result<> read_settings(const Json& object, engine::generate::SamplingParams& sampling) {
   const Json* do_sample = object.find("do_sample");
   for (const auto& [key, value] : object.object()) {
-    RETURN_IF_ERROR(engine::generate::read_sampling_param(key, value, sampling));
+    const auto known = engine::generate::read_sampling_param(key, value, sampling);
+    RETURN_IF_ERROR(known);
+    if (!*known) RETURN_IF_ERROR(engine::generate::refuse_file_setting(key, value));
     if (!do_sample && !value.is_null() && engine::generate::requires_sampling(key))
       sampling.greedy = false;
   }

@@ -88,6 +88,7 @@ int AlgorithmRun::run(actors::Task<void> algorithm, const algorithms::Plan& plan
                  plan.selection.reason(), "); increase train.early_stopping.patience to continue"));
     return 0;
   }
+  reading_.reset();  // from here on a signal ends the run after a step
   actors::run(placement_->node(), std::move(algorithm), &stop_);
   journal_.plot();
   return stop_.requested() ? exit_interrupted : 0;

@@ -2,8 +2,11 @@
 // state, journal, profile, and the algorithm over the actors.
 #pragma once
 
+#include <optional>
+
 #include "actors/runtime/node.h"
 #include "actors/runtime/stop.h"
+#include "engine/base/cancellation.h"
 #include "launch/journal/run_journal.h"
 #include "launch/profile/run_profile.h"
 #include "launch/recipes/run_context.h"
@@ -40,7 +43,8 @@ class AlgorithmRun final : public RunContext {
   const Session& session_;
   RunJournal journal_;
   actors::Stop stop_;
-  Placement* placement_ = nullptr;  // set by run()
+  std::optional<CancellableReading> reading_{std::in_place};  // until the first step
+  Placement* placement_ = nullptr;                            // set by run()
   const TextModel* text_ = nullptr;
 };
 

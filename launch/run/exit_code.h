@@ -31,7 +31,8 @@ inline constexpr std::array<std::pair<int, std::string_view>, 12> exit_codes{{
     {10, "full: out of memory, or a bounded queue or cache is too small"},
     {exit_process_died, "a process of troupe launch exited; run the same command again to resume"},
     {exit_internal, "internal error; please report it"},
-    {exit_interrupted, "interrupted by Ctrl-C or SIGTERM, after a checkpoint"},
+    {exit_interrupted,
+     "interrupted by Ctrl-C or SIGTERM, after a checkpoint or before the first step"},
 }};
 
 }  // namespace troupe::launch

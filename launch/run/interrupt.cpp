@@ -7,6 +7,7 @@
 #include <ctime>
 #include <string_view>
 
+#include "engine/base/cancellation.h"
 #include "launch/run/exit_code.h"
 
 namespace troupe::launch {
@@ -24,10 +25,11 @@ std::int64_t milliseconds_now() {
 }
 
 // Printed at once, because a step may take minutes. Uses async-signal-safe functions only.
-void print_notice() {
-  constexpr std::string_view text =
-      "\nInterrupted: finishing this step and saving a checkpoint. Press Ctrl-C again to quit "
-      "immediately.\n";
+void print_notice(bool before_first_step) {
+  const std::string_view text =
+      before_first_step ? "\nInterrupted before the first step.\n"
+                        : "\nInterrupted: finishing this step and saving a checkpoint. Press "
+                          "Ctrl-C again to quit immediately.\n";
   const int before = errno;
   if (::write(STDERR_FILENO, text.data(), text.size()) < 0) errno = before;
 }
@@ -42,7 +44,7 @@ void on_signal(int) {
     if (now - first >= 1000) _exit(exit_interrupted);
   } else if (actors::Stop* stop = stop_of_run.load()) {
     stop->request();
-    print_notice();
+    print_notice(cancel_reading());
   }
 }
 

@@ -12,13 +12,14 @@
 namespace troupe::hostile {
 
 struct Case {
-  std::string name;                         ///< CamelCase: the defect
-  std::function<void(const Folder&)> make;  ///< in an empty folder
-  std::string command;                      ///< "@" is the folder
-  int code;                                 ///< docs/operations.md
-  std::string says;                         ///< part of the message; "@" is the folder
-  std::string input = {};                   ///< stdin
-  Surroundings surroundings = {};           ///< "@" in its disk is the folder
+  std::string name;                              ///< CamelCase: the defect
+  std::function<void(const Folder&)> make;       ///< in an empty folder
+  std::string command;                           ///< "@" is the folder
+  int code;                                      ///< docs/operations.md
+  std::string says;                              ///< part of the message; "@" is the folder
+  std::string input = {};                        ///< stdin
+  Surroundings surroundings = {};                ///< "@" in its disk is the folder
+  std::function<std::string()> long_input = {};  ///< stdin, where it is too long for a table
 };
 inline void PrintTo(const Case& each, std::ostream* out) {
   *out << each.name;
@@ -33,6 +34,8 @@ const std::vector<Case>& shard_cases();
 const std::vector<Case>& config_cases();
 const std::vector<Case>& tokenizer_cases();
 const std::vector<Case>& template_cases();
+const std::vector<Case>& template_cost_cases();
+const std::vector<Case>& growth_cases();
 const std::vector<Case>& row_cases();
 const std::vector<Case>& reader_cases();
 const std::vector<Case>& piece_cases();

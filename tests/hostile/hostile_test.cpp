@@ -10,25 +10,12 @@
 #include "engine/base/text.h"
 #include "tests/hostile/case.h"
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define TROUPE_SANITIZED
-#endif
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define TROUPE_SANITIZED
-#endif
-
 namespace troupe::hostile {
 namespace {
 
 using testing::HasSubstr;
 using testing::Not;
 
-#ifdef TROUPE_SANITIZED
-constexpr bool sanitized = true;
-#else
-constexpr bool sanitized = false;
-#endif
 constexpr double max_seconds =
     sanitized ? 20 : 2;  // of processors, which a machine with much to do does not stretch
 constexpr double max_mib = 200;
@@ -38,8 +25,8 @@ std::vector<Case> all_cases() {
   std::vector<Case> all;
   for (const auto* table :
        {&safetensors_cases(), &shard_cases(), &config_cases(), &tokenizer_cases(),
-        &template_cases(), &row_cases(), &reader_cases(), &piece_cases(), &run_file_cases(),
-        &adapter_cases(), &run_folder_cases(), &place_cases()})
+        &template_cases(), &template_cost_cases(), &growth_cases(), &row_cases(), &reader_cases(),
+        &piece_cases(), &run_file_cases(), &adapter_cases(), &run_folder_cases(), &place_cases()})
     all.insert(all.end(), table->begin(), table->end());
   return all;
 }
@@ -69,8 +56,9 @@ TEST_P(HostileFile, EndsWithOneSentence) {
   given.make(folder);
   Surroundings surroundings = given.surroundings;
   surroundings.disk = placed(surroundings.disk, folder.path());
-  const Ended ended = run_hostile(folder.path() + ".run", placed(given.command, folder.path()),
-                                  given.input, surroundings);
+  const Ended ended =
+      run_hostile(folder.path() + ".run", placed(given.command, folder.path()),
+                  given.long_input ? given.long_input() : given.input, surroundings);
   if (!ended.started) GTEST_SKIP() << "this machine does not let a test mount a disk of its own";
   const std::string said = ended.out + ended.err,
                     sentence = line_with(said, placed(given.says, folder.path()));

@@ -49,6 +49,11 @@ void mount_disk(const Surroundings& surroundings) {
     const rlimit limit{bytes, bytes};
     ::setrlimit(RLIMIT_FSIZE, &limit);
   }
+  // What an attack may take of this machine: far above what the tests allow it.
+  const rlimit seconds{sanitized ? 600u : 60u, sanitized ? 600u : 60u};
+  ::setrlimit(RLIMIT_CPU, &seconds);
+  const rlimit memory{std::uint64_t{4} << 30, std::uint64_t{4} << 30};
+  if (!sanitized) ::setrlimit(RLIMIT_DATA, &memory);
   ::signal(SIGXFSZ, SIG_DFL);  // as a user's shell has it
   const std::string line = cat("exec '" TROUPE_PROGRAM "' <'", files, ".in' >'", files, ".out' 2>'",
                                files, ".err' ", arguments);

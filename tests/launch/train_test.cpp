@@ -132,6 +132,23 @@ TEST_F(Runs, AnInterruptSavesACheckpointAndExits) {
   EXPECT_EQ(last, cat("checkpoint-", lines.size()));
 }
 
+TEST_F(Runs, ASignalWhileDataIsReadEndsTheRun) {
+  const std::string many = folder_ + "/many.jsonl";
+  // Waits until the program has the file, which takes it seconds to read, then sends SIGTERM.
+  const std::string script = cat(
+      "yes '{\"prompt\":\"Tell a story.\",\"completion\":\" Once upon a time there was a cat.\"}' "
+      "| "
+      "head -n 500000 >",
+      many, "; '" TROUPE_PROGRAM "' ", arguments("sft", "a", cat("--set data.path=", many)), " 2>",
+      folder_,
+      "/err & pid=$!; until grep -q many.jsonl /proc/$pid/maps || ls -l /proc/$pid/fd | grep -q "
+      "many.jsonl || ! kill -0 $pid; do :; done; kill -TERM $pid; wait $pid");
+  const int status = run_script(script);
+  EXPECT_EQ(WEXITSTATUS(status), 130) << text("err");
+  EXPECT_THAT(text("err"), HasSubstr("nterrupted before the first step"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/a/latest"));
+}
+
 TEST_F(Runs, AnotherProcessMayNotUseTheSameOutput) {
   const std::string lock = folder_ + "/a";
   std::filesystem::create_directories(lock);

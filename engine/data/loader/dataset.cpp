@@ -3,7 +3,10 @@
 #include <xxhash.h>
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 
+#include "engine/base/cancellation.h"
+#include "engine/base/check.h"
 #include "engine/base/fields.h"
 #include "engine/base/file.h"
 #include "engine/base/log.h"
@@ -15,6 +18,11 @@ namespace troupe::engine::data {
 namespace {
 
 constexpr std::size_t sampled_blocks = 64, block_size = 1u << 20;
+constexpr std::size_t hashed_at_once = 16u << 20;
+
+struct FreeHash {
+  void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
+};
 
 std::string hexadecimal(XXH128_hash_t hash) {
   char text[33];
@@ -29,7 +37,14 @@ Result<FileFingerprint> fingerprint(const std::string& path) {
   auto file = MappedFile::open(path);
   RETURN_IF_ERROR(file);
   const auto bytes = file->bytes();
-  return FileFingerprint{path, bytes.size(), hexadecimal(XXH3_128bits(bytes.data(), bytes.size()))};
+  const std::unique_ptr<XXH3_state_t, FreeHash> state(XXH3_createState());
+  check(state && XXH3_128bits_reset(state.get()) == XXH_OK, "xxhash: no memory");
+  for (std::size_t at = 0; at < bytes.size(); at += hashed_at_once) {
+    RETURN_IF_ERROR(check_cancelled());
+    const auto size = std::min(hashed_at_once, bytes.size() - at);
+    XXH3_128bits_update(state.get(), bytes.data() + at, size);
+  }
+  return FileFingerprint{path, bytes.size(), hexadecimal(XXH3_128bits_digest(state.get()))};
 }
 
 Result<FileFingerprint> sampled_fingerprint(const std::string& path) {
@@ -70,16 +85,16 @@ Result<> load_source(const DataOptions& options, DataSource source, const TextEn
   auto reader = ExampleReader<T>::open(options, std::move(source), encoder);
   RETURN_IF_ERROR(reader);
   reader->report().bad = out.report.bad;  // the limit applies to all sources together
-  for (const auto& path : reader->files()) {
-    auto print = fingerprint(path);
-    RETURN_IF_ERROR(print);
-    out.files.push_back(std::move(*print));
-  }
   for (;;) {
     auto examples = reader->next();
     RETURN_IF_ERROR(examples);
     if (examples->empty()) break;
     std::move(examples->begin(), examples->end(), std::back_inserter(out.examples));
+  }
+  for (const auto& path : reader->files()) {  // after the rows: of a sparse file they are an error
+    auto print = fingerprint(path);
+    RETURN_IF_ERROR(print);
+    out.files.push_back(std::move(*print));
   }
   reader->report().bad -= out.report.bad;
   add_report(reader->report(), out.report);

@@ -1,5 +1,6 @@
 #include "engine/data/loader/example_reader.h"
 
+#include "engine/base/cancellation.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/data/layouts/steps.h"
@@ -131,6 +132,7 @@ Result<bool> ExampleReader<T>::open_file() {
 template <class T>
 Result<std::vector<T>> ExampleReader<T>::next() {
   for (;;) {
+    RETURN_IF_ERROR(check_cancelled());
     if (!reader_) {
       const auto opened = open_file();
       RETURN_IF_ERROR(opened);

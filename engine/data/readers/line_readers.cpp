@@ -45,6 +45,11 @@ Result<Lines::Line> Lines::long_line(std::size_t searched) {
   for (;;) {
     stream_.skip(searched);
     bytes += searched;
+    if (bytes > max_skipped_bytes)
+      return fail(
+          Errc::corrupt,
+          cat(path_, ":", number_, ": expected a row of at most ", max_row_bytes >> 20,
+              " MiB, found a line that does not end within ", max_skipped_bytes >> 20, " MiB"));
     const auto text = stream_.peek(first_look);
     RETURN_IF_ERROR(text);
     const auto end = text->find('\n');
@@ -182,6 +187,11 @@ Result<std::optional<TxtReader::Piece>> TxtReader::next_piece() {
     }
     if (piece.bytes == 0) piece.line = lines_.number();
     piece.bytes += (piece.bytes > 0 ? blank + 1 : 0) + (*line)->bytes;
+    if (piece.bytes > max_skipped_bytes)
+      return fail(Errc::corrupt,
+                  cat(path_, ":", piece.line, ": expected a row of at most ", max_row_bytes >> 20,
+                      " MiB, found one of more than ", max_skipped_bytes >> 20,
+                      " MiB; data.sample_by sets the unit of one row"));
     if (piece.bytes <= max_row_bytes)
       piece.text.append(piece.text.empty() ? 0 : blank + 1, '\n').append((*line)->text);
     blank = 0;

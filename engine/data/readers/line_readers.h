@@ -16,9 +16,10 @@ class Lines {
     std::size_t bytes = 0;  ///< size of the whole line
     bool ended = true;      ///< false: the file ends before the line does
   };
-  explicit Lines(TextStream stream) : stream_(std::move(stream)) {}
+  /// `path` is for messages.
+  Lines(std::string path, TextStream stream) : path_(std::move(path)), stream_(std::move(stream)) {}
   /// Returns the next line; nullopt at the end. The line is valid until the next call. Errors of
-  /// TextStream::peek.
+  /// TextStream::peek; Errc::corrupt if a line has no end within max_skipped_bytes.
   Result<std::optional<Line>> next();
   /// Number of the line that next() returned last, counted from 1.
   std::int64_t number() const { return number_; }
@@ -26,6 +27,7 @@ class Lines {
 
  private:
   Result<Line> long_line(std::size_t searched);
+  std::string path_;
   TextStream stream_;
   std::size_t pending_ = 0;  // bytes of the last line, skipped when the next one is read
   std::int64_t number_ = 0;
@@ -38,7 +40,7 @@ bool is_blank(std::string_view line);
 class JsonlReader : public RowReader {
  public:
   JsonlReader(std::string path, TextStream stream)
-      : path_(std::move(path)), lines_(std::move(stream)) {}
+      : path_(path), lines_(std::move(path), std::move(stream)) {}
   Result<std::optional<Row>> next() override;
   Result<> seek(std::int64_t index) override;
 
@@ -62,7 +64,7 @@ Result<> check_row_size(std::size_t bytes, const Row& row);
 class TxtReader : public RowReader {
  public:
   TxtReader(std::string path, TextStream stream, ReadOptions options)
-      : path_(std::move(path)), lines_(std::move(stream)), options_(std::move(options)) {}
+      : path_(path), lines_(std::move(path), std::move(stream)), options_(std::move(options)) {}
   Result<std::optional<Row>> next() override;
   Result<> seek(std::int64_t index) override;
 

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "engine/base/cancellation.h"
 #include "engine/base/check.h"
 #include "engine/base/text.h"
 
@@ -177,6 +178,7 @@ Result<std::string_view> TextStream::peek(std::size_t bytes) {
         std::max(chunk, before));  // doubling: a long row is copied a few times, not once a chunk
     std::size_t filled = before;
     while (!ended_ && filled < window_.size()) {
+      RETURN_IF_ERROR(check_cancelled());
       const auto count = feed_->read(window_.data() + filled, window_.size() - filled);
       if (!count) {
         window_.resize(filled);
