@@ -6,6 +6,7 @@
 #   fuzz      each fuzz target for five minutes
 #   kill      the tests that kill processes, ten times
 #   examples  a copy of the tree to which docs/adding-an-algorithm.md is applied: it compiles, and the method of the page trains
+#   differential  10,000 texts a tokenizer, 200 tokenizers, 10,000 programs and 2,000 renders against the libraries, in a virtual environment
 #   package   the .deb and the archive in bare Debian systems (as root)
 # Without arguments, all of them. Each part that passes is recorded in tests/long.log with the date and the commit; commit that file.
 set -euo pipefail
@@ -53,6 +54,12 @@ run_examples() {
   )
   rm -rf "$copy"
 }
+run_differential() {
+  local venv=build/differential-venv
+  [[ -e $venv/bin/python ]] || python3 -m venv "$venv"
+  "$venv/bin/pip" install -q -r tests/differential/requirements.txt >&2
+  TROUPE_PYTHON=$venv/bin/python tests/differential/run.sh build/release/troupe all
+}
 run_package() { tests/package.sh; }
 
 record() { # record PART SECONDS: replaces the part's line of tests/long.log
@@ -67,15 +74,15 @@ record() { # record PART SECONDS: replaces the part's line of tests/long.log
 }
 
 parts=("$@")
-((${#parts[@]})) || parts=(plain asan tsan fuzz kill examples package)
+((${#parts[@]})) || parts=(plain asan tsan fuzz kill examples differential package)
 cmake/install_packages.sh with-clang
 cmake/fetch_arrow.sh build/release || true
 cmake --preset release >&2
 cmake --build --preset release -j "$(nproc)" >&2
 for part in "${parts[@]}"; do
   case $part in
-    plain | asan | tsan | fuzz | kill | examples | package) ;;
-    *) echo "tests/long.sh: no part is called $part; parts: plain asan tsan fuzz kill examples package" >&2 && exit 2 ;;
+    plain | asan | tsan | fuzz | kill | examples | differential | package) ;;
+    *) echo "tests/long.sh: no part is called $part; parts: plain asan tsan fuzz kill examples differential package" >&2 && exit 2 ;;
   esac
   start=$SECONDS
   "run_$part"
