@@ -1,10 +1,13 @@
 #include "engine/tokenizer/formats/config_tokens.h"
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <map>
 #include <set>
 #include <unordered_map>
 
+#include "engine/base/log.h"
 #include "engine/base/text.h"
 
 namespace troupe::engine::tokenizer {
@@ -20,19 +23,29 @@ class ConfigTokens {
     }
   }
 
-  Result<> add(AddedToken token, std::string_view where) {
-    if (token.content.empty() || by_text_.contains(token.content)) return {};
+  // As transformers adds the tokens of added_tokens_decoder: a text that is known keeps its id, and
+  // an id that is taken keeps its text; a new text then gets the next free id.
+  void add(AddedToken token) {
+    if (token.content.empty()) return;
+    if (const auto found = by_text_.find(token.content); found != by_text_.end())
+      return note_difference(token, tokens_[found->second].id);
     const TokenId known = vocabulary_.find(token.content);
-    if ((known >= 0 && known != token.id) || (known < 0 && vocabulary_.has(token.id)) ||
-        ids_.contains(token.id))
-      return fail(Errc::bad_input, cat(where, ": gives ", quote(token.content), " the id ",
-                                       token.id, ", which the tokenizer gives to ",
-                                       known >= 0 ? cat("no token but has ", known, " for it")
-                                                  : std::string("another token")));
+    const bool taken = ids_.contains(token.id) || vocabulary_.has(token.id);
+    const TokenId id = known >= 0 ? known : taken ? next_free_id() : token.id;
+    note_difference(token, id);
+    token.id = id;
     ids_.insert(token.id);
     by_text_.emplace(token.content, tokens_.size());
     tokens_.push_back(std::move(token));
-    return {};
+  }
+
+  /// Warns about the texts that have another id than `where` says.
+  void warn(std::string_view where) const {
+    if (differences_ == 0) return;
+    log_warning(cat(where, ": ", differences_, differences_ == 1 ? " token has" : " tokens have",
+                    " another id in the tokenizer's vocabulary, which is used, as in transformers; "
+                    "the first: ",
+                    first_difference_));
   }
 
   // Adds a token with a role: known tokens become special, pieces of the model are matched from now
@@ -58,10 +71,31 @@ class ConfigTokens {
   }
 
  private:
+  TokenId next_free_id() const {
+    const auto limit = static_cast<TokenId>(vocabulary_.limit());
+    return ids_.empty() ? limit : std::max(limit, *ids_.rbegin() + 1);
+  }
+
+  std::string text_of(TokenId id) const {
+    for (const AddedToken& token : tokens_)
+      if (token.id == id) return token.content;
+    return std::string(vocabulary_.piece(id));
+  }
+
+  void note_difference(const AddedToken& token, TokenId used) {
+    if (token.id == used || ++differences_ > 1) return;
+    const std::string there = text_of(token.id);
+    first_difference_ =
+        cat(quote(token.content), " has the id ", token.id, " there and ", used, " here",
+            there.empty() ? "" : cat("; ", token.id, " is ", quote(there)));
+  }
+
   std::vector<AddedToken>& tokens_;
   const Vocabulary& vocabulary_;
   std::unordered_map<std::string, std::size_t> by_text_;
   std::set<TokenId> ids_;
+  std::size_t differences_ = 0;
+  std::string first_difference_;
 };
 
 Result<TokenId> read_id(std::int64_t id, std::string_view where) {
@@ -75,6 +109,7 @@ Result<TokenId> read_id(std::int64_t id, std::string_view where) {
 Result<> add_decoder(ConfigTokens& out, const Json& decoder, const std::string& where) {
   if (!decoder.is_object())
     return fail(Errc::bad_input, cat(where, ": must be an object, found ", decoder.type_name()));
+  std::map<TokenId, AddedToken> by_id;
   for (const auto& [key, value] : decoder.object()) {
     std::int64_t number = -1;
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), number);
@@ -87,8 +122,10 @@ Result<> add_decoder(ConfigTokens& out, const Json& decoder, const std::string& 
     AddedToken token = read_token_flags(value);
     token.id = *id;
     token.content = std::move(*content);
-    RETURN_IF_ERROR(out.add(std::move(token), where));
+    by_id.insert_or_assign(*id, std::move(token));
   }
+  for (auto& each : by_id) out.add(std::move(each.second));
+  out.warn(where);
   return {};
 }
 
@@ -102,8 +139,9 @@ Result<> add_list(ConfigTokens& out, const Json& list, const std::string& where)
     AddedToken token;
     token.id = *id;
     token.content = content;
-    RETURN_IF_ERROR(out.add(std::move(token), where));
+    out.add(std::move(token));
   }
+  out.warn(where);
   return {};
 }
 

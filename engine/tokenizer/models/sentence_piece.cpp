@@ -54,7 +54,7 @@ class SentencePieceStage : public WholeTokenStage {
       space ? out.push_back(' ') : out.push_back(text[at]);
       at += space ? sign.size() : 1;
     }
-    write(out);
+    write(valid_utf8(out) ? out : repair_utf8(out));
   }
 
   void write(std::string_view text) {
@@ -119,6 +119,8 @@ SentencePiece::SentencePiece(SentencePieceFile file)
     if (file_.pieces[i].type == SentencePieceFile::Type::unknown)
       unknown_ = static_cast<TokenId>(i);
   }
+  nul_byte_ = vocabulary_.find(fallback_piece(0));
+  if (nul_byte_ >= 0) nul_piece_ = vocabulary_.find(std::string_view("\0", 1));
 }
 SentencePiece::~SentencePiece() = default;
 
@@ -132,10 +134,15 @@ Result<std::unique_ptr<SentencePiece>> SentencePiece::read(const std::string& by
       out->file_.byte_fallback || out->file_.has_bytes ? bytes : with_byte_pieces(bytes);
   const auto load = [&](sentencepiece::SentencePieceProcessor& into,
                         const std::string& from) -> Result<> {
-    if (const auto status = into.LoadFromSerializedProto(from); !status.ok())
-      return fail(Errc::bad_input,
-                  cat(where, ": SentencePiece does not take the model: ", status.ToString()));
-    return {};
+    std::string why;
+    try {
+      if (const auto status = into.LoadFromSerializedProto(from); !status.ok())
+        why = status.ToString();
+    } catch (const std::exception& error) {  // of its trie, for a piece that begins with a NUL
+      why = error.what();
+    }
+    if (why.empty()) return {};
+    return fail(Errc::bad_input, cat(where, ": SentencePiece does not take the model: ", why));
   };
   RETURN_IF_ERROR(load(out->library_->whole, model));
   if (!prefix_everywhere && out->file_.add_dummy_prefix) {
@@ -158,7 +165,7 @@ void SentencePiece::encode(std::string_view word, Workspace& workspace,
   const auto own = static_cast<int>(file_.pieces.size());
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] < own)
-      out.push_back(ids[i]);
+      out.push_back(ids[i] == nul_piece_ ? nul_byte_ : ids[i]);
     else if (i == 0 || ids[i - 1] < own)
       out.push_back(unknown_);
   }

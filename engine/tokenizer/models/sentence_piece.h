@@ -39,6 +39,9 @@ class SentencePiece : public Model {
   SentencePieceFile file_;
   TokenId unknown_ =
       0;  ///< the piece of that type: unk_id() of the library asks for its usual name, too
+  /// The piece of a single NUL, as in InternLM's model, and the byte piece that is used instead
+  /// where there is one: sentencepiece 0.2.3 treats the piece as unused. -1: none.
+  TokenId nul_piece_ = -1, nul_byte_ = -1;
   std::unique_ptr<Library> library_;
 };
 

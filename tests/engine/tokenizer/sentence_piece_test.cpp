@@ -67,6 +67,43 @@ TEST(SentencePiece, EncodesAndDecodesAsTheLibraryItself) {
   EXPECT_EQ(seen, 6);
 }
 
+/// A piece of a SentencePiece model in its wire format: text, score 0, type.
+std::string piece(const std::string& text, char type) {
+  const std::string body = std::string("\x0A") + static_cast<char>(text.size()) + text +
+                           std::string("\x15\0\0\0\0\x18", 6) + type;
+  return std::string("\x0A") + static_cast<char>(body.size()) + body;
+}
+
+// InternLM's tokenizer.model has a piece of a single NUL. Ids and texts are those of sentencepiece
+// 0.2.3, but for the part that is not UTF-8, which Python cannot decode.
+TEST(SentencePiece, TakesPiecesOfANulAndOfOtherBytesAsTheLibraryDoes) {
+  const std::string model = value_or_throw(read_file(data + "/models/stories260k/tok512.model"));
+  const std::string text("Once\0 upon 中 x", 17), nul("\0", 1);
+  for (const char type : {'\1', '\4', '\5'}) {
+    const Folder folder("");
+    folder.write("tokenizer.model", model + piece(nul, type));
+    const Tokenizer tokenizer = value_or_throw(Tokenizer::load(folder.path()));
+    EXPECT_EQ(tokenizer.encode(text, false),
+              (std::vector<TokenId>{403, 3, 407, 410, 231, 187, 176, 410, 444}));
+    EXPECT_EQ(tokenizer.id_to_token(512), nul);
+    EXPECT_EQ(tokenizer.decode(std::vector<TokenId>{403, 512, 407}, false), "Once" + nul + " upon");
+  }
+  for (const char type : {'\1', '\5'}) {
+    const Folder folder("");
+    folder.write("tokenizer.model", model + piece("\xE4\xB8", type));
+    const Tokenizer tokenizer = value_or_throw(Tokenizer::load(folder.path()));
+    EXPECT_EQ(tokenizer.encode(text, false),
+              (std::vector<TokenId>{403, 3, 407, 410, 231, 187, 176, 410, 444}));
+    EXPECT_EQ(tokenizer.decode(std::vector<TokenId>{403, 512, 407}, false),
+              "Once\xEF\xBF\xBD upon");
+  }
+  const Folder folder("");
+  folder.write("tokenizer.model", model + piece("", 1));
+  const auto empty = Tokenizer::load(folder.path());
+  ASSERT_FALSE(empty);
+  EXPECT_NE(empty.error().what.find("has an empty piece, of id 512"), std::string::npos);
+}
+
 TEST(SentencePiece, EncodesAStoryModelAsItsTokenizerJson) {
   const Tokenizer model =
       value_or_throw(Tokenizer::load(data + "/models/stories260k/tok512.model"));
