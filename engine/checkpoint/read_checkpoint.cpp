@@ -75,7 +75,18 @@ Result<TrainingState> read_training_state(const std::string& path) {
   if (!step) return fail(Errc::corrupt, step.error().what);
   const Json* state = json->find("state");
   if (!state) return fail(Errc::corrupt, cat(where, ": the key \"state\" is missing"));
-  return TrainingState{*step, *state};
+  const Json* only_model = json->find("only_model");
+  return TrainingState{*step, *state, only_model && only_model->is_bool() && only_model->boolean()};
+}
+
+Result<> check_resumable(const TrainingState& state, const std::string& path) {
+  if (!state.only_model) return {};
+  return fail(Errc::usage,
+              cat(path,
+                  ": was saved without optimizer state (train.save_only_model), so a run cannot "
+                  "resume from it: set resume to a checkpoint with optimizer state, or start a "
+                  "new run from its weights: set model to this directory and output to "
+                  "another"));
 }
 
 Result<std::optional<FoundCheckpoint>> find_latest(const std::string& output) {
@@ -105,6 +116,7 @@ Result<TrainingState> load_checkpoint(const std::string& path, nn::Parameters& i
         "load_checkpoint: one moment without the other");
   auto state = read_training_state(path);
   if (!state) return state;
+  RETURN_IF_ERROR(check_resumable(*state, path));
   RETURN_IF_ERROR(load_parameters(path, into, {.tied = tied}));
   auto tensors = load_training_tensors(cat(path, "/", optimizer_file), into, exp_avg, exp_avg_sq);
   const bool unneeded = !tensors && tensors.error().code == Errc::not_found && !exp_avg;

@@ -28,15 +28,20 @@ Result<std::optional<FoundCheckpoint>> find_latest(const std::string& output);
 struct TrainingState {
   std::int64_t step = 0;
   Json state;
+  bool only_model = false;  ///< saved without optimizer state (Snapshot::only_model)
 };
 
 /// Reads step and state of a checkpoint, without its tensors. Errc::not_found, corrupt, io.
 Result<TrainingState> read_training_state(const std::string& path);
 
+/// Errc::usage for a checkpoint without optimizer state, from which no run can resume.
+Result<> check_resumable(const TrainingState& state, const std::string& path);
+
 /// Loads this rank's part of the weights (the exact f32 values of training, even where those of the
 /// model folder are rounded) and, where given, the moments ([into.count()] each). Does not verify
 /// checksums: find_latest or verify_checkpoint must have accepted `path`. Errc::not_found: no
-/// training state, or no moments where they are requested. Errc::corrupt, io.
+/// training state, or no moments where they are requested. Errc::usage (check_resumable), corrupt,
+/// io.
 Result<TrainingState> load_checkpoint(const std::string& path, nn::Parameters& into, bool tied,
                                       Tensor* exp_avg, Tensor* exp_avg_sq);
 

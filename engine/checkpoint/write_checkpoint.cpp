@@ -117,12 +117,13 @@ class Protocol {
     if (done) done = step("write model", [&] { return write_model(); });
     if (done) done = step("create training folder", [&] { return make(training); });
     const bool rounded = snapshot_.model.type != StoredType::f32;
-    if (done && (snapshot_.exp_avg || rounded))
+    if (done && !snapshot_.only_model && (snapshot_.exp_avg || rounded))
       done = step("write optimizer", [&] {
         return save_training_tensors(cat(temporary_, "/", optimizer_file), tensors_,
                                      static_cast<bool>(snapshot_.exp_avg), rounded);
       });
-    const Json state(Json::Object{{"step", snapshot_.step}, {"state", snapshot_.state}});
+    Json state(Json::Object{{"step", snapshot_.step}, {"state", snapshot_.state}});
+    if (snapshot_.only_model) state.set("only_model", true);
     if (done)
       done = step("write state", [&] {
         return write_new_file(cat(training, "/state.json"), state.dump(1) + "\n");

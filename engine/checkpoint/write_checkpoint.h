@@ -31,6 +31,8 @@ struct Snapshot {
   Tensor exp_avg, exp_avg_sq;
   Json state;  ///< other state of the run: loader position, seeds, hash of the configuration
   ModelWriter write_model;  ///< writes an adapter; absent: a model folder is written
+  /// Leaves out moments and master weights. Such a checkpoint cannot be resumed.
+  bool only_model = false;
 };
 
 struct WriteOptions {

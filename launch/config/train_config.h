@@ -55,10 +55,33 @@ constexpr std::array<std::string_view, 4> names_of(Recompute) {
   return {"full", "attention", "activation", "norm"};
 }
 
-constexpr const char* peak_tflops_doc =
-    "peak TFLOP/s of all processors, the denominator of perf/mfu; 0: measured at the start";
+/// Type of the weights in checkpoints; auto: that of the files the run started from.
+enum class SaveDtype { f32, automatic, bf16, f16 };
+constexpr std::array<std::string_view, 4> names_of(SaveDtype) {
+  return {"f32", "auto", "bf16", "f16"};
+}
 
-struct TrainConfig : OptimizerConfig {
+/// Checkpoints, part of `train`.
+struct CheckpointConfig {
+  std::int64_t save_every = 100;
+  std::int64_t keep_last = 2;
+  SaveDtype save_dtype = SaveDtype::f32;
+  bool save_only_model = false;
+
+  static void each_field(auto& self, auto&& field) {
+    field("save_every", self.save_every, at_least_0,
+          "save a checkpoint every N steps; 0: only after the last");
+    field("keep_last", self.keep_last, at_least_0, "checkpoints to keep (at least 2); 0: all");
+    field("save_dtype", self.save_dtype,
+          "data type of the weights in checkpoints; auto: as the model was stored; bf16, f16: the "
+          "exact f32 weights are kept in training/, so that resuming keeps its bits. Adapters are "
+          "stored in f32");
+    field("save_only_model", self.save_only_model,
+          "save checkpoints without optimizer state, for less space: the run cannot be resumed");
+  }
+};
+
+struct TrainConfig : OptimizerConfig, CheckpointConfig {
   std::int64_t steps = 0;
   std::int64_t epochs = 1;
   std::int64_t batch_size = 8;
@@ -70,11 +93,8 @@ struct TrainConfig : OptimizerConfig {
   engine::ops::Precision dtype = engine::ops::Precision::f32;
   bool stochastic_rounding = false;
   std::int64_t seed = 0;
-  double peak_tflops = 0;
   std::int64_t threads = 0;
   bool pin_threads = false;
-  std::int64_t save_every = 100;
-  std::int64_t keep_last = 2;
   std::string keep_best;
   std::string early_stopping_metric;
   std::int64_t early_stopping_patience = 3;
@@ -106,15 +126,12 @@ struct TrainConfig : OptimizerConfig {
     field("stochastic_rounding", self.stochastic_rounding,
           "keep weights in bf16 with stochastic rounding instead of an f32 master copy");
     field("seed", self.seed, at_least_0, "random seed for shuffling and sampling");
-    field("peak_tflops", self.peak_tflops, at_least_0, peak_tflops_doc);
     field("threads", self.threads, Range{0, 1024},
           "threads; 0: all processors available to the process; never changes results");
     field("pin_threads", self.pin_threads,
           "pin each thread to a processor; only if the process has exactly as many processors as "
           "threads");
-    field("save_every", self.save_every, at_least_0,
-          "save a checkpoint every N steps; 0: only after the last");
-    field("keep_last", self.keep_last, at_least_0, "checkpoints to keep (at least 2); 0: all");
+    CheckpointConfig::each_field(self, field);
     each_selection_field(self, field);
     field("log_every", self.log_every, at_least_0,
           "steps between progress lines if stderr is not a terminal; 0: none");

@@ -1,12 +1,15 @@
 #include "launch/run/roles.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <map>
 
 #include "algorithms/catalog.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/checkpoint/manifest.h"
 #include "engine/checkpoint/read_checkpoint.h"
+#include "engine/checkpoint/safetensors_folder.h"
 #include "engine/checkpoint/write_checkpoint.h"
 #include "engine/data/layouts/steps.h"
 #include "launch/recipes/lora.h"
@@ -25,13 +28,40 @@ namespace {
 
 constexpr std::string_view reference_folder = "reference";
 
+// How the weights of `source`, or most of them, are stored.
+checkpoint::StoredType type_in(const std::string& source) {
+  const auto weights = value_or_throw(checkpoint::SafetensorsFolder::open(source));
+  std::map<checkpoint::StoredType, std::int64_t> elements;
+  for (const auto& location : weights.all())
+    elements[location.tensor->type] += location.tensor->count();
+  const auto most = std::ranges::max_element(elements, {}, [](const auto& e) { return e.second; });
+  const bool half = most != elements.end() && (most->first == checkpoint::StoredType::bf16 ||
+                                               most->first == checkpoint::StoredType::f16);
+  return half ? most->first : checkpoint::StoredType::f32;
+}
+
+checkpoint::StoredType saved_type(const RunConfig& config, const std::string& source) {
+  switch (config.train.save_dtype) {
+    case SaveDtype::f32:
+      return checkpoint::StoredType::f32;
+    case SaveDtype::automatic:
+      return type_in(source);
+    case SaveDtype::bf16:
+      return checkpoint::StoredType::bf16;
+    case SaveDtype::f16:
+      return checkpoint::StoredType::f16;
+  }
+  return checkpoint::StoredType::f32;
+}
+
 // `source`: the model folder whose configuration and tokenizer a checkpoint gets.
 roles::Saver trainer_saver(const RunConfig& config, const std::string& source,
                            std::shared_ptr<const checkpoint::DirectoryLock> output,
                            const engine::parallel::Mesh* mesh) {
-  return [config, source, output = std::move(output), mesh](std::int64_t step,
-                                                            const actors::protocol::RunState& state,
-                                                            engine::train::Trainer& trainer) {
+  const auto type = saved_type(config, source);
+  return [config, source, type, output = std::move(output), mesh](
+             std::int64_t step, const actors::protocol::RunState& state,
+             engine::train::Trainer& trainer) {
     Json whole = Json::Object{};
     Json algorithm = Json::Object{};
     algorithm.set("name", config.algorithm);
@@ -46,11 +76,14 @@ roles::Saver trainer_saver(const RunConfig& config, const std::string& source,
     const checkpoint::Snapshot snapshot{
         step,
         trainer.model().parameters().trained(),
-        {.source = source, .tied = spec.tied},
+        {.source = source,
+         .tied = spec.tied,
+         .type = spec.lora ? checkpoint::StoredType::f32 : type},
         optimizer.exp_avg(),
         optimizer.exp_avg_sq(),
         std::move(whole),
-        spec.lora ? adapter_writer(config, spec) : checkpoint::ModelWriter()};
+        spec.lora ? adapter_writer(config, spec) : checkpoint::ModelWriter(),
+        config.train.save_only_model};
     const checkpoint::WriteOptions options{.keep_last = static_cast<int>(config.train.keep_last),
                                            .best_step = state.best_step};
     if (mesh) return checkpoint::write_checkpoint(*mesh, output.get(), snapshot, options);
@@ -89,11 +122,18 @@ std::shared_ptr<const checkpoint::DirectoryLock> lock_companion(const RoleParts&
 roles::ScorerSaver reference_saver(const RoleParts& parts, const std::string& source) {
   const auto output = lock_companion(parts, reference_folder);
   const int keep = static_cast<int>(parts.config.train.keep_last);
-  return [output, source, keep, mesh = parts.mesh](const actors::protocol::Save& save,
-                                                   engine::models::Decoder& model) {
-    const checkpoint::Snapshot snapshot{
-        save.step, model.parameters(), {.source = source, .tied = model.spec().tied}, {},
-        {},        Json::Object{}};
+  const auto type = saved_type(parts.config, source);
+  const bool only_model = parts.config.train.save_only_model;
+  return [output, source, keep, type, only_model, mesh = parts.mesh](
+             const actors::protocol::Save& save, engine::models::Decoder& model) {
+    const checkpoint::Snapshot snapshot{save.step,
+                                        model.parameters(),
+                                        {.source = source, .tied = model.spec().tied, .type = type},
+                                        {},
+                                        {},
+                                        Json::Object{},
+                                        {},
+                                        only_model};
     const checkpoint::WriteOptions options{.keep_last = keep == 0 ? 0 : keep + 1,
                                            .best_step = save.state.best_step};
     if (mesh) return checkpoint::write_checkpoint(*mesh, output.get(), snapshot, options);
@@ -172,7 +212,7 @@ roles::Trainer make_policy(const RoleParts& parts) {
   const std::shared_ptr<const checkpoint::DirectoryLock> output(parts.output, [](const auto*) {});
   return roles::Trainer(load_trainer(parts), algorithms::losses(),
                         trainer_saver(parts.config, parts.config.model, output, parts.mesh),
-                        parts.mesh, std::string(to_string(Role::policy)));
+                        parts.mesh);
 }
 
 roles::Trainer make_critic(const RoleParts& parts) {
@@ -181,9 +221,7 @@ roles::Trainer make_critic(const RoleParts& parts) {
   return roles::Trainer(
       load_critic(parts), algorithms::losses(),
       trainer_saver(parts.config, source, lock_companion(parts, critic_folder), parts.mesh),
-      parts.mesh,
-      // Without a mesh the critic shares the policy's device, which reports for both.
-      parts.mesh ? std::string(to_string(Role::critic)) : "");
+      parts.mesh);
 }
 
 roles::Scorer make_reference(const RoleParts& parts) {

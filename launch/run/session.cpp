@@ -46,6 +46,7 @@ Session::Session(const RunConfig& config)
   value_or_throw(write_file_durably(config.output + "/config.yaml", to_yaml(config)));
   if (resume_from_.empty()) return;
   auto found = value_or_throw(checkpoint::read_training_state(resume_from_));
+  value_or_throw(checkpoint::check_resumable(found, resume_from_));
   done_ = found.step;
   state_ = std::move(found.state);
   const Json* algorithm = state_.find("algorithm");

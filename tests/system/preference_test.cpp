@@ -51,6 +51,8 @@ INSTANTIATE_TEST_SUITE_P(
             "Mixture", "dpo",
             "--set 'dpo.loss=[sigmoid, bco_pair, sft]' --set 'dpo.loss_weights=[0.8, 0.2, 1]'"},
         ResumedPreference{"MovingReference", "dpo", "--set dpo.sync_every=2"},
+        ResumedPreference{"MovingReferenceInBf16", "dpo",
+                          "--set dpo.sync_every=2 --set train.save_dtype=bf16"},
         ResumedPreference{"Sorted", "dpo", "--set dpo.loss=aot"},
         ResumedPreference{"Weighted", "dpo", "--set dpo.weighting=true"},
         ResumedPreference{"Simpo", "simpo", ""}, ResumedPreference{"Cpo", "cpo", ""},
