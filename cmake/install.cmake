@@ -21,6 +21,7 @@ if(TARGET troupe_parquet)
 endif()
 
 install(DIRECTORY launch/quickstart DESTINATION share/troupe COMPONENT troupe PATTERN run.sh EXCLUDE)
+install(DIRECTORY launch/examples DESTINATION share/troupe COMPONENT troupe)
 install(DIRECTORY docs/ DESTINATION ${troupe_doc_dir} COMPONENT troupe PATTERN development EXCLUDE)
 install(FILES CHANGELOG.md SECURITY.md DESTINATION ${troupe_doc_dir} COMPONENT troupe)
 install(FILES LICENSE DESTINATION ${troupe_doc_dir} RENAME copyright COMPONENT troupe)

@@ -8,6 +8,7 @@
 #include "engine/base/random.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_parameters.h"
+#include "engine/checkpoint/not_a_model.h"
 #include "engine/checkpoint/safetensors_folder.h"
 #include "engine/models/split.h"
 
@@ -59,6 +60,8 @@ double normal(std::uint64_t seed, std::uint64_t index) {
 Result<models::DecoderSpec> read_folder_spec(const std::string& folder) {
   const std::string path = folder + "/config.json";
   const auto config = read_json(path, {.bytes = 16u << 20});
+  if (!config && config.error().code == Errc::not_found)
+    return fail(Errc::not_found, cat(folder, ": ", why_not_a_model(folder)));
   RETURN_IF_ERROR(config);
   auto spec = models::read_spec(*config, path);
   if (!spec) return spec;

@@ -66,11 +66,17 @@ tl::unexpected<Error> no_weights(const std::string& folder) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(folder, ignored))
     return fail(Errc::not_found, cat(folder, ": no such folder"));
-  const bool pickled = std::filesystem::exists(folder + "/pytorch_model.bin", ignored);
+  const bool pickled = std::filesystem::exists(folder + "/pytorch_model.bin", ignored) ||
+                       std::filesystem::exists(folder + "/pytorch_model.bin.index.json", ignored);
   return fail(Errc::not_found,
               cat(folder, ": expected ", weights_file, " or ", index_file, ", found neither",
-                  pickled ? "; pytorch_model.bin is a pickle, which is never opened: save the "
-                            "model as safetensors"
+                  pickled ? cat("; pytorch_model.bin is a pickle, which can run any program and is "
+                                "never opened. If you trust its source, save it as safetensors "
+                                "with transformers: python3 -c \"from transformers import "
+                                "AutoModelForCausalLM as M; M.from_pretrained('",
+                                folder,
+                                "', torch_dtype='auto').save_pretrained('NEW')\" and copy the "
+                                "tokenizer's files to NEW (docs/models.md)")
                           : ""));
 }
 

@@ -1,6 +1,7 @@
 #include "engine/checkpoint/save_parameters.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <unordered_map>
 
@@ -65,6 +66,17 @@ std::vector<float> values_of(const models::StoredTensor& stored, nn::LogicalTens
   });
 }
 
+/// Errc::usage for a value that F16 would turn into infinity.
+Result<> check_range(StoredType type, const std::string& name, std::span<const float> values) {
+  constexpr float limit = 65520;  // rounds to 2^16
+  if (type != StoredType::f16) return {};
+  const auto large =
+      std::ranges::find_if(values, [](float value) { return std::abs(value) >= limit; });
+  if (large == values.end()) return {};
+  return fail(Errc::usage, cat("tensor ", quote(name), " has the value ", double{*large},
+                               ", which F16 cannot store; use bf16 or f32"));
+}
+
 std::string shard_name(std::size_t number, std::size_t of) {
   char name[64];
   std::snprintf(name, sizeof name, "model-%05zu-of-%05zu.safetensors", number, of);
@@ -81,9 +93,11 @@ Result<> write_shard(const std::string& path, const Tensors& stored, const Shard
   }
   auto writer = SafetensorsWriter::create(path, plans);
   RETURN_IF_ERROR(writer);
-  for (const auto& tensor : writer->tensors())
-    RETURN_IF_ERROR(
-        writer->write(tensor.name, values_of(stored[by_name.at(tensor.name)], tensors)));
+  for (const auto& tensor : writer->tensors()) {
+    const auto values = values_of(stored[by_name.at(tensor.name)], tensors);
+    RETURN_IF_ERROR(check_range(type, tensor.name, values));
+    RETURN_IF_ERROR(writer->write(tensor.name, values));
+  }
   return writer->finish();
 }
 
@@ -132,6 +146,8 @@ Result<Json> config_of(const nn::Parameters& parameters, const SaveOptions& opti
   return config;
 }
 
+}  // namespace
+
 Result<> copy_companions(const std::string& folder, const std::string& source) {
   for (const auto name : companions) {
     const auto content = read_file(cat(source, "/", name), companion_bytes);
@@ -141,8 +157,6 @@ Result<> copy_companions(const std::string& folder, const std::string& source) {
   }
   return {};
 }
-
-}  // namespace
 
 Result<> save_parameters(const std::string& folder, const nn::Parameters& parameters,
                          const SaveOptions& options) {

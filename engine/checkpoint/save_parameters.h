@@ -32,4 +32,8 @@ Result<> save_parameters(const std::string& folder, const nn::Parameters& parame
 Result<> save_parameters(const std::string& folder, nn::LogicalTensors& tensors,
                          const SaveOptions& options);
 
+/// Copies generation_config.json, the tokenizer files and the chat template of the model folder
+/// `source`, those that exist, into `folder`, durably. Errc::io.
+Result<> copy_companions(const std::string& folder, const std::string& source);
+
 }  // namespace troupe::engine::checkpoint

@@ -59,9 +59,11 @@ class Search {
     packed_.refresh();
   }
 
-  std::vector<Generation> run() {
+  Result<std::vector<Generation>> run() {
     Tensor last = forward_prompt();
     for (;;) {
+      if (config_.stop && config_.stop())
+        return fail(Errc::cancelled, "beam search was stopped before its end");
       const Tensor logits =
           decoder_.head().logits(last, config_.precision, packed_.in_use());  // [R, V/tp]
       const std::vector<Continuation> best = continuations(logits);

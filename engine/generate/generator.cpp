@@ -308,6 +308,8 @@ Result<std::vector<Generation>> Generator::generate_all(std::vector<Request> req
   std::vector<Generation> results(requests.size());
   try {
     while (!idle()) {
+      if (impl_->config.stop && impl_->config.stop())
+        for (const auto& each : index_of) cancel(each.first);
       for (Generation& done : step()) results[index_of.at(done.id)] = std::move(done);
     }
   } catch (...) {

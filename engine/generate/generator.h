@@ -82,6 +82,8 @@ struct GeneratorConfig {
   std::vector<std::int32_t> eos_ids;  ///< end tokens (config.json, generation_config.json)
   TextDecoder decode;                 ///< required for stop strings
   TokenCallback on_token;
+  /// Asked before each step of generate_all() and of beam_search(): true ends it.
+  std::function<bool()> stop;
 };
 
 /// Number of cache pages of a generator with this configuration.
@@ -119,7 +121,7 @@ class Generator {
 
   /// Submits all requests and steps until they are finished. Results are in the order of
   /// `requests`. No other request may be pending. On an error or exception, all requests are
-  /// cancelled.
+  /// cancelled; at a stop (GeneratorConfig) those that are unfinished return their tokens so far.
   Result<std::vector<Generation>> generate_all(std::vector<Request> requests);
 
   /// Must be called after the weights have changed: drops the KV cache; later tokens have

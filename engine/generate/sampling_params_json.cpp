@@ -53,6 +53,7 @@ constexpr Setting settings[] = {
     {"encoder_no_repeat_ngram_size",
      [](SamplingParams& p) -> Slot { return &p.token_rules.prompt_no_repeat_ngram; }},
     {"max_new_tokens", [](SamplingParams& p) -> Slot { return &p.max_new_tokens; }},
+    {"max_tokens", [](SamplingParams& p) -> Slot { return &p.max_new_tokens; }},
     {"min_new_tokens", [](SamplingParams& p) -> Slot { return &p.min_new_tokens; }},
     {"do_sample", [](SamplingParams& p) -> Slot { return DoSample{&p.greedy}; }},
     {"num_beams", [](SamplingParams& p) -> Slot { return &p.beams.count; }},
@@ -192,6 +193,12 @@ Result<bool> read_sampling_param(std::string_view key, const Json& value, Sampli
   if (value.is_null()) return true;
   RETURN_IF_ERROR(std::visit(Reader{key, value}, setting->slot(params)));
   return true;
+}
+
+std::vector<std::string_view> sampling_param_names() {
+  std::vector<std::string_view> names;
+  for (const Setting& setting : settings) names.push_back(setting.key);
+  return names;
 }
 
 bool requires_sampling(std::string_view key) {

@@ -6,22 +6,51 @@
 #include <utility>
 
 #include "engine/base/text.h"
-#include "engine/tokenizer/chat_template.h"
+#include "launch/commands/chat_prompt.h"
 #include "launch/commands/json_lines.h"
+#include "launch/commands/line_members.h"
 #include "launch/commands/sampler.h"
-#include "launch/commands/template_tokens.h"
 
 namespace troupe::launch {
 
 namespace {
 
+/// Prints the prompt and its completion as tokens arrive. The prompt is printed with the first
+/// token: by then every check of prompt and settings has passed.
+class Echo {
+ public:
+  explicit Echo(const std::vector<std::int32_t>& prompt) : prompt_(prompt) {}
+
+  void start(const engine::tokenizer::Tokenizer& tokenizer) {
+    decoder_.emplace(tokenizer, true);
+    started_ = false;
+  }
+  void push(std::int32_t token) {
+    print_prompt();
+    std::cout << decoder_->push(token) << std::flush;
+  }
+  void finish() {
+    print_prompt();
+    std::cout << decoder_->finish() << std::endl;
+  }
+
+ private:
+  void print_prompt() {
+    if (std::exchange(started_, true)) return;
+    for (const auto id : prompt_) std::cout << decoder_->push(id);
+  }
+
+  const std::vector<std::int32_t>& prompt_;
+  std::optional<engine::tokenizer::StreamDecoder> decoder_;
+  bool started_ = false;
+};
+
 int stream(const GenerateOptions& options) {
-  std::optional<engine::tokenizer::StreamDecoder> decoder;
-  const auto on_token = [&](const engine::generate::TokenEvent& event) {
-    std::cout << decoder->push(event.token) << std::flush;
-  };
-  Sampler sampler(options, on_token);
-  const auto tokens =
+  std::vector<std::int32_t> tokens;
+  Echo echo(tokens);
+  Sampler sampler(options,
+                  [&](const engine::generate::TokenEvent& event) { echo.push(event.token); });
+  tokens =
       value_or_throw(sampler.model().tokens_of(Json::Object{{"prompt", options.prompt}}, "prompt"));
   const auto& tokenizer = *value_or_throw(sampler.model().tokenizer());
   auto sampling = sampler.settings();
@@ -32,80 +61,67 @@ int stream(const GenerateOptions& options) {
   }
   const auto samples = static_cast<std::uint64_t>(std::exchange(sampling.beams.returned, 1));
   for (std::uint64_t k = 0; k < samples; ++k) {
-    decoder.emplace(tokenizer, true);
-    for (const auto id : tokens) std::cout << decoder->push(id);
+    echo.start(tokenizer);
     value_or_throw(sampler.generate(tokens, sampling, k));
-    std::cout << decoder->finish() << std::endl;
+    echo.finish();
   }
   return 0;
 }
 
-}  // namespace
+/// Answers the lines of stdin.
+class LineGenerator {
+ public:
+  explicit LineGenerator(const GenerateOptions& options)
+      : sampler_(options, {}), chat_template_(options.chat_template) {}
 
-int generate(const GenerateOptions& options) {
-  if (options.has_prompt) return stream(options);
-  Sampler sampler(options, {});
-  const auto answer = [&](const Json& line) -> Result<Json> {
-    const auto tokens = sampler.model().tokens_of(line, "prompt");
+  Result<Json> answer(const Json& line) {
+    RETURN_IF_ERROR(members_.check(line));
+    const auto tokens = prompt_of(line);
     RETURN_IF_ERROR(tokens);
-    auto sampling = sampler.settings();
+    auto sampling = sampler_.settings();
     RETURN_IF_ERROR(read_settings(line, sampling));
-    const auto generated = sampler.generate(*tokens, sampling);
+    const auto generated = sampler_.generate(*tokens, sampling);
     RETURN_IF_ERROR(generated);
-    const bool has_text = sampler.model().tokenizer().has_value();
+    const bool has_text = sampler_.model().tokenizer().has_value();
     const bool has_score = sampling.beams.count > 1;
     if (sampling.beams.returned == 1) return json_of(generated->front(), has_text, has_score);
     Json::Array all;
     for (const auto& each : *generated) all.push_back(json_of(each, has_text, has_score));
     return Json(Json::Object{{"samples", std::move(all)}});
-  };
-  std::ios::sync_with_stdio(false);
-  value_or_throw(answer_lines(std::cin, std::cout, answer));
-  return 0;
-}
+  }
 
-namespace {
+ private:
+  Result<std::vector<std::int32_t>> prompt_of(const Json& line) {
+    if (!line.find("messages")) return sampler_.model().tokens_of(line, "prompt");
+    if (line.find("ids") || line.find("prompt"))
+      return fail(Errc::bad_input, "a line has one of prompt, ids and messages");
+    auto input = read_render_input(line, {});
+    RETURN_IF_ERROR(input);
+    if (!line.find("add_generation_prompt")) input->add_generation_prompt = true;
+    if (!chat_prompt_) {
+      auto loaded = ChatPrompt::load(sampler_.model().folders().text, chat_template_);
+      RETURN_IF_ERROR(loaded);
+      chat_prompt_.emplace(std::move(*loaded));
+    }
+    const auto text = chat_prompt_->render(std::move(*input));
+    RETURN_IF_ERROR(text);
+    return sampler_.model().tokens_of_text(*text, false);
+  }
 
-Json message(const char* role, std::string content) {
-  return Json::Object{{"role", role}, {"content", std::move(content)}};
-}
+  Sampler sampler_;
+  std::string chat_template_;
+  std::optional<ChatPrompt> chat_prompt_;  // loaded for the first messages
+  LineMembers members_;
+};
 
 }  // namespace
 
-int chat(const GenerateOptions& options) {
-  const auto chat_template =
-      value_or_throw(engine::tokenizer::ChatTemplate::load(options.model.model));
-  std::optional<engine::tokenizer::StreamDecoder> decoder;
-  Sampler sampler(options, [&](const engine::generate::TokenEvent& event) {
-    std::cout << decoder->push(event.token) << std::flush;
-  });
-  const auto& tokenizer = *value_or_throw(sampler.model().tokenizer());
-  const TemplateTokens own = template_tokens(options.model.model);
-  engine::tokenizer::RenderInput input;
-  input.bos_token = own.bos;
-  input.eos_token = own.eos;
-  input.add_generation_prompt = true;
-  Json::Array messages;
-  if (!options.system.empty()) messages.push_back(message("system", options.system));
-  auto sampling = sampler.settings();
-  sampling.beams.returned = 1;
-  const bool terminal = ::isatty(STDIN_FILENO) == 1;
-  const auto read_question = [terminal](std::string& question) {
-    if (terminal) std::cerr << "> ";
-    return std::getline(std::cin, question) && !question.empty();
-  };
-  std::string question;
-  for (std::uint64_t turn = 0; read_question(question); ++turn) {
-    messages.push_back(message("user", question));
-    input.messages = messages;
-    const auto rendered = value_or_throw(chat_template.render(input));
-    const auto tokens = tokenizer.encode(rendered.text, false);
-    decoder.emplace(tokenizer, true);
-    const auto generated = value_or_throw(sampler.generate(tokens, sampling, turn));
-    std::cout << (sampling.beams.count > 1 ? generated.front().text : decoder->finish())
-              << std::endl;
-    messages.push_back(message("assistant", generated.front().text));
-  }
+int generate(const GenerateOptions& options) {
+  if (options.has_prompt) return stream(options);
+  LineGenerator generator(options);
+  std::ios::sync_with_stdio(false);
+  value_or_throw(
+      answer_lines(std::cin, std::cout, [&](const Json& line) { return generator.answer(line); }));
   return 0;
 }
 

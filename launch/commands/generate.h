@@ -1,4 +1,4 @@
-// `troupe generate`: completions of prompts. `troupe chat`: a dialogue in the terminal.
+// `troupe generate`: completions of prompts.
 #pragma once
 
 #include <string>
@@ -15,13 +15,11 @@ struct GenerateOptions {
   /// Sampling settings by their names in transformers; override generation_config.json.
   Json settings = Json::Object{};
   std::string generation_config;  ///< replaces the model's file; "none": no file
+  std::string chat_template;      ///< a template file or prompt type; "": the model's template
   std::string system;             ///< chat: the system message
   std::string weights = "full";   ///< full, int8
 };
 /// Returns the exit code. Throws Failure.
 int generate(const GenerateOptions& options);
-
-/// Returns the exit code. Throws Failure.
-int chat(const GenerateOptions& options);
 
 }  // namespace troupe::launch

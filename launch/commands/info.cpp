@@ -7,9 +7,11 @@
 
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"
+#include "engine/checkpoint/not_a_model.h"
 #include "engine/checkpoint/safetensors_folder.h"
 #include "engine/data/readers/file_list.h"
 #include "engine/tokenizer/tokenizer.h"
+#include "launch/commands/info/checksums.h"
 #include "launch/commands/info/data.h"
 #include "launch/commands/info/model.h"
 #include "launch/commands/info/run.h"
@@ -108,6 +110,12 @@ void inspect_folder(const InfoOptions& options, Report& report) {
 int info(const InfoOptions& options) {
   const std::string& path = options.path;
   Report report;
+  if (!options.checksums.empty()) {
+    if (!fs::is_directory(path))
+      throw Failure({Errc::usage, cat("--checksums: expected a folder, found ", quote(path, 400))});
+    inspect_checksums(path, options.checksums, report);
+    return report.finish(path, options.json);
+  }
   if (fs::is_directory(path)) {
     inspect_folder(options, report);
   } else if (fs::exists(path)) {
@@ -116,7 +124,10 @@ int info(const InfoOptions& options) {
     inspect_data(path, options.column_names, report);
   } else {
     report.begin("nothing", path);
-    report.problem({Errc::not_found, cat(path, ": no such file or folder")});
+    const bool hub = engine::checkpoint::is_hub_name(path);
+    report.problem({Errc::not_found, cat(path, ": ",
+                                         hub ? engine::checkpoint::why_not_a_model(path)
+                                             : std::string("no such file or folder"))});
   }
   return report.finish(path, options.json);
 }

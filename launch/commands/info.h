@@ -10,7 +10,8 @@ struct InfoOptions {
   std::string path;
   /// Columns of csv and tsv files without a header: data.column_names.
   std::vector<std::string> column_names;
-  bool json = false;  ///< print one JSON object
+  std::string checksums;  ///< compare only with this list of SHA-256 sums; may be empty
+  bool json = false;      ///< print one JSON object
 };
 /// Returns the exit code. Throws Failure.
 int info(const InfoOptions& options);

@@ -9,32 +9,49 @@
 
 namespace troupe::launch {
 
-Result<Model> Model::load(const ModelOptions& options) {
+namespace {
+
+Result<> check_head(const engine::models::DecoderSpec& spec, NeededHead head,
+                    const std::string& folder) {
+  if (head == NeededHead::any || spec.labels == 0) return {};
+  return fail(Errc::usage,
+              cat(folder, ": expected a language model, found a reward model or critic (a score ",
+                  "head with ", spec.labels, spec.labels == 1 ? " label" : " labels",
+                  "), which has no next-token probabilities; `troupe score` evaluates a reward "
+                  "model"));
+}
+
+}  // namespace
+
+Result<Model> Model::load(const ModelOptions& options, NeededHead head) {
   Model model;
   const auto precision = precision_of(options.dtype);
   RETURN_IF_ERROR(precision);
   model.precision_ = *precision;
-  model.folder_ = options.model;
+  auto folders = engine::adapter::model_folders(options.model, options.adapter);
+  RETURN_IF_ERROR(folders);
+  model.folders_ = std::move(*folders);
+  const auto& [base, adapter_folder, text] = model.folders_;
   model.device_ = engine::ops::make_cpu_device({.threads = options.threads});
-  auto spec = engine::checkpoint::read_folder_spec(options.model);
+  auto spec = engine::checkpoint::read_folder_spec(base);
   RETURN_IF_ERROR(spec);
-  if (!options.adapter.empty()) {
-    auto adapter = engine::adapter::read_adapter(options.adapter, *spec);
+  RETURN_IF_ERROR(check_head(*spec, head, options.model));
+  if (!adapter_folder.empty()) {
+    auto adapter = engine::adapter::read_adapter(adapter_folder, *spec);
     RETURN_IF_ERROR(adapter);
     spec->lora = std::move(adapter->lora);
   }
-  auto decoder =
-      engine::checkpoint::load_decoder(*model.device_, options.model, std::move(*spec), false);
+  auto decoder = engine::checkpoint::load_decoder(*model.device_, base, std::move(*spec), false);
   RETURN_IF_ERROR(decoder);
   model.decoder_ = std::move(*decoder);
-  if (!options.adapter.empty())
-    RETURN_IF_ERROR(engine::adapter::load_adapter(options.adapter, *model.decoder_));
+  if (!adapter_folder.empty())
+    RETURN_IF_ERROR(engine::adapter::load_adapter(adapter_folder, *model.decoder_));
   return model;
 }
 
 Result<const engine::tokenizer::Tokenizer*> Model::tokenizer() {
   if (!tokenizer_) {
-    auto loaded = engine::tokenizer::Tokenizer::load(folder_);
+    auto loaded = engine::tokenizer::Tokenizer::load(folders_.text);
     RETURN_IF_ERROR(loaded);
     tokenizer_ = std::move(*loaded);
   }
@@ -42,18 +59,21 @@ Result<const engine::tokenizer::Tokenizer*> Model::tokenizer() {
 }
 
 Result<std::vector<std::int32_t>> Model::tokens_of(const Json& line, std::string_view text_key) {
-  std::vector<std::int32_t> tokens;
   if (line.find("ids")) {
     auto ids = ids_of(line, spec().vocabulary);
     RETURN_IF_ERROR(ids);
-    tokens = std::move(*ids);
-  } else {
-    const auto text = get_string(line, text_key, "the line (which has no ids)");
-    RETURN_IF_ERROR(text);
-    const auto encoder = tokenizer();
-    RETURN_IF_ERROR(encoder);
-    tokens = (*encoder)->encode(*text, true);
+    if (ids->empty()) return fail(Errc::bad_input, "no tokens: expected at least one");
+    return std::move(*ids);
   }
+  const auto text = get_string(line, text_key, "the line (which has no ids)");
+  RETURN_IF_ERROR(text);
+  return tokens_of_text(*text, true);
+}
+
+Result<std::vector<std::int32_t>> Model::tokens_of_text(std::string_view text, bool add_special) {
+  const auto encoder = tokenizer();
+  RETURN_IF_ERROR(encoder);
+  auto tokens = (*encoder)->encode(text, add_special);
   if (tokens.empty()) return fail(Errc::bad_input, "no tokens: expected at least one");
   for (const auto id : tokens) {
     if (id >= spec().vocabulary) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "engine/adapter/model_folders.h"
 #include "engine/base/error.h"
 #include "engine/base/json.h"
 #include "engine/models/decoder.h"
@@ -14,29 +15,36 @@ namespace troupe::launch {
 
 /// Options for loading and running a model.
 struct ModelOptions {
-  std::string model;
+  std::string model;    ///< a model directory, or that of an adapter that names its base
   std::string adapter;  ///< may be empty
   std::string dtype = "f32";
   int threads = 0;
 };
 
+/// The output head that a command needs.
+enum class NeededHead { any, language };
+
 class Model {
  public:
-  /// Loads configuration and weights. Returns the errors of checkpoint::load_decoder; Errc::usage
-  /// for an unknown dtype.
-  static Result<Model> load(const ModelOptions& options);
+  /// Loads configuration and weights; an adapter's base with the adapter. Returns the errors of
+  /// checkpoint::load_decoder; Errc::usage for an unknown dtype, and for a reward model or critic
+  /// where a language model is needed.
+  static Result<Model> load(const ModelOptions& options, NeededHead head = NeededHead::any);
 
   engine::models::Decoder& decoder() { return *decoder_; }
   const engine::models::DecoderSpec& spec() const { return decoder_->spec(); }
   engine::ops::Precision precision() const { return precision_; }
+  const engine::adapter::ModelFolders& folders() const { return folders_; }
   /// The folder's tokenizer, loaded on first use.
   Result<const engine::tokenizer::Tokenizer*> tokenizer();
   /// The ids of a line's "ids", or of its text under `text_key` with special tokens added; at least
   /// one, each in the vocabulary.
   Result<std::vector<std::int32_t>> tokens_of(const Json& line, std::string_view text_key);
+  /// The ids of a text; at least one, each in the vocabulary.
+  Result<std::vector<std::int32_t>> tokens_of_text(std::string_view text, bool add_special);
 
  private:
-  std::string folder_;
+  engine::adapter::ModelFolders folders_;
   std::unique_ptr<engine::ops::Device> device_;
   std::unique_ptr<engine::models::Decoder> decoder_;
   engine::ops::Precision precision_ = engine::ops::Precision::f32;

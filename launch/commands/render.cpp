@@ -5,56 +5,11 @@
 #include "engine/base/text.h"
 #include "engine/tokenizer/prompt_types.h"
 #include "engine/tokenizer/tokenizer.h"
+#include "launch/commands/chat_prompt.h"
 #include "launch/commands/json_lines.h"
 #include "launch/commands/template_tokens.h"
 
 namespace troupe::launch {
-
-namespace {
-
-/// The member, or null when it is absent.
-Json member(const Json& line, std::string_view key) {
-  const Json* found = line.find(key);
-  return found ? *found : Json();
-}
-
-Result<std::optional<std::string>> text_or(const Json& line, std::string_view key,
-                                           const std::optional<std::string>& otherwise) {
-  const Json* found = line.find(key);
-  if (!found || found->is_null()) return otherwise;
-  if (!found->is_string())
-    return fail(Errc::bad_input, cat(key, ": expected a string, found ", found->type_name()));
-  return std::optional(found->string());
-}
-
-Result<engine::tokenizer::RenderInput> input_of(const Json& line, const TemplateTokens& own) {
-  engine::tokenizer::RenderInput input;
-  input.messages = member(line, "messages");
-  if (!input.messages.is_array())
-    return fail(Errc::bad_input, "messages: expected a list of messages");
-  input.tools = member(line, "tools");
-  input.documents = member(line, "documents");
-  input.kwargs = member(line, "kwargs");
-  if (!input.kwargs.is_null() && !input.kwargs.is_object())
-    return fail(Errc::bad_input, "kwargs: expected an object");
-  if (const Json* wanted = line.find("add_generation_prompt"); wanted && !wanted->is_null()) {
-    if (!wanted->is_bool())
-      return fail(Errc::bad_input, "add_generation_prompt: expected true or false");
-    input.add_generation_prompt = wanted->boolean();
-  }
-  for (auto [key, otherwise, to] : {std::tuple{"bos_token", &own.bos, &input.bos_token},
-                                    {"eos_token", &own.eos, &input.eos_token}}) {
-    auto text = text_or(line, key, *otherwise);
-    RETURN_IF_ERROR(text);
-    *to = std::move(*text);
-  }
-  auto now = text_or(line, "now", std::nullopt);
-  RETURN_IF_ERROR(now);
-  input.now = std::move(*now);
-  return input;
-}
-
-}  // namespace
 
 int render(const RenderOptions& options) {
   const bool folder = !options.model.empty();
@@ -65,7 +20,7 @@ int render(const RenderOptions& options) {
   const auto chat = value_or_throw(std::move(found));
   const TemplateTokens own = folder ? template_tokens(options.model) : TemplateTokens{};
   const auto answer = [&](const Json& line) -> Result<Json> {
-    const auto input = input_of(line, own);
+    const auto input = read_render_input(line, own);
     RETURN_IF_ERROR(input);
     auto rendered = chat.render(*input);
     RETURN_IF_ERROR(rendered);

@@ -21,7 +21,7 @@ namespace {
 constexpr std::int32_t default_new_tokens = 256;
 
 Model load(const ModelOptions& options) {
-  return value_or_throw(Model::load(options));
+  return value_or_throw(Model::load(options, NeededHead::language));
 }
 
 Json number(float value) {
@@ -29,9 +29,9 @@ Json number(float value) {
 }
 
 /// Settings of the file that the options name, or of the model folder's if there is one.
-GenerationConfig load_defaults(const GenerateOptions& options,
+GenerationConfig load_defaults(const GenerateOptions& options, const std::string& folder,
                                const engine::models::DecoderSpec& spec) {
-  const std::string own = options.model.model + "/generation_config.json";
+  const std::string own = folder + "/generation_config.json";
   const bool named = !options.generation_config.empty();
   const std::string path = named ? options.generation_config : own;
   const bool none = path == "none" || (!named && !std::filesystem::exists(own));
@@ -61,9 +61,10 @@ SamplingParams with_settings(SamplingParams params, const Json& over) {
 
 }  // namespace
 
-Sampler::Sampler(const GenerateOptions& options, engine::generate::TokenCallback on_token)
+Sampler::Sampler(const GenerateOptions& options, engine::generate::TokenCallback on_token,
+                 std::function<bool()> stop)
     : model_(load(options.model)),
-      defaults_(load_defaults(options, model_.spec())),
+      defaults_(load_defaults(options, model_.folders().text, model_.spec())),
       settings_(with_settings(defaults_.params, options.settings)) {
   config_.max_sequences = std::clamp<std::int32_t>(settings_.beams.returned, 1, 64);
   config_.precision = model_.precision();
@@ -71,6 +72,19 @@ Sampler::Sampler(const GenerateOptions& options, engine::generate::TokenCallback
   config_.eos_ids = defaults_.eos_ids;
   config_.decode = [this](std::span<const std::int32_t> ids) { return text_after_prompt(ids); };
   config_.on_token = std::move(on_token);
+  config_.stop = std::move(stop);
+}
+
+std::size_t Sampler::context() const {
+  const auto positions = static_cast<std::size_t>(model_.spec().max_positions);
+  return defaults_.max_length > 0
+             ? std::min(positions, static_cast<std::size_t>(defaults_.max_length))
+             : positions;
+}
+
+std::size_t Sampler::max_new_tokens() const {
+  const std::int32_t given = settings_.max_new_tokens;
+  return static_cast<std::size_t>(given > 0 ? given : default_new_tokens);
 }
 
 Result<std::vector<Generation>> Sampler::generate(const std::vector<std::int32_t>& prompt,

@@ -17,7 +17,9 @@ class Sampler {
  public:
   /// Loads the model, and its generation_config.json or the file that replaces it.
   /// Throws Failure.
-  Sampler(const GenerateOptions& options, engine::generate::TokenCallback on_token);
+  /// `stop` is asked before every step: true ends the completion (GeneratorConfig::stop).
+  Sampler(const GenerateOptions& options, engine::generate::TokenCallback on_token,
+          std::function<bool()> stop = {});
   Sampler(const Sampler&) = delete;
   Sampler& operator=(const Sampler&) = delete;
 
@@ -25,6 +27,10 @@ class Sampler {
   /// Settings of the file, overridden by the command line. max_new_tokens 0: generate() sets it
   /// from the length of the prompt.
   const engine::generate::SamplingParams& settings() const { return settings_; }
+  /// The largest number of tokens of prompt and completion.
+  std::size_t context() const;
+  /// The setting, or its default.
+  std::size_t max_new_tokens() const;
   /// Completions of one prompt: num_return_sequences samples with ids from first_sample, or the
   /// best beams.
   Result<std::vector<engine::generate::Generation>> generate(

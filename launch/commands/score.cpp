@@ -73,7 +73,7 @@ int score(const ScoreOptions& options) {
              ": expected an outcome reward model (a score head with one label), found ",
              model.spec().labels == 0 ? std::string("a language model")
                                       : cat("a score head of ", model.spec().labels, " labels"))});
-  const auto text = value_or_throw(TextModel::load(options.model.model, "", model.spec()));
+  const auto text = value_or_throw(TextModel::load(model.folders().text, "", model.spec()));
   engine::data::DataOptions data{.paths = options.data};
   data.encode.max_length = options.max_length > 0
                                ? std::min(options.max_length, model.spec().max_positions)
@@ -85,7 +85,7 @@ int score(const ScoreOptions& options) {
 }
 
 int logprobs(const ModelOptions& options) {
-  Model model = value_or_throw(Model::load(options));
+  Model model = value_or_throw(Model::load(options, NeededHead::language));
   const auto answer = [&](const Json& line) -> Result<Json> {
     const auto tokens = model.tokens_of(line, "text");
     RETURN_IF_ERROR(tokens);

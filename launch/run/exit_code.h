@@ -19,7 +19,7 @@ inline constexpr int exit_internal = 70;
 inline constexpr int exit_interrupted = 130;
 
 /// What each exit code means, as in docs/operations.md.
-inline constexpr std::array<std::pair<int, std::string_view>, 12> exit_codes{{
+inline constexpr std::array<std::pair<int, std::string_view>, 13> exit_codes{{
     {exit_usage, "usage: an unknown option or key; contradictory settings"},
     {3, "bad input: more invalid data rows than allowed"},
     {4, "not found: a missing file"},
@@ -33,6 +33,7 @@ inline constexpr std::array<std::pair<int, std::string_view>, 12> exit_codes{{
     {exit_internal, "internal error; please report it"},
     {exit_interrupted,
      "interrupted by Ctrl-C or SIGTERM, after a checkpoint or before the first step"},
+    {141, "SIGPIPE: the reader of a command's output has exited (| head); no message"},
 }};
 
 }  // namespace troupe::launch

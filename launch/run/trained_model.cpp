@@ -207,8 +207,9 @@ checkpoint::ModelWriter adapter_writer(const RunConfig& config, const models::De
   base.lora.reset();
   auto settings = add_adapter(config, base);
   return [settings = std::move(settings), spec, source = config.model](
-             const std::string& folder, engine::nn::LogicalTensors& tensors) {
-    return adapter::save_adapter(folder, tensors, settings, spec, source);
+             const std::string& folder, engine::nn::LogicalTensors& tensors) -> Result<> {
+    RETURN_IF_ERROR(adapter::save_adapter(folder, tensors, settings, spec, source));
+    return checkpoint::copy_companions(folder, source);  // as PEFT and TRL save the tokenizer
   };
 }
 

@@ -33,7 +33,7 @@ std::string companion_checkpoint(const std::string& policy, std::string_view fol
 /// The base model with an adapter that has no effect until its weights arrive by message.
 std::unique_ptr<engine::models::Decoder> load_adapted_decoder(const RoleParts& parts);
 
-/// Writes a checkpoint's adapter in PEFT's format.
+/// Writes a checkpoint's adapter in PEFT's format, with the base's tokenizer beside it.
 engine::checkpoint::ModelWriter adapter_writer(const RunConfig& config,
                                                const engine::models::DecoderSpec& spec);
 

@@ -10,6 +10,7 @@ nlohmann/                       engine/base/json.cpp
 (spdlog|fmt)/                   engine/base/log.cpp
 yaml-cpp/                       launch
 CLI/                            launch
+histedit\.h                      launch/terminal
 sqlite3                         actors/ledger/sqlite_store.cpp
 sentencepiece                   engine/tokenizer
 unicode/                        engine/base/character_classes.cpp engine/jinja engine/tokenizer

@@ -27,7 +27,7 @@ const Folder& adapter(const Folder& folder) {
 
 const std::vector<Case> cases = {
     {"ModelNotThere", [](const Folder&) {}, "logprobs --model @/none", 4,
-     "@/none/config.json: cannot open for reading: No such file or directory"},
+     "@/none: no such directory; a Hugging Face model directory is expected"},
     {"ModelAFile", [](const Folder& f) { f.write("model", "x"); }, "logprobs --model @/model", 7,
      "@/model/config.json: cannot open for reading: Not a directory"},
     {"ModelADevice", [](const Folder&) {}, "logprobs --model /dev/zero", 7,

@@ -181,8 +181,9 @@ const std::vector<Case> cases = {
      [](const Folder& f) { f.model().remove(file).write("pytorch_model.bin", "\x80\x02."); },
      score_ids, 4,
      "@: expected model.safetensors or model.safetensors.index.json, found neither; "
-     "pytorch_model.bin is a pickle, which is never opened: "
-     "save the model as"},
+     "pytorch_model.bin is a pickle, which can run any program and is never opened. If you trust "
+     "its "
+     "source, save it as safetensors with transformers: python3 -c "},
 };
 
 }  // namespace

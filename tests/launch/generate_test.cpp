@@ -2,11 +2,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/wait.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 
 #include "engine/base/file.h"
 #include "engine/base/text.h"
+#include "engine/checkpoint/safetensors_writer.h"
+#include "engine/models/head_config.h"
 #include "tests/launch/program.h"
 
 namespace troupe::launch::generate_test {
@@ -83,6 +88,113 @@ TEST(GenerationDefaults, ValuesThatMeanNothingAreRefusedWithTheirFile) {
   const Said eos = run_program("generate --model " + model_with(R"({"eos_token_id": 512})"), line);
   EXPECT_EQ(eos.code, 3);
   EXPECT_THAT(eos.err, HasSubstr("512"));
+}
+
+/// stories260k with a score head of zeros instead of its language head.
+std::string reward_model() {
+  using engine::checkpoint::SafetensorsFile;
+  using engine::checkpoint::SafetensorsWriter;
+  const std::string folder = model_with("{}");
+  Json config = value_or_throw(read_json(folder + "/config.json"));
+  engine::models::write_head(config, 1, false);
+  EXPECT_TRUE(write_file_durably(folder + "/config.json", config.dump()));
+  const std::string path = folder + "/model.safetensors";
+  std::filesystem::remove(path);
+  const auto base =
+      value_or_throw(SafetensorsFile::open(data("models/stories260k/hf/model.safetensors")));
+  std::vector<SafetensorsWriter::Plan> plans{
+      {"score.weight", engine::checkpoint::StoredType::f32, {1, 64}}};
+  for (const auto& tensor : base.tensors())
+    plans.push_back({tensor.name, tensor.type, tensor.shape});
+  auto writer = value_or_throw(SafetensorsWriter::create(path, plans));
+  for (const auto& tensor : writer.tensors()) {
+    std::vector<float> values(static_cast<std::size_t>(tensor.count()));
+    if (base.find(tensor.name)) {
+      EXPECT_TRUE(base.read_f32(tensor.name, values));
+    }
+    EXPECT_TRUE(writer.write(tensor.name, values));
+  }
+  EXPECT_TRUE(writer.finish());
+  return folder;
+}
+
+TEST(RewardModel, IsRefusedBeforeAnythingIsPrinted) {
+  const std::string model = reward_model();
+  for (const char* command : {"generate --prompt hi", "generate", "chat", "logprobs"}) {
+    const Said said = run_program(cat(command, " --model ", model), line);
+    EXPECT_EQ(said.code, 2) << command;
+    EXPECT_EQ(said.out, "") << command;
+    EXPECT_THAT(said.err, HasSubstr("expected a language model, found a reward model or critic"));
+  }
+}
+
+TEST(Prompt, IsPrintedOnlyAfterEveryCheck) {
+  const std::string model = " --threads 1 --model " + data("models/stories260k/hf");
+  std::string words = "once";
+  for (int i = 0; i < 600; ++i) words += " upon";
+  const Said longer = run_program(cat("generate --prompt '", words, "'", model));
+  EXPECT_EQ(longer.code, 3);
+  EXPECT_EQ(longer.out, "");
+  EXPECT_THAT(longer.err, HasSubstr("512 tokens"));
+  const Said cold = run_program("generate --prompt Once --temperature -1" + model);
+  EXPECT_EQ(cold.code, 2);
+  EXPECT_EQ(cold.out, "");
+  EXPECT_THAT(cold.err, HasSubstr("temperature"));
+}
+
+TEST(Messages, AreRenderedWithTheModelsTemplateOrAnother) {
+  const std::string model = "--max-new-tokens 5 --model " + data("models/stories260k/hf");
+  const std::string messages = R"("messages":[{"role":"user","content":"Once upon a time"}])";
+  const Said rendered = run_program("render --model " + data("models/stories260k/hf"),
+                                    "{" + messages + ",\"add_generation_prompt\":true}\n");
+  const std::string text = json_lines(rendered.out).at(0).find("text")->string();
+  const Said ids = run_program("tokenize --model " + data("models/stories260k/hf"),
+                               Json(Json::Object{{"text", text}}).dump() + "\n");
+  const Json expected = first(model, ids.out);
+  EXPECT_EQ(first(model, "{" + messages + "}\n").dump(), expected.dump());
+  EXPECT_NE(first(model, "{" + messages + ",\"add_generation_prompt\":false}\n").dump(),
+            expected.dump());
+  const std::string folder = scratch_folder() + "/templates";
+  std::filesystem::create_directories(folder);
+  ASSERT_TRUE(
+      write_file_durably(folder + "/t.jinja", "{{ tools[0].name }}{{ messages[0].content }}"));
+  const Json with_tools = first(cat(model, " --template ", folder, "/t.jinja"),
+                                "{" + messages + ",\"tools\":[{\"name\":\"Lily \"}]}\n");
+  EXPECT_NE(with_tools.dump(), expected.dump());
+  EXPECT_NE(first(cat(model, " --template chatml"), "{" + messages + "}\n").dump(),
+            expected.dump());
+  EXPECT_THAT(first(model, "{" + messages + ",\"ids\":[1]}\n").find("error")->string(),
+              HasSubstr("one of prompt, ids and messages"));
+}
+
+TEST(LineMembers, MisspelledSettingsAreErrorsAndOthersAreNamedOnce) {
+  const std::string model = "--max-new-tokens 2 --model " + data("models/stories260k/hf");
+  EXPECT_THAT(first(model, "{\"ids\":[1],\"temprature\":9}\n").find("error")->string(),
+              HasSubstr("unknown member \"temprature\"; did you mean temperature?"));
+  const Said said = run_program("generate --threads 1 " + model,
+                                "{\"ids\":[1],\"id\":7,\"step\":1,\"answer\":\"a\"}\n"
+                                "{\"ids\":[1],\"answer\":\"b\"}\n");
+  for (const Json& answer : json_lines(said.out)) EXPECT_TRUE(answer.find("ids")) << answer.dump();
+  const std::string warning = "the member \"answer\" of the input lines is not used";
+  const auto at = said.err.find(warning);
+  ASSERT_NE(at, std::string::npos) << said.err;
+  EXPECT_EQ(said.err.find(warning, at + 1), std::string::npos) << said.err;
+  EXPECT_THAT(said.err, HasSubstr("\"id\""));
+  EXPECT_EQ(length(first(model, "{\"ids\":[1],\"max_tokens\":1}\n")), 1U);
+}
+
+TEST(ClosedPipe, EndsACommandSilently) {
+  std::string lines;
+  for (int i = 0; i < 200; ++i) lines += line;
+  const std::string folder = scratch_folder();
+  ASSERT_TRUE(write_file_durably(folder + "/lines", lines));
+  const std::string script =
+      cat("set -o pipefail; '" TROUPE_PROGRAM "' generate --threads 1 --max-new-tokens 1 --model '",
+          data("models/stories260k/hf"), "' <'", folder, "/lines' 2>'", folder,
+          "/err' | head -n 1 >/dev/null; exit $?");
+  const int status = std::system(cat("bash -c \"", script, "\"").c_str());
+  EXPECT_EQ(WEXITSTATUS(status), 141);  // 128 + SIGPIPE, which bash reports
+  EXPECT_EQ(value_or_throw(read_file(folder + "/err")), "");
 }
 
 TEST(WeightsIn8Bits, GiveOtherLogProbabilitiesAndNoOtherAnswer) {

@@ -1,4 +1,4 @@
-// troupe render and troupe chat of the built program.
+// troupe render of the built program.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -74,14 +74,6 @@ TEST(Render, APromptTypeNeedsNoFolderAndTakesTheTokensOfOne) {
   const Said unknown = run_program("render --prompt-type nosuch", line);
   EXPECT_EQ(unknown.code, 4);
   EXPECT_THAT(unknown.err, HasSubstr("no prompt type \"nosuch\""));
-}
-
-TEST(Chat, AnswersEachLineUntilTheEnd) {
-  const Said said =
-      run_program("chat --threads 1 --max-new-tokens 4 --model " + data("models/stories260k/hf"),
-                  "Hello\nAgain\n");
-  EXPECT_EQ(said.code, 0) << said.err;
-  EXPECT_EQ(std::count(said.out.begin(), said.out.end(), '\n') >= 2, true) << said.out;
 }
 
 }  // namespace

@@ -208,11 +208,54 @@ TEST(Info, SaysWhatAFolderIsAndWhetherItIsUsable) {
   EXPECT_THAT(rows.out, HasSubstr("rows.jsonl:2"));
 }
 
+TEST(Adapter, AsAModelIsFoundBesideItsBaseOrRefused) {
+  namespace fs = std::filesystem;
+  const std::string folder = scratch_folder(), adapter = folder + "/adapter";
+  fs::copy(data("golden/models/llama"), folder + "/base");
+  fs::copy(data("golden/peft/llama-q-v"), adapter);
+  const auto rename_base = [&](const std::string& base) {
+    Json config = value_or_throw(read_json(adapter + "/adapter_config.json"));
+    config.set("base_model_name_or_path", base);
+    EXPECT_TRUE(write_file_durably(adapter + "/adapter_config.json", config.dump()));
+  };
+  rename_base("../base");
+  const std::string ids = "{\"ids\":[1,2,3,4]}\n";
+  const Said alone = run_program("logprobs --model " + adapter, ids);
+  EXPECT_EQ(alone.code, 0) << alone.err;
+  EXPECT_EQ(alone.out,
+            run_program(cat("logprobs --model ", folder, "/base --adapter ", adapter), ids).out);
+  EXPECT_NE(alone.out, run_program("logprobs --model " + folder + "/base", ids).out);
+  rename_base("org/base");
+  const std::string use =
+      cat("is a LoRA adapter of org/base, not a model: use the base model with "
+          "the adapter (--model org/base --adapter ",
+          adapter, ")");
+  for (const std::string& arguments :
+       {cat("generate --model ", adapter), cat("score --data x --model ", adapter),
+        cat("train --algorithm sft --set data.path=x --set output=", folder,
+            "/o --set model=", adapter)}) {
+    const Said said = run_program(arguments, ids);
+    EXPECT_THAT(said.code, testing::AnyOf(2, 4)) << arguments;
+    EXPECT_THAT(said.err, HasSubstr(use));
+  }
+}
+
+TEST(Model, OnHuggingFaceIsNotDownloadedAndTheErrorSaysHow) {
+  for (const char* command :
+       {"logprobs --model meta-llama/Llama-3.2-1B",
+        "train --algorithm sft --set data.path=/dev/null --set output=/nowhere --set "
+        "model=meta-llama/Llama-3.2-1B"}) {
+    const Said said = run_program(command);
+    EXPECT_THAT(said.err, HasSubstr("hf download meta-llama/Llama-3.2-1B --local-dir"));
+    EXPECT_THAT(said.err, HasSubstr("docs/models.md"));
+  }
+}
+
 TEST(Info, KnowsAnAdapterAndAsksForItsBase) {
   const Said said = run_program("info " + data("golden/peft/llama-q-v"));
   EXPECT_EQ(said.code, 0) << said.err;
   EXPECT_THAT(said.out, HasSubstr("LoRA of rank"));
-  EXPECT_THAT(said.out, HasSubstr("which does not exist; give it with --model"));
+  EXPECT_THAT(said.out, HasSubstr("which does not exist; give it with --model BASE --adapter"));
 }
 
 }  // namespace

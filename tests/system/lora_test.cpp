@@ -102,6 +102,32 @@ TEST_F(SystemRuns, AnAdapterToBeginWithIsWhereTheRunBeginsAndItGoesOnToTheSameBy
   EXPECT_GT(std::abs(losses("whole")[0] - losses("fresh")[0]), 1e-2);
 }
 
+TEST_F(SystemRuns, AnAdapterGivenAsTheModelStandsForItsBaseWithIt) {
+  const std::string first = cat(lora, "--set train.steps=3 --set train.save_every=0");
+  run(arguments("sft", "a", first));
+  const std::string base = data("models/stories260k/hf"), adapter = path("a/latest");
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "generation_config.json"})
+    EXPECT_TRUE(std::filesystem::exists(cat(adapter, "/", name))) << name;
+  const std::string both = cat(" --model '", base, "' --adapter '", adapter, "'"),
+                    alone = cat(" --model '", adapter, "'"), row = "{\"text\": \"Once upon\"}\n";
+  const auto said = [&](const std::string& arguments, const std::string& input) {
+    const auto answer = launch::run_program(arguments, input);
+    EXPECT_EQ(answer.code, 0) << answer.err;
+    return answer.out;
+  };
+  EXPECT_EQ(said("logprobs" + alone, row), said("logprobs" + both, row));
+  EXPECT_EQ(said(cat("generate --prompt 'Once upon' --max-new-tokens 9", alone), ""),
+            said(cat("generate --prompt 'Once upon' --max-new-tokens 9", both), ""));
+  EXPECT_NE(said("chat --max-new-tokens 4" + alone, "Hello\n"), "");
+  EXPECT_NE(said("info '" + adapter + "'", "").find("the tensors match; --model"),
+            std::string::npos);
+  const std::string more = "--set train.steps=2 --set train.save_every=0 ";
+  run(arguments("sft", "given", cat(more, "--set lora.adapter='", adapter, "'")));
+  const std::string log = run(arguments("sft", "model", cat(more, "--set model='", adapter, "'")));
+  EXPECT_NE(log.find("the run trains this adapter further"), std::string::npos) << log;
+  expect_same_bytes("given", "model");
+}
+
 TEST_F(SystemRuns, ACheckpointOfAnotherAdapterIsRefusedWithWords) {
   run(arguments("sft", "a", cat(lora, "--set train.steps=2 --set train.save_every=0")));
   const auto said = launch::run_program(arguments(

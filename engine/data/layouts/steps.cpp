@@ -131,7 +131,11 @@ Result<std::int32_t> one_token(const std::string& text, const std::string& key,
   return fail(
       Errc::usage,
       cat(key, ": expected a text that is exactly one token of the model, found ", quote(text),
-          ", which is ", ids->size(), " tokens; choose another, or add it to the tokenizer"));
+          ", which is ", ids->size(),
+          ids->size() == 1 ? " token that the model's vocabulary lacks" : " tokens",
+          "; choose another (`troupe tokenize` shows the tokens of a text). troupe has no command "
+          "that adds a token: add it with transformers (tokenizer.add_tokens, "
+          "model.resize_token_embeddings, save_pretrained) and train that model"));
 }
 
 Result<std::int32_t> class_of(const std::string& value, std::size_t item,

@@ -2,11 +2,13 @@
 
 #include <filesystem>
 
+#include "engine/adapter/model_folders.h"
 #include "engine/adapter/peft_config.h"
 #include "engine/adapter/peft_file.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/checkpoint/manifest.h"
+#include "engine/checkpoint/not_a_model.h"
 #include "launch/config/resolve.h"
 #include "launch/journal/metrics_file.h"
 
@@ -72,21 +74,21 @@ void inspect_adapter(const std::string& folder, Report& report) {
   report.say("method", config->dora ? "dora" : "lora",
              cat(config->dora ? "DoRA" : "LoRA", " of rank ", config->rank, ", alpha ",
                  to_text(config->alpha), ", over ", join(config->targets, ", ")));
-  const Json* named = json->find("base_model_name_or_path");
-  const std::string base = named && named->is_string() ? named->string() : "";
-  if (!fs::exists(fs::path(base) / "config.json")) {
+  const auto base = engine::adapter::find_base(folder);
+  if (!base) {
+    const std::string named = engine::checkpoint::named_base(folder);
     return report.say(
-        "base", base,
-        cat("base: ", base.empty() ? "not named" : cat(quote(base, 400), ", which does not exist"),
-            "; give it with --model"));
+        "base", named,
+        cat("base: ",
+            named.empty() ? "not named" : cat(quote(named, 400), ", which does not exist"),
+            "; give it with --model BASE --adapter ", folder));
   }
-  const auto spec = engine::checkpoint::read_folder_spec(base);
+  const auto spec = engine::checkpoint::read_folder_spec(*base);
   if (!spec) return report.problem(spec.error());
   if (const auto fits = engine::adapter::read_adapter(folder, *spec); !fits)
     return report.problem(fits.error());
-  report.say(
-      "base", base,
-      cat("base: ", base, "; the tensors match; use this adapter with --model BASE --adapter"));
+  report.say("base", *base,
+             cat("base: ", *base, "; the tensors match; --model ", folder, " uses both"));
 }
 
 void inspect_run_file(const std::string& path, Report& report) {

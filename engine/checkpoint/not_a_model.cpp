@@ -1,0 +1,65 @@
+#include "engine/checkpoint/not_a_model.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "engine/base/json.h"
+#include "engine/base/text.h"
+
+namespace troupe::engine::checkpoint {
+
+namespace fs = std::filesystem;
+
+bool is_hub_name(const std::string& path) {
+  const auto slash = path.find('/');
+  if (slash == std::string::npos || slash == 0 || slash + 1 == path.size() || path[0] == '.')
+    return false;
+  std::error_code ignored;
+  if (fs::exists(path.substr(0, slash), ignored)) return false;  // a misspelled local path
+  const auto allowed = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '-' ||
+           c == '_' || c == '.' || c == '/';
+  };
+  return std::ranges::all_of(path, allowed) && std::ranges::count(path, '/') == 1;
+}
+
+std::string named_base(const std::string& folder) {
+  const auto config = read_json(folder + "/adapter_config.json", {.bytes = 16u << 20});
+  if (!config) return "";
+  const Json* base = config->find("base_model_name_or_path");
+  return base && base->is_string() ? base->string() : "";
+}
+
+namespace {
+
+/// A name as it is typed in a shell: quoted only where it has other than plain characters.
+std::string shown(const std::string& name) {
+  const bool plain = std::ranges::all_of(name, [](char c) {
+    return c > ' ' && c < 0x7F && c != '"' && c != '\'' && c != '\\' && c != '$' && c != '`';
+  });
+  return plain ? name : quote(name, 400);
+}
+
+}  // namespace
+
+std::string why_not_a_model(const std::string& path) {
+  std::error_code ignored;
+  if (fs::exists(path + "/adapter_config.json", ignored)) {
+    const std::string named = shown(named_base(path)), base = named.empty() ? "BASE" : named;
+    return cat("is a LoRA adapter of ", named.empty() ? "an unnamed base model" : named,
+               ", not a model: use the base model with the adapter (--model ", base, " --adapter ",
+               path, "), or merge them first (troupe merge --model ", base, " --adapter ", path,
+               " --output NEW)");
+  }
+  if (fs::is_directory(path, ignored)) return "has no config.json, so it is not a model directory";
+  if (fs::exists(path, ignored)) return "is a file; a Hugging Face model directory is expected";
+  if (is_hub_name(path)) {
+    return cat(
+        "no such directory; models are not downloaded automatically. If this is a model "
+        "on Hugging Face, download it first: hf download ",
+        path, " --local-dir ", path.substr(path.find('/') + 1), " (docs/models.md)");
+  }
+  return "no such directory; a Hugging Face model directory is expected";
+}
+
+}  // namespace troupe::engine::checkpoint
