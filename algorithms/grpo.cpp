@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "algorithms/health.h"
 #include "algorithms/rollout/dynamic_sampling.h"
 #include "algorithms/rollout/grpo_minibatches.h"
 #include "algorithms/rollout/sampling.h"
@@ -39,6 +38,7 @@ void add_sampling_metrics(RolloutBatch& samples) {
 // Advantages and metrics of a rollout step. The policy recomputes old_logp and the rollouts answer
 // greedily, where the configuration needs it.
 Task<void> complete(Cluster& c, RolloutBatch& samples, const GrpoConfig& config) {
+  const ActivityScope preparing(c.journal, Activity::advantage);
   if (config.recompute_old) {
     co_await recompute_old_logp(c, samples.batch, config.loss.temperature);
   }
@@ -72,6 +72,25 @@ void control_entropy(GrpoConfig& config, const protocol::StepStats& stats, Metri
   config.entropy_bonus = config.entropy.bonus(config.loss.entropy_coef, *stats.entropy);
 }
 
+// The updates of a rollout step, and what each of them processes.
+struct Updates {
+  std::vector<engine::data::Experience> batches;
+  std::vector<Processed> sizes;
+  double discarded = 0;  ///< tokens that dynamic sampling discarded, counted in the first update
+};
+Updates updates_of(Journal& journal, const RolloutBatch& samples, const GrpoConfig& config,
+                   std::optional<double> epoch) {
+  const ActivityScope preparing(journal, Activity::advantage);
+  return {minibatches(samples, config), minibatch_sizes(samples, config, epoch),
+          samples.stats.tokens - samples.batch.token_count()};
+}
+
+// "tokens" of an update, with those of samples that have no gradient.
+void set_tokens(Metrics& metrics, double tokens) {
+  for (auto& [name, value] : metrics)
+    if (name == "tokens") value = tokens;
+}
+
 protocol::RunState run_state(const Json& data, const GrpoConfig& config) {
   if (!config.entropy.adaptive()) return {data, {}};
   return {data, fields_to_json(GrpoState{config.loss.entropy_coef, config.entropy_bonus})};
@@ -82,32 +101,34 @@ struct GrpoRun {
   Plan& plan;
   GrpoConfig& config;
   const HeldOutPrompts& held_out;
-  HealthMonitor health = HealthMonitor();
 };
 
 // The updates of a rollout step after step `before`, and an evaluation after the last of them if
 // one is due. Returns the number of the last step.
-Task<std::int64_t> grpo_updates(GrpoRun& run, RolloutBatch& samples, std::int64_t before) {
+Task<std::int64_t> grpo_updates(GrpoRun& run, RolloutBatch& samples, std::int64_t before,
+                                std::optional<double> epoch) {
   std::int64_t step = before;
   const auto& versions = samples.batch.version;
   std::uint64_t version = versions.empty() ? 0 : std::ranges::max(versions);
-  auto updates = minibatches(samples, run.config);
-  for (auto& minibatch : updates) {
-    if (step == run.plan.steps) break;
+  auto updates = updates_of(run.c.journal, samples, run.config, epoch);
+  for (std::size_t i = 0; i < updates.batches.size() && step < run.plan.steps; ++i) {
     ++step;
-    auto training = train_step(run.c, run.plan, step, std::move(minibatch),
+    Processed size = updates.sizes[i];
+    if (i == 0) size.tokens += updates.discarded;
+    run.c.journal.processed(size);
+    auto training = train_step(run.c, run.plan, step, std::move(updates.batches[i]),
                                spec_of(next_loss(run.config, version)));
     const auto stats = co_await training;
     version = stats.version;
     auto metrics = metrics_of(stats);
+    set_tokens(metrics, updates.sizes[i].tokens);
     control_entropy(run.config, stats, metrics);
     metrics.insert(metrics.end(), samples.metrics.begin(), samples.metrics.end());
-    const bool last = &minibatch == &updates.back() || step == run.plan.steps;
+    const bool last = i + 1 == updates.batches.size() || step == run.plan.steps;
     if (last && run.held_out.due(before, step, run.plan.steps)) {
       co_await add_evaluation(run.c, run.held_out, metrics);
     }
     record_step(run.c, run.plan, step, metrics);
-    run.health.check(step, metrics);
   }
   co_return step;
 }
@@ -139,7 +160,7 @@ Task<void> grpo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data,
     log_completions(c.journal, step + 1, *samples, config.logged_completions);
 
     before = step;
-    step = co_await grpo_updates(run, *samples, before);
+    step = co_await grpo_updates(run, *samples, before, data.epoch());
     state = run_state(data.state(), config);
     const bool more = co_await end_step(c, plan, before, step, state);
     if (!more) break;

@@ -1,90 +1,266 @@
 #include "algorithms/health.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <span>
+#include <utility>
 
-#include "engine/base/log.h"
 #include "engine/base/text.h"
 
 namespace troupe::algorithms {
 namespace {
 
 using Bound = HealthRule::Bound;
+using Cause = HealthRule::Cause;
 
 constexpr std::int64_t first_steps = 5;
 
 constexpr std::string_view collapse =
-    "the policy samples nearly the same answers again and again. Consider grpo.clip_high=0.28, an "
-    "entropy bonus, a KL term or a lower learning rate";
-constexpr std::string_view divergence =
-    "the policy is far from the reference and may exploit the reward. Read its samples; consider a "
-    "larger KL coefficient or a lower learning rate";
+    "entropy collapsed to {value} ({share} % of its initial {start}). Consider {method}.clip_high "
+    "= "
+    "0.28, {method}.entropy_coef, {kl} or a lower train.learning_rate";
+constexpr std::string_view noise =
+    "entropy rose to {value} ({share} % of its initial {start}): samples become random. Consider a "
+    "lower train.learning_rate, a lower {method}.entropy_coef or a higher {kl}";
+constexpr std::string_view far_away =
+    "the KL divergence from the reference is {value} for {steps} steps: the policy may exploit the "
+    "reward. Read samples.txt; consider a higher {kl} or a lower train.learning_rate";
 constexpr std::string_view off_policy =
-    "an update moves the policy too far from the weights that sampled. Consider fewer epochs or "
-    "minibatches, or a lower learning rate";
+    "an update moves the policy by a KL divergence of {value} for {steps} steps, far from the "
+    "weights that sampled. Consider fewer {method}.epochs or {method}.minibatches, or a lower "
+    "train.learning_rate";
 constexpr std::string_view clipped =
-    "most tokens are clipped and have no gradient. Consider fewer epochs or minibatches, or a "
-    "lower "
-    "learning rate";
+    "{percent} % of the tokens are clipped for {steps} steps and have no gradient. Consider fewer "
+    "{method}.epochs or {method}.minibatches, or a lower train.learning_rate";
+constexpr std::string_view diverged =
+    "{metric} rose to {value}, its best was {best}: the run may diverge. Consider a lower "
+    "train.learning_rate, more train.warmup_steps or a lower train.max_grad_norm";
+constexpr std::string_view unlikely =
+    "{metric} fell to {value}, from {start} in the first steps: answers become improbable without "
+    "bound. Consider a lower train.learning_rate or a higher {method}.beta";
 
 }  // namespace
 
 const std::vector<HealthRule>& health_rules() {
   static const std::vector<HealthRule> rules{
-      {"entropy", Bound::below_start, 0.1, 3, collapse},
-      {"policy/entropy_avg", Bound::below_start, 0.1, 3, collapse},
-      {"kl", Bound::at_least, 1, 3, divergence},
-      {"objective/kl", Bound::at_least, 100, 3, divergence},
-      {"ppo_kl", Bound::at_least, 0.2, 3, off_policy},
-      {"policy/approxkl_avg", Bound::at_least, 0.2, 3, off_policy},
-      {"clip_ratio/region_mean", Bound::at_least, 0.5, 3, clipped},
-      {"policy/clipfrac_avg", Bound::at_least, 0.5, 3, clipped},
-      {"cispo_clip_ratio", Bound::at_least, 0.5, 3, clipped},
-      {"frac_reward_zero_std", Bound::at_least, 0.9, 10,
-       "nearly all groups have equal rewards and no gradient: the prompts are too easy or too "
-       "hard, "
-       "or the reward does not distinguish answers. Consider grpo.dynamic_sampling"},
-      {"dynamic_filtering_pass_rate", Bound::at_most, 0.1, 3,
-       "nine of ten sampled groups have equal rewards and are discarded: the prompts are too easy "
-       "or too hard"},
-      {"completions/clipped_ratio", Bound::at_least, 0.95, 10,
-       "nearly all completions are truncated at rollout.max_new_tokens: their rewards may be those "
-       "of unfinished texts"},
-      {"grad_norm", Bound::at_most, 0, 3,
-       "the gradient is zero and nothing is learned: rewards may be equal in every group"},
-      {"rewards/failed", Bound::at_least, 1, 10,
-       "samples with a failed reward are left out of every step"},
+      {"entropy", Bound::below_start, 0.1, 3, Cause::equal_rewards, collapse},
+      {"policy/entropy_avg", Bound::below_start, 0.1, 3, Cause::equal_rewards, collapse},
+      {"grad_norm", Bound::at_most, 0, 3, Cause::equal_rewards,
+       "zero gradient for {steps} steps: {why}"},
+      {"frac_reward_zero_std", Bound::at_least, 0.9, 10, Cause::equal_rewards,
+       "{percent} % of the groups have equal rewards for {steps} steps and no gradient: the "
+       "prompts "
+       "are too easy or too hard, or the reward does not distinguish answers. Consider "
+       "{method}.dynamic_sampling"},
+      {"dynamic_filtering_pass_rate", Bound::at_most, 0.1, 3, Cause::equal_rewards,
+       "{percent} % of the sampled groups have different rewards for {steps} steps, the others are "
+       "discarded: the prompts are too easy or too hard. Consider other prompts or a higher "
+       "rollout.temperature"},
+      {"loss", Bound::above_best, 2, 5, Cause::divergence, diverged},
+      {"logps/chosen", Bound::below_first, 3, 3, Cause::divergence, unlikely},
+      {"entropy", Bound::above_start, 5, 3, Cause::divergence, noise},
+      {"policy/entropy_avg", Bound::above_start, 5, 3, Cause::divergence, noise},
+      {"kl", Bound::at_least, 1, 3, Cause::divergence, far_away},
+      {"objective/kl", Bound::at_least, 100, 3, Cause::divergence, far_away},
+      {"ppo_kl", Bound::at_least, 0.2, 3, Cause::off_policy, off_policy},
+      {"policy/approxkl_avg", Bound::at_least, 0.2, 3, Cause::off_policy, off_policy},
+      {"clip_ratio/region_mean", Bound::at_least, 0.5, 3, Cause::clipping, clipped},
+      {"policy/clipfrac_avg", Bound::at_least, 0.5, 3, Cause::clipping, clipped},
+      {"cispo_clip_ratio", Bound::at_least, 0.5, 3, Cause::clipping, clipped},
+      {"completions/clipped_ratio", Bound::at_least, 0.95, 10, Cause::truncation,
+       "{percent} % of the completions are truncated for {steps} steps: their rewards may be those "
+       "of unfinished texts. Consider a higher rollout.max_new_tokens"},
+      {"rewards/failed", Bound::at_least, 1, 10, Cause::failed_rewards,
+       "{value} samples have no reward, and some for {steps} steps: they are not trained on. See "
+       "rewards/failed/... in metrics.jsonl and the reward rules"},
   };
   return rules;
 }
 
-bool HealthMonitor::violates(const HealthRule& rule, double value, State& state) const {
+namespace {
+
+constexpr std::size_t trend_window = 10;
+constexpr std::int64_t trend_memory = 100;  ///< steps within which a rising reward has a new best
+
+double mean_of_range(std::span<const double> values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return sum / static_cast<double>(values.size());
+}
+
+}  // namespace
+
+void RewardTrend::add(double reward) {
+  if (!std::isfinite(reward)) return;
+  ++count_;
+  if (first_.size() < trend_window) first_.push_back(reward);
+  if (!recent_.empty()) {
+    const double change = reward - recent_.back();
+    squares_ +=
+        (change * change - squares_) / static_cast<double>(std::min<std::int64_t>(count_, 20));
+  }
+  recent_.push_back(reward);
+  if (recent_.size() > trend_window) recent_.erase(recent_.begin());
+  if (recent_.size() < trend_window) return;
+  const double mean = mean_of_range(recent_);
+  if (best_at_ > 0 && mean < best_) return;
+  best_ = mean;
+  best_at_ = count_;
+}
+
+bool RewardTrend::stopped() const {
+  const std::size_t window = std::min(trend_window, static_cast<std::size_t>(count_) / 2);
+  if (window < 2) return true;
+  const double start = mean_of_range(std::span(first_).first(window)),
+               now = mean_of_range(std::span(recent_).last(window));
+  const double best = best_at_ > 0 ? std::max(best_, now) : now;
+  // The standard error of a mean, from the differences of neighbors.
+  const double error = std::sqrt(squares_ / 2 / static_cast<double>(window));
+  const bool rose = best > start + 2 * error,
+             near = now >= best - std::max(2 * error, 0.2 * (best - start));
+  return !rose || !near || count_ - std::max(best_at_, std::int64_t{1}) > trend_memory;
+}
+
+namespace {
+
+// Nats that a log-probability may lose: of a token on average, or of a whole answer.
+double fall(double start) {
+  return start > -20 ? 5 : 50;
+}
+
+}  // namespace
+
+void HealthMonitor::update(const HealthRule& rule, double value, State& state) const {
   ++state.seen;
-  if (rule.bound == Bound::at_least) return value >= rule.limit;
-  if (rule.bound == Bound::at_most) return value <= rule.limit;
-  if (state.seen <= first_steps) state.start = std::max(state.start, value);
-  return state.seen > first_steps && state.start > 0 && value < rule.limit * state.start;
+  state.last = value;
+  const bool first = state.seen <= first_steps;
+  if (first && rule.bound == Bound::below_first)
+    state.start = state.seen == 1 ? value : std::min(state.start, value);
+  else if (first)
+    state.start = state.seen == 1 ? value : std::max(state.start, value);
+  if (rule.bound == Bound::above_best) {
+    state.recent.push_back(value);
+    if (state.recent.size() > first_steps) state.recent.erase(state.recent.begin());
+    if (state.seen == first_steps) state.best = mean_of_range(state.recent);
+    if (state.seen > first_steps) state.best = std::min(state.best, mean_of_range(state.recent));
+  }
+  const Position where = position(rule, state);
+  state.outside = where == Position::outside ? state.outside + 1 : 0;
+  state.inside = where == Position::inside ? state.inside + 1 : 0;
+  if (state.inside >= rule.steps) state.active = false;
+}
+
+HealthMonitor::Position HealthMonitor::position(const HealthRule& rule, const State& state) const {
+  const double value = state.last;
+  const auto above = [&](double limit, double back) {
+    return value >= limit ? Position::outside : value < back ? Position::inside : Position::between;
+  };
+  const auto below = [&](double limit, double back) {
+    return value <= limit ? Position::outside : value > back ? Position::inside : Position::between;
+  };
+  if (std::isnan(value)) return Position::between;
+  if (rule.bound == Bound::at_least) return above(rule.limit, 0.8 * rule.limit);
+  if (rule.bound == Bound::at_most) return below(rule.limit, 1.5 * rule.limit);
+  if (state.seen <= first_steps) return Position::between;
+  const double bound = rule.limit * state.start;
+  switch (rule.bound) {
+    case Bound::below_start:
+      return state.start > 0 ? below(bound, 2 * bound) : Position::between;
+    case Bound::above_start:
+      return state.start > 0 && value >= 1 ? above(bound, 0.8 * bound) : Position::between;
+    case Bound::above_best:
+      return state.best > 0 ? above(std::max(rule.limit * state.best, 1.2 * state.start), 0)
+                            : Position::between;
+    case Bound::below_first:
+      return state.start < 0 ? below(std::min(bound, state.start - fall(state.start)), bound)
+                             : Position::between;
+    case Bound::at_least:
+    case Bound::at_most:
+      break;
+  }
+  return Position::between;
+}
+
+bool HealthMonitor::muted(const HealthRule& rule, bool reinforcement) const {
+  if (rule.cause == Cause::equal_rewards && reinforcement && !reward_.stopped()) return true;
+  return std::ranges::any_of(states_, [&](const auto& entry) {
+    return entry.first != &rule && entry.first->cause == rule.cause && entry.second.active;
+  });
+}
+
+const HealthRule& HealthMonitor::reported(const HealthRule& rule) const {
+  if (rule.cause != Cause::equal_rewards) return rule;
+  for (const auto& [other, state] : states_) {
+    const bool collapsed = other->bound == Bound::below_start && state.seen > first_steps &&
+                           state.last <= other->limit * state.start;
+    if (collapsed) return *other;
+  }
+  return rule;
+}
+
+namespace {
+
+constexpr std::string_view equal_groups =
+    "all rewards in each group are equal. Consider grpo.dynamic_sampling, a higher "
+    "rollout.temperature or prompts of another difficulty";
+constexpr std::string_view no_gradient =
+    "nothing is learned. Check the data, train.learning_rate and the settings of {method}";
+
+std::string three_digits(double value) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof(buffer), "%.3g", value);
+  return buffer;
+}
+
+}  // namespace
+
+std::string HealthMonitor::text(const HealthRule& rule) const {
+  const State& state = states_.at(&rule);
+  const std::pair<std::string_view, std::string> values[] = {
+      {"{why}", std::string(method_ == "grpo" ? equal_groups : no_gradient)},
+      {"{metric}", std::string(rule.metric)},
+      {"{value}", three_digits(state.last)},
+      {"{percent}", three_digits(100 * state.last)},
+      {"{share}", three_digits(100 * state.last / state.start)},
+      {"{start}", three_digits(state.start)},
+      {"{best}", three_digits(state.best)},
+      {"{steps}", cat(rule.steps)},
+      {"{kl}", method_ == "ppo" ? "ppo.kl_coef" : cat(method_, ".beta")},
+      {"{method}", method_}};
+  std::string out(rule.text);
+  for (const auto& [name, value] : values)
+    for (auto at = out.find(name); at != std::string::npos; at = out.find(name, at + value.size()))
+      out.replace(at, name.size(), value);
+  return out;
 }
 
 std::vector<std::string> HealthMonitor::check(std::int64_t step, const Metrics& metrics) {
+  const auto find = [&](std::string_view name) {
+    const auto found =
+        std::ranges::find_if(metrics, [name](const auto& metric) { return metric.first == name; });
+    return found == metrics.end() ? nullptr : &found->second;
+  };
   std::vector<std::string> warnings;
+  const double* reward = find("reward");
+  if (reward) reward_.add(*reward);
+  if (const double* loss = find("loss"); loss && !std::isfinite(*loss) && !not_finite_) {
+    not_finite_ = true;
+    warnings.push_back(cat("step ", step, ": loss is ", *loss,
+                           ". Consider a lower train.learning_rate or train.max_grad_norm"));
+  }
   for (const HealthRule& rule : *rules_) {
-    const auto found = std::find_if(metrics.begin(), metrics.end(), [&](const auto& metric) {
-      return metric.first == rule.metric;
-    });
-    if (found == metrics.end()) continue;
+    const double* value = find(rule.metric);
+    // The loss of reinforcement learning is around 0, whatever the policy does.
+    if (!value || (reward && rule.bound == Bound::above_best)) continue;
     State& state = states_[&rule];
-    if (!violates(rule, found->second, state)) {
-      state.in_a_row = 0;
-      continue;
-    }
-    if (++state.in_a_row != rule.steps) continue;
-    std::string bound =
-        rule.bound == Bound::at_least ? cat("at least ", rule.limit) : cat("at most ", rule.limit);
-    if (rule.bound == Bound::below_start)
-      bound = cat("below ", rule.limit, " times its initial ", state.start);
-    warnings.push_back(cat("step ", step, ": ", rule.metric, " is ", found->second, ", ", bound,
-                           " for ", rule.steps, " steps: ", rule.advice));
-    log_warning(warnings.back());
+    update(rule, *value, state);
+    const bool again = rule.cause != Cause::divergence || !state.warned;
+    if (state.outside < rule.steps || state.active || !again || muted(rule, reward)) continue;
+    const HealthRule& shown = reported(rule);
+    state.active = state.warned = true;
+    states_[&shown].active = true;
+    warnings.push_back(cat("step ", step, ": ", text(shown)));
   }
   return warnings;
 }

@@ -13,34 +13,78 @@ namespace troupe::algorithms {
 
 /// A metric out of its bounds for several steps in a row.
 struct HealthRule {
-  enum class Bound { at_least, at_most, below_start };
+  enum class Bound {
+    at_least,
+    at_most,
+    below_start,  ///< below limit times the maximum of the first steps
+    above_start,  ///< above limit times it
+    above_best,   ///< above limit times the smallest mean of five steps, and above the start
+    below_first,  ///< of a negative metric: below limit times the minimum of the first steps
+  };
+  /// Rules of one cause: while one of them is violated, the others give no warning.
+  enum class Cause { equal_rewards, divergence, off_policy, clipping, truncation, failed_rewards };
 
   std::string_view metric;
   Bound bound;
-  double limit;             ///< below_start: share of the maximum of the first steps
-  std::int64_t steps;       ///< in a row
-  std::string_view advice;  ///< cause and remedy
+  double limit;
+  std::int64_t steps;  ///< in a row, before the warning and before the end of its episode
+  Cause cause;
+  /// {metric}, {value}, {percent} (100 times the value), {share} (percent of the start), {start},
+  /// {best}, {steps}, {method}, {kl} (the key of the KL coefficient) and {why} (of a gradient of 0)
+  /// are replaced.
+  std::string_view text;
 };
 /// Rules for reinforcement learning: entropy collapse, unbounded KL divergence, groups with equal
-/// rewards, mostly clipped updates, truncated completions, zero gradients, failed rewards.
+/// rewards, mostly clipped updates, truncated completions, zero gradients, failed rewards; for all
+/// methods: divergence.
 const std::vector<HealthRule>& health_rules();
+
+/// Whether the reward still rises, or stays near its best after it has risen.
+class RewardTrend {
+ public:
+  void add(double reward);
+  bool stopped() const;
+
+ private:
+  std::vector<double> first_, recent_;
+  double best_ = 0;     ///< mean of ten steps
+  double squares_ = 0;  ///< moving mean of the squared change from step to step
+  std::int64_t count_ = 0, best_at_ = 0;
+};
 
 class HealthMonitor {
  public:
-  explicit HealthMonitor(const std::vector<HealthRule>& rules = health_rules()) : rules_(&rules) {}
-  /// Warnings of this step, which are also logged. A warning is repeated only after its condition
-  /// has cleared.
+  /// `method`: the section of its settings, for the advice.
+  explicit HealthMonitor(std::string method, const std::vector<HealthRule>& rules = health_rules())
+      : method_(std::move(method)), rules_(&rules) {}
+
+  /// Warnings of this step. A warning is not repeated until its metric was well within its bound
+  /// for as many steps, and a warning of divergence never. Low entropy and groups with equal
+  /// rewards are no failure while the reward rises or stays near its best.
   std::vector<std::string> check(std::int64_t step, const Metrics& metrics);
 
  private:
   struct State {
-    std::int64_t seen = 0, in_a_row = 0;
-    double start = 0;  ///< maximum of the first steps
+    std::int64_t seen = 0, outside = 0, inside = 0;  ///< outside and inside: steps in a row
+    double start = 0;                                ///< of the first steps
+    double best = 0;                                 ///< smallest mean of `recent`
+    std::vector<double> recent;
+    double last = 0;
+    bool active = false, warned = false;
   };
-  bool violates(const HealthRule& rule, double value, State& state) const;
+  enum class Position { inside, between, outside };
+  Position position(const HealthRule& rule, const State& state) const;
+  void update(const HealthRule& rule, double value, State& state) const;
+  bool muted(const HealthRule& rule, bool reinforcement) const;
+  std::string text(const HealthRule& rule) const;
+  /// The rule that explains `rule` better: entropy, where it has collapsed.
+  const HealthRule& reported(const HealthRule& rule) const;
 
+  std::string method_;
   const std::vector<HealthRule>* rules_;
   std::map<const HealthRule*, State> states_;
+  RewardTrend reward_;
+  bool not_finite_ = false;
 };
 
 }  // namespace troupe::algorithms

@@ -8,21 +8,32 @@
 #include <utility>
 #include <vector>
 
+#include "algorithms/work.h"
+#include "engine/base/json.h"
+
 namespace troupe::algorithms {
 
 /// Metrics of one optimizer step in display order: "loss" and "grad_norm" first. Names are those of
-/// TRL and verl ("rewards/chosen", "kl", "completions/mean_length"...). The progress bar uses
-/// "tokens" (trained in this step) and "learning_rate".
+/// TRL and verl ("rewards/chosen", "kl", "completions/mean_length"...). "tokens" are those of the
+/// step's batch, prompts included. A mean of nothing is NaN, never 0.
 using Metrics = std::vector<std::pair<std::string, double>>;
 
 /// One generated text, for display.
 struct Sample {
   std::uint64_t sample_id = 0;
   std::string prompt, completion, finish_reason;
-  double reward = 0;
+  double reward = 0;  ///< NaN: failed
   double advantage = 0;
+  Json answer;  ///< the reference answer of the row, or null
   /// The reward's parts by rule, before weighting.
   std::vector<std::pair<std::string, double>> parts;
+};
+
+/// What an algorithm does itself, and what its requests to actors are for.
+enum class Activity {
+  other,
+  advantage,  ///< from the samples to the batches of the updates
+  evaluation
 };
 
 class Journal {
@@ -39,6 +50,30 @@ class Journal {
   virtual void sample(std::int64_t step, const Sample& sample) = 0;
   /// The current activity between steps ("generating 64 samples"); replaced by the next.
   virtual void status(std::string_view text) = 0;
+  /// As status(), with the number of parts that are done.
+  virtual void progress(std::string_view text, std::int64_t /*done*/, std::int64_t /*total*/) {
+    status(text);
+  }
+
+  // For the throughput and the times of the step in progress, before its record(). They affect no
+  // metric.
+  virtual void enter(Activity) {}
+  virtual void processed(const Processed&) {}
+  virtual void passed(const ModelPass&) {}
+};
+
+/// The activity of a scope.
+class ActivityScope {
+ public:
+  ActivityScope(Journal& journal, Activity activity) : journal_(journal) {
+    journal_.enter(activity);
+  }
+  ~ActivityScope() { journal_.enter(Activity::other); }
+  ActivityScope(const ActivityScope&) = delete;
+  ActivityScope& operator=(const ActivityScope&) = delete;
+
+ private:
+  Journal& journal_;
 };
 
 /// Drops everything.

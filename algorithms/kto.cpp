@@ -11,11 +11,14 @@ using Answers = engine::data::Loader<engine::data::UnpairedExample>;
 // Fills in the loss's inputs besides the policy: the reference's log-probabilities, and z as
 // `scale`.
 Task<void> compare(Cluster& c, Experience& batch, const Experience& mismatched) {
+  c.journal.passed({PassModel::reference, false, sizes_of(batch)});
   protocol::Logprobs matched{batch, 1.0};
   auto scoring = c.reference->ask(std::move(matched), c.timeout);
   if (mismatched.sequences() == 0) {
     batch.scale = 0;
   } else {
+    c.journal.passed({PassModel::reference, false, sizes_of(mismatched)});
+    c.journal.passed({PassModel::policy, false, sizes_of(mismatched)});
     protocol::Logprobs theirs{mismatched, 1.0}, ours{mismatched, 1.0};
     auto scoring_reference = c.reference->ask(std::move(theirs), c.timeout);
     auto scoring_policy = c.policy.ask(std::move(ours), c.timeout);
@@ -40,10 +43,13 @@ void add_margin(Metrics& metrics, const std::string& prefix) {
 
 Task<Metrics> evaluate_answers(Cluster& c, HeldOutAnswers& held_out,
                                const engine::loss::LossSpec& loss) {
-  c.journal.status("evaluating held-out answers");
+  const ActivityScope evaluating(c.journal, Activity::evaluation);
   EvalMetrics eval(loss);
   for (std::size_t i = 0; i < held_out.matched.batches.size(); ++i) {
     auto& batch = held_out.matched.batches[i];
+    c.journal.progress("evaluating held-out answers", static_cast<std::int64_t>(i),
+                       std::ssize(held_out.matched.batches));
+    c.journal.passed({PassModel::policy, false, sizes_of(batch)});
     auto comparing = compare(c, batch, held_out.mismatched[i]);
     co_await comparing;
     protocol::Logprobs message{batch, 1.0};
@@ -67,6 +73,7 @@ Task<void> kto(Cluster& c, Answers& data, Plan plan, KtoConfig config, HeldOutAn
     auto batch = engine::data::to_experience(*answers, config.max_length);
     const auto mismatched =
         with_kl ? engine::data::mismatched(*answers, config.max_length) : Experience{};
+    c.journal.processed(processed_of(batch, data.epoch()));
     co_await compare(c, batch, mismatched);
     auto metrics = co_await update(c, plan, step, std::move(batch), loss);
     add_margin(metrics, "");

@@ -13,20 +13,29 @@ bool due(const Plan& plan, std::int64_t previous, std::int64_t step) {
 Task<void> save(Cluster& cluster, const Plan& plan, std::int64_t step, protocol::RunState state) {
   state.selection = plan.selection.state();
   state.best_step = plan.selection.best_step();
+  const std::int64_t models = 1 + cluster.critic.has_value() + cluster.synced_reference.has_value();
+  std::int64_t saved = 0;
+  const auto show = [&] {
+    cluster.journal.progress(cat("saving checkpoint-", step), saved++, models);
+  };
   if (cluster.critic) {  // first: a policy's checkpoint marks the whole step as complete
+    show();
     protocol::Save critic{step, state};
     auto saving_critic = cluster.critic->ask(std::move(critic), cluster.timeout);
     co_await saving_critic.get();
   }
   if (cluster.synced_reference) {
+    show();
     protocol::Save reference{step, {}};
     reference.state.best_step = state.best_step;
     auto saving_reference = cluster.synced_reference->ask(std::move(reference), cluster.timeout);
     co_await saving_reference.get();
   }
+  show();
   protocol::Save policy{step, std::move(state)};
   auto saving = cluster.policy.ask(std::move(policy), cluster.timeout);
   const auto path = co_await saving.get();
+  cluster.journal.status("");
   log_info(cat("step ", step, ": saved ", path));
 }
 
@@ -63,6 +72,7 @@ Task<void> end_early(Cluster& cluster, const Plan& plan, std::int64_t previous, 
 
 Task<protocol::StepStats> train_step(Cluster& cluster, const Plan& plan, std::int64_t step,
                                      engine::data::Experience batch, engine::loss::LossSpec loss) {
+  cluster.journal.passed({PassModel::policy, true, sizes_of(batch)});
   protocol::TrainStep message{std::move(batch), std::move(loss), plan.rate(step)};
   auto training = cluster.policy.ask(std::move(message), cluster.timeout);
   const auto stats = co_await training.get();

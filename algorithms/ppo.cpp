@@ -23,6 +23,7 @@ struct PpoUpdates {
   const HeldOutPrompts& held_out;
   PpoLoss policy_loss;
   bool warmup;
+  std::optional<double> epoch;
 };
 
 PpoLoss policy_loss(const PpoConfig& config) {
@@ -53,6 +54,9 @@ struct RatioVariance {
 Task<void> train(const PpoUpdates& u, std::int64_t step, PpoMinibatch minibatch,
                  RatioVariance& ratios, Metrics& metrics) {
   const double rate = u.critic.learning_rate * u.critic.schedule(step - 1);
+  const auto sizes = sizes_of(minibatch.critic);
+  u.c.journal.passed({PassModel::critic, true, sizes});
+  if (!u.warmup) u.c.journal.passed({PassModel::policy, true, sizes});
   protocol::TrainStep for_critic{std::move(minibatch.critic), spec_of(u.config.value), rate};
   auto critic_reply = u.c.critic->ask(std::move(for_critic), u.c.timeout);
   std::optional<actors::Reply<protocol::StepStats>> policy_reply;
@@ -84,6 +88,7 @@ Task<std::int64_t> ppo_updates(const PpoUpdates& u, const RolloutBatch& samples,
     if (step == u.plan.steps) break;
     ++step;
     Metrics metrics;
+    u.c.journal.processed(processed_of(minibatch.critic, u.epoch));
     co_await train(u, step, std::move(minibatch), ratios, metrics);
     metrics.insert(metrics.end(), samples.metrics.begin(), samples.metrics.end());
     const bool last = &minibatch == &batches.back() || step == u.plan.steps;
@@ -100,6 +105,7 @@ Task<RolloutBatch> sample_experience(Cluster& c, const PromptBatch& prompts,
                                      const PpoConfig& config) {
   auto sampling = sample_rollouts(c, prompts, config, config.kl_coef != 0);
   auto samples = co_await sampling;
+  const ActivityScope preparing(c.journal, Activity::advantage);
   apply_rewards(samples);
   Metrics mismatch;
   if (config.recompute_old) {
@@ -107,6 +113,7 @@ Task<RolloutBatch> sample_experience(Cluster& c, const PromptBatch& prompts,
     mismatch = mismatch_metrics(samples.batch);
     samples.batch.rollout_logp.clear();  // PpoLoss has no correction that would read it
   }
+  c.journal.passed({PassModel::critic, false, sizes_of(samples.batch)});
   protocol::Score message{critic_inputs(samples.batch), engine::loss::ReadAt::token, {}};
   auto reply = c.critic->ask(std::move(message), c.timeout);
   const auto values = co_await reply.get();
@@ -145,7 +152,8 @@ Task<void> ppo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data, 
                              config,
                              held_out,
                              policy_loss(config),
-                             rollout_step < config.critic_warmup};
+                             rollout_step < config.critic_warmup,
+                             data.epoch()};
     step = co_await ppo_updates(updates, samples, before, rollout_step);
     const auto count = static_cast<double>(samples.completions.size());
     config.kl_coef = config.control.next(config.kl_coef, mean_kl(samples.batch, config), count);

@@ -14,6 +14,8 @@ using Batch = engine::data::Batch<engine::data::PairExample>;
 
 template <class Ref>
 Task<std::vector<float>> score(Cluster& c, Ref model, const Experience& batch) {
+  constexpr bool reference = std::is_same_v<Ref, ReferenceRef>;
+  c.journal.passed({reference ? PassModel::reference : PassModel::policy, false, sizes_of(batch)});
   protocol::Logprobs message{batch, 1.0};
   auto scoring = model.ask(std::move(message), c.timeout);
   auto logp = co_await scoring.get();
@@ -33,7 +35,8 @@ Task<std::vector<std::vector<float>>> score_all(Cluster& c, const Pairs& data) {
     auto logp = co_await scoring;
     all.push_back(std::move(logp));
     if (i % 64 == 0)
-      c.journal.status(cat("scoring the reference: pair ", i, " of ", examples.size()));
+      c.journal.progress("scoring with the reference", static_cast<std::int64_t>(i),
+                         std::ssize(examples));
   }
   co_return all;
 }
@@ -49,12 +52,15 @@ Task<void> score_held_out(Cluster& c, std::vector<Experience>& batches, bool aga
 
 Task<Metrics> evaluate_pairs(Cluster& c, std::vector<Experience>& batches,
                              const PairTraining& training) {
-  c.journal.status("evaluating held-out pairs");
+  const ActivityScope evaluating(c.journal, Activity::evaluation);
+  c.journal.progress("evaluating held-out pairs", 0, std::ssize(batches));
   if (training.reference) {
     co_await score_held_out(c, batches, training.following.every > 0);
   }
   EvalMetrics eval(training.held_out_loss);
+  std::int64_t done = 0;
   for (const auto& batch : batches) {
+    c.journal.progress("evaluating held-out pairs", done++, std::ssize(batches));
     const auto logp = co_await score(c, c.policy, batch);
     eval.add(batch, logp);
   }
@@ -97,6 +103,7 @@ Task<void> train_on_pairs(Cluster& c, Pairs& data, Plan plan, PairTraining train
     const auto pairs = data.next();
     if (!pairs) break;
     auto batch = pair_batch(*pairs, training.nll_on_prompt);
+    c.journal.processed(processed_of(batch, data.epoch()));
     if (training.precompute_reference) {
       for (const auto id : pairs->ids) {
         const auto& logp = scored[id % scored.size()];

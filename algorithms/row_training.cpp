@@ -4,9 +4,12 @@ namespace troupe::algorithms {
 
 Task<Metrics> evaluate_rows(Cluster& c, const std::vector<engine::data::Experience>& batches,
                             const engine::loss::AnyLoss& loss) {
-  c.journal.status("evaluating held-out rows");
+  const ActivityScope evaluating(c.journal, Activity::evaluation);
+  std::int64_t done = 0;
   EvalMetrics eval(loss.spec());
   for (const auto& batch : batches) {
+    c.journal.progress("evaluating held-out rows", done++, std::ssize(batches));
+    c.journal.passed({PassModel::policy, false, sizes_of(batch)});
     if (loss.needs().scores) {
       protocol::Score message{batch, loss.needs().scores_at, loss.needs().candidates};
       auto scoring = c.policy.ask(std::move(message), c.timeout);

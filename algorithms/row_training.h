@@ -22,7 +22,9 @@ Task<void> train_on_rows(Cluster& c, engine::data::Loader<T>& data, Plan plan,
   for (std::int64_t step = plan.done + 1; step <= plan.steps; ++step) {
     const auto rows = data.next();
     if (!rows) break;
-    auto updating = update(c, plan, step, batch_of(*rows), loss.spec());
+    auto batch = batch_of(*rows);
+    c.journal.processed(processed_of(batch, data.epoch()));
+    auto updating = update(c, plan, step, std::move(batch), loss.spec());
     auto metrics = co_await updating;
     if (held_out.due(step, plan.steps)) {
       auto evaluating = evaluate_rows(c, held_out.batches, loss);

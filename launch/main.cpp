@@ -16,10 +16,12 @@
 #include "engine/base/text.h"
 #include "launch/cluster/launcher.h"
 #include "launch/cluster/worker.h"
+#include "launch/commands/arguments.h"
 #include "launch/commands/chat.h"
 #include "launch/commands/completion.h"
 #include "launch/commands/explain.h"
 #include "launch/commands/generate.h"
+#include "launch/commands/import.h"
 #include "launch/commands/info.h"
 #include "launch/commands/man_page.h"
 #include "launch/commands/merge.h"
@@ -38,19 +40,6 @@ namespace {
 
 using Action = std::function<int()>;
 
-void add_sources(CLI::App& command, Sources& sources) {
-  command.add_option("--algorithm", sources.algorithm,
-                     cat("one of ", join(algorithm_names(), ", ")));
-  command.add_option("--config", sources.file,
-                     "YAML or JSON file with the keys of docs/configuration.md");
-  command
-      .add_option("--set", sources.sets,
-                  "key=value; overrides the file; may be given several times")
-      ->take_all()
-      ->allow_extra_args(false);
-  add_profile(command, sources);
-}
-
 void add_train(CLI::App& app, Action& action) {
   auto sources = std::make_shared<Sources>();
   CLI::App* command = app.add_subcommand(
@@ -58,24 +47,30 @@ void add_train(CLI::App& app, Action& action) {
       "Train a model: fine-tuning, preference optimization, reward models, reinforcement learning");
   add_sources(*command, *sources);
   command->footer(
-      "Example:\n  troupe train --algorithm sft --set model=DIR --set data.path=rows.jsonl --set "
-      "output=runs/first --set train.steps=100\n"
+      "Example:\n  troupe train --algorithm sft --model DIR --data rows.jsonl --output runs/first "
+      "--steps 100 --set train.batch_size=16\n"
       "Run the same command again to resume. `troupe explain` with the same options shows the "
       "resolved configuration.");
   command->callback([sources, &action] { action = [sources] { return train(*sources); }; });
 }
 
 /// Parses the command after `--`, which must be train.
-Sources sources_of(std::vector<std::string> arguments) {
+Sources sources_of(const std::vector<std::string>& arguments) {
   if (arguments.front() != "train")
-    throw CLI::ValidationError(
-        "command", cat("launch can only start train; found ", quote(arguments.front())));
+    throw ArgumentProblem(cat("launch: can only start train; found ", quote(arguments.front())));
   Sources sources;
-  CLI::App command("the run", "troupe launch --cluster FILE --");
-  command.require_subcommand(1);
-  add_sources(*command.add_subcommand("train", "the command that is launched"), sources);
-  std::reverse(arguments.begin(), arguments.end());
-  command.parse(arguments);
+  CLI::App command("the run", "train");
+  add_sources(command, sources);
+  const std::vector<std::string> words(arguments.begin() + 1, arguments.end());
+  auto reversed = with_set(command, words);
+  std::reverse(reversed.begin(), reversed.end());
+  try {
+    command.parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    throw;
+  } catch (const CLI::ParseError& error) {
+    throw ArgumentProblem(cat("launch: ", parse_problem(command, words, error)));
+  }
   return sources;
 }
 
@@ -264,6 +259,30 @@ void add_explain(CLI::App& app, Action& action) {
   command->callback([options, &action] { action = [options] { return explain(*options); }; });
 }
 
+void add_import(CLI::App& app, Action& action) {
+  auto options = std::make_shared<ImportOptions>();
+  CLI::App* command = app.add_subcommand(
+      "import", "Convert a run of TRL, LLaMA-Factory, verl, OpenRLHF or MindSpeed into a run file");
+  command->add_option("input", options->words,
+                      "a YAML or JSON file, a shell script (.sh), or `--` and a command line");
+  command->add_option("--tool", options->tool, "trl, llama-factory, verl, openrlhf or mindspeed");
+  command->add_option("--algorithm", options->algorithm,
+                      "the method, where the settings do not say it");
+  command
+      ->add_option("--devices", options->devices,
+                   "devices of the run, a factor of the batch; default: those that the command "
+                   "line starts, or 1")
+      ->check(CLI::Range(1, 1 << 20));
+  command->add_option("--output", options->output, "the run file; default: stdout");
+  command->add_option("--table", options->table,
+                      "print all settings of a tool and their equivalents instead");
+  command->footer(
+      "The report on stderr has a line for each setting.\nExample:\n  troupe import "
+      "llama3_lora_sft.yaml --output run.yaml\n  troupe import -- deepspeed --module "
+      "openrlhf.cli.train_dpo --pretrain DIR ...");
+  command->callback([options, &action] { action = [options] { return import_run(*options); }; });
+}
+
 void add_merge(CLI::App& app, Action& action) {
   auto options = std::make_shared<MergeOptions>();
   CLI::App* command =
@@ -363,24 +382,6 @@ int run(const Action& action) {
   }
 }
 
-/// Reports a parse error. For an unknown command, names the known ones: the parser itself would
-/// only say that a command is required.
-int report_parse_error(const CLI::App& app, const CLI::ParseError& error) {
-  const auto unparsed = app.remaining();
-  if (error.get_name() != "RequiredError" || !app.get_subcommands().empty() || unparsed.empty())
-    return app.exit(error) == 0 ? 0 : exit_usage;
-  std::vector<std::string> known;
-  for (const auto* command : app.get_subcommands([](const CLI::App* each) {
-         return !each->get_name().empty() && !each->get_group().empty();
-       }))
-    known.push_back(command->get_name());
-  const std::string meant = nearest(unparsed.front(), known);
-  std::fprintf(stderr, "troupe: unknown command %s; available commands: %s%s\n",
-               quote(unparsed.front()).c_str(), join(known, ", ").c_str(),
-               meant.empty() ? "" : cat("; did you mean ", meant, "?").c_str());
-  return exit_usage;
-}
-
 /// Whether the command trains or evaluates: it writes files and talks to other processes, and a
 /// closed pipe must not end it. The others end silently when their reader has gone, as in `| head`.
 bool has_runs(const CLI::App& app) {
@@ -407,12 +408,19 @@ int program(int argc, char** argv) {
   Action action;
   for (const auto add : {add_train, add_launch, add_worker, add_generate, add_chat, add_tokenize,
                          add_render, add_logprobs, add_merge, add_score, add_eval, add_explain,
-                         add_info, add_completion, add_man})
+                         add_import, add_info, add_completion, add_man})
     add(app, action);
+  std::vector<std::string> words(argv + 1, argv + argc), own;
+  if (const CLI::App* command = words.empty() ? nullptr : find_command(app, words[0])) {
+    own.assign(words.begin() + 1, words.end());
+    words = with_set(*command, own);
+    words.insert(words.begin(), command->get_name());
+  }
   try {
-    app.parse(argc, argv);
+    std::reverse(words.begin(), words.end());
+    app.parse(words);
   } catch (const CLI::ParseError& error) {
-    return report_parse_error(app, error);
+    return report_parse_error(app, own, error);
   }
   if (!has_runs(app)) std::signal(SIGPIPE, on_closed_pipe);
   return run(action);

@@ -7,11 +7,21 @@
 namespace troupe::actors::roles {
 
 Trainer::Trainer(std::unique_ptr<engine::train::Trainer> trainer, engine::loss::LossTable losses,
-                 Saver save, const engine::parallel::Mesh* mesh)
+                 Saver save, const engine::parallel::Mesh* mesh, std::string label)
     : trainer_(std::move(trainer)),
       losses_(std::move(losses)),
       save_(std::move(save)),
-      mesh_(mesh) {
+      mesh_(mesh),
+      label_(std::move(label)) {
+}
+
+// Logged, because metrics do not depend on threads and micro-batches.
+Trainer::~Trainer() {
+  if (!trainer_ || !saved_ || label_.empty() || (mesh_ && !mesh_->is_root())) return;
+  constexpr double mib = 1024 * 1024;
+  const auto memory = trainer_->model().device().memory();
+  log_info(cat("peak tensor memory ", to_text(static_cast<double>(memory.peak) / mib, 0), " MiB (",
+               label_, ", rank 0)"));
 }
 
 Result<protocol::StepStats> Trainer::on(protocol::TrainStep message) {
@@ -51,12 +61,7 @@ protocol::Weights Trainer::on(protocol::Publish) {
 }
 
 Result<std::string> Trainer::on(protocol::Save message) {
-  constexpr double mib = 1024 * 1024;
-  // Logged, because metrics do not depend on threads and micro-batches.
-  const auto memory = trainer_->model().device().memory();
-  log_info(cat("step ", message.step, ": peak tensor memory ",
-               to_text(static_cast<double>(memory.peak) / mib, 0),
-               " MiB (memory/device_peak_mib)"));
+  saved_ = true;
   return save_(message.step, message.state, *trainer_);
 }
 

@@ -20,9 +20,12 @@ class Trainer {
   using Handled = Messages<protocol::TrainStep, protocol::Logprobs, protocol::Score,
                            protocol::Publish, protocol::Save, protocol::Release>;
   /// `losses` creates a loss from a LossSpec. `mesh` (nullptr: one rank) is the one that `trainer`
-  /// was created with, and outlives this.
+  /// was created with, and outlives this. `label`: the name under which rank 0 reports the memory
+  /// of its device at the end, if it has saved; empty: not reported.
   Trainer(std::unique_ptr<engine::train::Trainer> trainer, engine::loss::LossTable losses,
-          Saver save, const engine::parallel::Mesh* mesh = nullptr);
+          Saver save, const engine::parallel::Mesh* mesh = nullptr, std::string label = "");
+  Trainer(Trainer&&) = default;
+  ~Trainer();
 
   Result<protocol::StepStats> on(protocol::TrainStep message);
   std::vector<float> on(protocol::Logprobs message);
@@ -36,6 +39,8 @@ class Trainer {
   engine::loss::LossTable losses_;
   Saver save_;
   const engine::parallel::Mesh* mesh_;
+  std::string label_;
+  bool saved_ = false;
 };
 
 }  // namespace troupe::actors::roles

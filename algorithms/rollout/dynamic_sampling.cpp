@@ -38,6 +38,7 @@ bool needs_refill(const RolloutBatch& batch, const GrpoConfig& config, std::size
 
 void count_samples(SamplingStats& stats, const RolloutBatch& sampled) {
   stats.groups += static_cast<std::int64_t>(sampled.prompts.ids.size());
+  stats.tokens += sampled.batch.token_count();
   for (const auto& result : sampled.rewards) {
     if (!result.reward) continue;
     stats.reward_sum += *result.reward;

@@ -82,9 +82,11 @@ Task<Metrics> evaluate_prompts(Cluster& c, const HeldOutPrompts& held_out) {
   const auto options = eval_rollout_options(held_out);
   const auto at_once = static_cast<std::size_t>(
       std::max<std::int64_t>(1, held_out.samples_at_once / held_out.samples));
+  const ActivityScope evaluating(c.journal, Activity::evaluation);
   RolloutBatch all;
   for (std::size_t first = 0; first < held_out.rows.size(); first += at_once) {
-    c.journal.status(cat("evaluating: prompt ", first, " of ", held_out.rows.size()));
+    c.journal.progress("evaluating held-out prompts", static_cast<std::int64_t>(first),
+                       std::ssize(held_out.rows));
     const auto prompts = eval_prompts(held_out.rows, first, at_once);
     auto sampling = sample_rollouts(c, prompts, options, false);
     auto samples = co_await sampling;

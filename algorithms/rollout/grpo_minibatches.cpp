@@ -9,7 +9,7 @@
 namespace troupe::algorithms {
 namespace {
 
-// Mean of the values that are not NaN.
+// Mean of the values that are not NaN; NaN of none.
 double mean_of_numbers(const std::vector<double>& values) {
   double sum = 0, count = 0;
   for (const double value : values) {
@@ -17,17 +17,19 @@ double mean_of_numbers(const std::vector<double>& values) {
     sum += value;
     count += 1;
   }
-  return count > 0 ? sum / count : 0;
+  return count > 0 ? sum / count : std::nan("");
 }
 
 // Metrics of the rewards before shaping.
 Metrics reward_metrics(const RolloutBatch& samples, const Advantages& unscaled) {
   const auto groups = static_cast<double>(unscaled.groups);
-  Metrics metrics{{"reward", unscaled.mean},
-                  {"reward_std", unscaled.group_std_dev},
-                  {"frac_reward_zero_std",
-                   unscaled.groups > 0 ? static_cast<double>(unscaled.flat) / groups : 0},
-                  {"rewards/failed", static_cast<double>(unscaled.failed)}};
+  const bool any = unscaled.groups > 0;
+  const double none = std::nan("");
+  Metrics metrics{
+      {"reward", any ? unscaled.mean : none},
+      {"reward_std", any ? unscaled.group_std_dev : none},
+      {"frac_reward_zero_std", any ? static_cast<double>(unscaled.flat) / groups : none},
+      {"rewards/failed", static_cast<double>(unscaled.failed)}};
   const auto parts = reward_part_metrics(samples);
   metrics.insert(metrics.end(), parts.begin(), parts.end());
   return metrics;
@@ -66,14 +68,30 @@ std::vector<std::vector<double>> reward_parts(const RolloutBatch& samples,
   return out;
 }
 
+// Sequences of each update: all epochs, in whole groups.
+std::vector<std::pair<std::int32_t, std::int32_t>> minibatch_ranges(const RolloutBatch& samples,
+                                                                    const GrpoConfig& config) {
+  const std::int32_t groups = samples.batch.sequences() / config.group;
+  std::vector<std::pair<std::int32_t, std::int32_t>> out;
+  for (int epoch = 0; epoch < config.epochs; ++epoch) {
+    for (int part = 0; part < config.minibatches; ++part) {
+      const std::int32_t begin = groups * part / config.minibatches,
+                         end = groups * (part + 1) / config.minibatches;
+      if (begin < end) out.emplace_back(begin * config.group, end * config.group);
+    }
+  }
+  return out;
+}
+
 void add_kl_metrics(RolloutBatch& samples, const GrpoConfig& config) {
   if (config.advantage.reward_beta == 0) return;
   const auto kl =
       token_kl(samples.batch, config.advantage.reward_kl, config.advantage.reward_kl_clamp);
   const double sum = std::accumulate(kl.begin(), kl.end(), 0.0);
   samples.metrics.emplace_back("objective/kl", sum / static_cast<double>(samples.rewards.size()));
+  const double tokens = trained_tokens(samples.batch);
   if (config.loss.beta == 0)
-    samples.metrics.emplace_back("kl", sum / std::max(1.0, trained_tokens(samples.batch)));
+    samples.metrics.emplace_back("kl", tokens > 0 ? sum / tokens : std::nan(""));
 }
 
 }  // namespace
@@ -106,7 +124,8 @@ void compute_advantages(RolloutBatch& samples, const GrpoConfig& config,
     samples.metrics.emplace_back("rewards/greedy/mean", mean_of_numbers(inputs.baselines));
   const Advantages advantages =
       estimate(samples.batch, config.group, std::move(inputs), config.advantage);
-  samples.metrics.emplace_back("rewards/shaped/mean", advantages.mean);
+  samples.metrics.emplace_back("rewards/shaped/mean",
+                               advantages.groups > 0 ? advantages.mean : std::nan(""));
   add_kl_metrics(samples, config);
   const auto lengths = length_metrics(samples);
   samples.metrics.insert(samples.metrics.end(), lengths.begin(), lengths.end());
@@ -117,17 +136,23 @@ std::vector<engine::data::Experience> minibatches(const RolloutBatch& samples,
   const double tokens = trained_tokens(samples.batch);
   const double longest =
       config.constant_length > 0 ? config.constant_length : config.allowed_length();
-  const std::int32_t groups = samples.batch.sequences() / config.group;
   std::vector<engine::data::Experience> out;
-  for (int epoch = 0; epoch < config.epochs; ++epoch) {
-    for (int part = 0; part < config.minibatches; ++part) {
-      const std::int32_t begin = groups * part / config.minibatches,
-                         end = groups * (part + 1) / config.minibatches;
-      if (begin == end) continue;
-      auto minibatch = samples.batch.slice(begin * config.group, end * config.group);
-      set_constants(minibatch, config.loss.aggregation, tokens, longest, config.counting);
-      out.push_back(minibatch.select(nonzero_advantage_samples(minibatch, config)));
-    }
+  for (const auto& [begin, end] : minibatch_ranges(samples, config)) {
+    auto minibatch = samples.batch.slice(begin, end);
+    set_constants(minibatch, config.loss.aggregation, tokens, longest, config.counting);
+    out.push_back(minibatch.select(nonzero_advantage_samples(minibatch, config)));
+  }
+  return out;
+}
+
+std::vector<Processed> minibatch_sizes(const RolloutBatch& samples, const GrpoConfig& config,
+                                       std::optional<double> epoch) {
+  const auto& offsets = samples.batch.offsets;
+  std::vector<Processed> out;
+  for (const auto& [begin, end] : minibatch_ranges(samples, config)) {
+    const auto tokens =
+        offsets[static_cast<std::size_t>(end)] - offsets[static_cast<std::size_t>(begin)];
+    out.push_back({static_cast<double>(tokens), static_cast<double>(end - begin), epoch});
   }
   return out;
 }

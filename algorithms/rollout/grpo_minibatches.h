@@ -22,4 +22,8 @@ std::vector<double> shaped_rewards(const RolloutBatch& samples, const GrpoConfig
 std::vector<engine::data::Experience> minibatches(const RolloutBatch& samples,
                                                   const GrpoConfig& config);
 
+/// Tokens and samples of each of these updates, those without a gradient included.
+std::vector<Processed> minibatch_sizes(const RolloutBatch& samples, const GrpoConfig& config,
+                                       std::optional<double> epoch);
+
 }  // namespace troupe::algorithms

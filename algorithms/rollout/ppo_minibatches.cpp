@@ -94,6 +94,7 @@ Summary summary(std::span<const double> x, std::span<const float> mask) {
     sum += x[i];
     squares += x[i] * x[i];
   }
+  if (count == 0) s.mean = s.minimum = s.maximum = std::nan("");
   if (count == 0) return s;
   s.mean = sum / count;
   s.variance = std::max(0.0, squares / count - s.mean * s.mean);
@@ -179,7 +180,10 @@ Metrics ppo_reward_metrics(const RolloutBatch& samples, const Rewards& rewards) 
   const auto all = static_cast<double>(samples.rewards.size()),
              count = static_cast<double>(numbers.size());
   const double std = count > 1 ? std::sqrt(s.variance * count / (count - 1)) : 0;
-  Metrics metrics{{"reward", s.mean}, {"reward_std", std}, {"rewards/failed", all - count}};
+  const bool any = count > 0;
+  Metrics metrics{{"reward", s.mean},
+                  {"reward_std", any ? std : std::nan("")},
+                  {"rewards/failed", all - count}};
   if (steps > 0) {
     metrics.emplace_back("rewards/steps_mean_count", steps / all);
     metrics.emplace_back("rewards/steps_lost", static_cast<double>(rewards.lost_steps));

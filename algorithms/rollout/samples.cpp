@@ -13,10 +13,13 @@ namespace {
 
 using protocol::FailureKind;
 
+constexpr double nothing = std::numeric_limits<double>::quiet_NaN();
+
+// NaN of no values.
 double mean_of(const std::vector<double>& values) {
   double sum = 0;
   for (const double value : values) sum += value;
-  return values.empty() ? 0 : sum / static_cast<double>(values.size());
+  return values.empty() ? nothing : sum / static_cast<double>(values.size());
 }
 
 // Standard deviation with n - 1; 0 for fewer than two values.
@@ -122,8 +125,9 @@ Metrics length_metrics(const RolloutBatch& samples) {
   }
   Metrics metrics;
   const auto add = [&](const std::string& kind, const std::vector<double>& values) {
-    const auto [minimum, maximum] =
-        values.empty() ? std::ranges::minmax_result<double>{0, 0} : std::ranges::minmax(values);
+    const auto [minimum, maximum] = values.empty()
+                                        ? std::ranges::minmax_result<double>{nothing, nothing}
+                                        : std::ranges::minmax(values);
     metrics.insert(metrics.end(), {{"completions/mean_" + kind, mean_of(values)},
                                    {"completions/min_" + kind, minimum},
                                    {"completions/max_" + kind, maximum}});
@@ -181,11 +185,12 @@ void log_completions(Journal& journal, std::int64_t step, const RolloutBatch& sa
   const auto shown = std::min(samples.completions.size(), static_cast<std::size_t>(count));
   for (std::size_t n = 0; n < shown; ++n) {
     const auto& completion = samples.completions[n];
+    const auto& row = *samples.prompts.examples[n / group];
     const auto token = static_cast<std::size_t>(batch.offsets[n]);
     journal.sample(
-        step, {completion.sample_id, samples.prompts.examples[n / group]->text, completion.text,
-               to_string(completion.finish_reason), static_cast<double>(batch.reward[n]),
-               static_cast<double>(batch.advantage[token]), samples.rewards[n].parts});
+        step, {completion.sample_id, row.text, completion.text, to_string(completion.finish_reason),
+               static_cast<double>(batch.reward[n]), static_cast<double>(batch.advantage[token]),
+               row.answer, samples.rewards[n].parts});
   }
 }
 

@@ -36,6 +36,7 @@ struct SamplingStats {
   std::int64_t groups = 0;   ///< sampled groups
   std::int64_t refills = 0;  ///< prompt batches beyond the first
   std::int64_t rewards = 0;  ///< samples with a reward
+  double tokens = 0;         ///< of all samples, prompts included
   double reward_sum = 0;     ///< over these samples
 };
 
@@ -76,7 +77,7 @@ void apply_rewards(RolloutBatch& samples);
 
 double trained_tokens(const engine::data::Experience& batch);
 /// Names as in TRL: completions/{mean,min,max}_length, the same of terminated completions,
-/// completions/clipped_ratio.
+/// completions/clipped_ratio. NaN where no completion is terminated.
 Metrics length_metrics(const RolloutBatch& samples);
 /// rewards/RULE/{mean,std}; rewards/failed/KIND, the number of samples with a failure of that kind
 /// (docs/rewards.md), where there are any.

@@ -53,7 +53,11 @@ void request_rewards(Cluster& c, const RolloutStep& step, Chunk& chunk) {
   if (c.verifier) chunk.rule_rewards = c.verifier->ask(message(), c.timeout);
   if (c.reward) chunk.model_rewards = c.reward->ask(message(), c.timeout);
   chunk.batch = pack_samples(step.prompts, chunk.completions, chunk.first, step.options);
+  const SequenceSizes sizes = sizes_of(chunk.batch);
+  c.journal.passed({PassModel::policy, false, sizes});
+  if (c.reward) c.journal.passed({PassModel::reward, false, sizes});
   if (!step.with_reference) return;
+  c.journal.passed({PassModel::reference, false, sizes});
   protocol::Logprobs logprobs{chunk.batch, step.options.sampling.temperature};
   chunk.reference_logp = c.reference->ask(std::move(logprobs), c.timeout);
 }
@@ -117,6 +121,7 @@ Task<RolloutBatch> sample_rollouts(Cluster& c, const PromptBatch& prompts,
 
 Task<void> recompute_old_logp(Cluster& c, engine::data::Experience& batch, double temperature) {
   batch.rollout_logp = batch.old_logp;
+  c.journal.passed({PassModel::policy, false, sizes_of(batch)});
   protocol::Logprobs message{batch, temperature};
   auto logprobs = c.policy.ask(std::move(message), c.timeout);
   batch.old_logp = co_await logprobs.get();

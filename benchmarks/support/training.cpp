@@ -4,8 +4,8 @@
 #include <thread>
 
 #include "benchmarks/support/ceiling.h"
-#include "benchmarks/support/peak.h"
 #include "engine/base/text.h"
+#include "engine/ops/cpu/instruction_peak.h"
 
 namespace troupe::benchmarks {
 
@@ -78,7 +78,7 @@ Steps time_steps(engine::ops::Device& device, const Options& options, const Work
       return ask_peer(options, rival->mode, rival->unit, rival->amount);
     };
   ProductCeiling ceiling(device, options);
-  InstructionPeak peak(options);
+  engine::ops::InstructionPeak peak(options.threads, options.precision, options.isa);
   bool peer_asked = false;
   const auto between = [&] {
     peak.measure();
@@ -92,7 +92,7 @@ Steps time_steps(engine::ops::Device& device, const Options& options, const Work
     out.pairs = in_pairs(
         options.rounds, [&] { return calm_rate(ceiling); }, [&] { return seconds(step); }, between);
     peak.measure();
-    out.peak = peak.best();
+    out.peak = 1e-9 * peak.best();
     out.peak_ratio = (work.products + work.attention / 2) / out.pairs.time() / out.peak;
     return out.peak_ratio <= max_peak_ratio;
   };

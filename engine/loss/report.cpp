@@ -43,7 +43,7 @@ Result<Statistic> statistic_of(const Json& json, const std::string& name) {
 }  // namespace
 
 double Statistic::value() const {
-  return kind != Kind::mean ? sum : count == 0 ? 0 : sum / count;
+  return kind != Kind::mean ? sum : sum / count;
 }
 
 void Report::add(const std::string& name, Statistic statistic) {
@@ -82,13 +82,14 @@ void Report::merge(const Report& other) {
 
 std::optional<double> Report::find(const std::string& name) const {
   const auto found = statistics_.find(name);
-  if (found == statistics_.end()) return std::nullopt;
+  if (found == statistics_.end() || found->second.empty()) return std::nullopt;
   return found->second.value();
 }
 
 std::map<std::string, double> Report::values() const {
   std::map<std::string, double> out;
-  for (const auto& [name, statistic] : statistics_) out.emplace(name, statistic.value());
+  for (const auto& [name, statistic] : statistics_)
+    if (!statistic.empty()) out.emplace(name, statistic.value());
   return out;
 }
 

@@ -18,7 +18,8 @@ struct Statistic {
   enum class Kind { mean, min, max };
   Kind kind = Kind::mean;
   double sum = 0, count = 0;  ///< min and max store their value in `sum`
-  double value() const;       ///< an empty mean is 0
+  double value() const;
+  bool empty() const { return count == 0; }  ///< a mean of nothing, which has no value
 };
 
 /// Means are stored as (sum, count): merged over micro-batches and ranks, they are means over the
@@ -37,7 +38,7 @@ class Report {
   bool empty() const { return statistics_.empty(); }
   std::optional<double> find(const std::string& name) const;
   const std::map<std::string, Statistic>& statistics() const { return statistics_; }
-  /// One number per name, for display.
+  /// One number per name, for display; nothing for a mean of nothing.
   std::map<std::string, double> values() const;
 
   /// Serialization: {"kl": ["mean", 1.5, 12]}.

@@ -62,9 +62,6 @@ Result<Schedule> Schedule::create(ScheduleKind kind, const ScheduleOptions& opti
     return fail(Errc::usage,
                 cat("the schedule ", name, " needs the number of steps of the run, found ",
                     with.total_steps));
-  if (ends && with.warmup_steps > with.total_steps)
-    return fail(Errc::usage, cat("train.warmup_steps is ", with.warmup_steps, ", more than the ",
-                                 with.total_steps, " steps of the run"));
   if (!(with.min_ratio >= 0 && with.min_ratio <= 1))
     return fail(Errc::usage,
                 cat("the minimum learning rate must be a ratio in [0, 1], found ", with.min_ratio));
@@ -73,10 +70,10 @@ Result<Schedule> Schedule::create(ScheduleKind kind, const ScheduleOptions& opti
                 cat("the schedule ", name,
                     " never ends, so it has no minimum learning rate; use linear, cosine or wsd"));
   if (kind == ScheduleKind::wsd) {
+    const std::int64_t room = std::max<std::int64_t>(0, with.total_steps - with.warmup_steps);
     if (with.decay_steps == 0)
-      with.decay_steps = std::min(std::max<std::int64_t>(1, with.total_steps / 10),
-                                  with.total_steps - with.warmup_steps);
-    if (with.decay_steps < 0 || with.decay_steps > with.total_steps - with.warmup_steps)
+      with.decay_steps = std::min(std::max<std::int64_t>(1, with.total_steps / 10), room);
+    if (with.decay_steps < 0 || with.decay_steps > room)
       return fail(Errc::usage,
                   cat("a decay of ", with.decay_steps, " steps does not fit into a run of ",
                       with.total_steps, " steps after ", with.warmup_steps, " of warm-up"));

@@ -26,8 +26,9 @@ constexpr std::array<std::string_view, 5> names_of(ScheduleKind) {
 
 class Schedule {
  public:
-  /// Unlike in transformers, constant uses warmup_steps and linear uses min_ratio. Errc::usage:
-  /// steps that do not fit the run, a ratio outside [0, 1].
+  /// Unlike in transformers, constant uses warmup_steps and linear uses min_ratio. A warm-up longer
+  /// than the run is cut off by its end. Errc::usage: a decay that does not fit the run, a ratio
+  /// outside [0, 1].
   static Result<Schedule> create(ScheduleKind kind, const ScheduleOptions& options);
 
   /// Factor on the learning rate of the update after `updates_done` updates, in [0, 1].

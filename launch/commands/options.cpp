@@ -3,7 +3,9 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
+#include "engine/base/json.h"
 #include "engine/base/text.h"
+#include "launch/recipes/recipes.h"
 
 namespace troupe::launch {
 
@@ -85,6 +87,37 @@ void add_limits(CLI::App& command, GenerateOptions& o) {
 }
 
 }  // namespace
+
+void add_sources(CLI::App& command, Sources& sources) {
+  command.add_option("--algorithm", sources.algorithm,
+                     cat("one of ", join(algorithm_names(), ", ")));
+  command.add_option("--config", sources.file,
+                     "YAML or JSON file with the keys of docs/configuration.md");
+  const auto setting = [&](const char* option, const char* key, const char* help) {
+    const auto give = [&sources, option, key](const std::string& value) {
+      sources.options.push_back({option, key, value});
+    };
+    command.add_option_function<std::string>(option, give, help);
+  };
+  setting("--model", "model", "Hugging Face model directory to start from");
+  const auto data = [&sources](const std::vector<std::string>& paths) {
+    sources.options.push_back(
+        {"--data", "data.path",
+         paths.size() == 1 ? paths[0] : Json(Json::Array(paths.begin(), paths.end())).dump()});
+  };
+  command.add_option_function<std::vector<std::string>>("--data", data,
+                                                        "files or folders of rows (data.path)");
+  setting("--output", "output", "directory of the run");
+  setting("--resume", "resume", "auto, never, or a checkpoint directory");
+  setting("--steps", "train.steps", "number of optimizer steps");
+  command
+      .add_option(
+          "--set", sources.sets,
+          "key=value; overrides the file; may be given several times; --set may be left out")
+      ->take_all()
+      ->allow_extra_args(false);
+  add_profile(command, sources);
+}
 
 void add_sampling(CLI::App& command, GenerateOptions& o) {
   command.add_option("--generation-config", o.generation_config,

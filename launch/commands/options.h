@@ -9,6 +9,10 @@
 
 namespace troupe::launch {
 
+/// Options of train and explain: --algorithm, --config, --set, options for the most common
+/// settings, and those of add_profile(). `sources` outlives the parsing.
+void add_sources(CLI::App& command, Sources& sources);
+
 /// Sampling options of the commands generate and chat. `options` outlives the parsing.
 void add_sampling(CLI::App& command, GenerateOptions& options);
 

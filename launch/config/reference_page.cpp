@@ -1,5 +1,7 @@
 #include "launch/config/reference_page.h"
 
+#include <algorithm>
+
 #include "engine/base/text.h"
 #include "launch/config/schema.h"
 #include "launch/recipes/recipes.h"
@@ -19,11 +21,19 @@ std::string code(std::string_view text) {
   return text.empty() ? std::string() : cat('`', cell(text), '`');
 }
 
+/// The default, or "by method" where the table of method_defaults() has it.
+std::string default_cell(const Field& field) {
+  const auto defaults = method_defaults();
+  const bool by_method = std::ranges::any_of(
+      defaults, [&](const MethodDefault& each) { return each.key == field.key; });
+  return by_method ? "by method" : code(field.default_text);
+}
+
 std::string row(const Field& field) {
   const std::string allowed = allowed_text(field);
   const std::string type = field.choices.empty() ? std::string(name_of(field.kind)) : allowed;
   const std::string range = field.choices.empty() && !allowed.empty() ? ", " + allowed : "";
-  return cat("| `", field.key, "` | ", type, range, " | ", code(field.default_text), " | ",
+  return cat("| `", field.key, "` | ", type, range, " | ", default_cell(field), " | ",
              cell(field.doc), " |\n");
 }
 
@@ -58,6 +68,22 @@ std::string algorithms_text() {
   return text;
 }
 
+std::string method_defaults_text() {
+  std::string text =
+      "\n## Defaults of the methods\n\n"
+      "A method's default depends on what its literature and other tools use. Its variants (dapo "
+      "of grpo) share it.\n"
+      "`compat` changes it as above. With an adapter (`lora.rank`, `lora.adapter`) the learning "
+      "rate is ten times that of\n"
+      "the whole model, as in TRL's scripts and in \"LoRA Without Regret\" (Schulman et al. "
+      "2025).\n\n"
+      "| method | key | default | with an adapter | source |\n|---|---|---|---|---|\n";
+  for (const MethodDefault& each : method_defaults())
+    text += cat("| `", each.method, "` | `", each.key, "` | ", code(each.value), " | ",
+                code(each.with_adapter), " | ", cell(each.source), " |\n");
+  return text;
+}
+
 }  // namespace
 
 std::string reference_page() {
@@ -71,9 +97,16 @@ std::string reference_page() {
       "and `--set key=value`.\n"
       "Later sources override earlier ones. `troupe explain` prints each setting of a run and its "
       "origin, and the run writes\n"
-      "all of them to `config.yaml` in its output directory. Paths are relative to the working "
-      "directory.\n";
+      "those that it uses to `config.yaml` in its output directory. Paths are relative to the "
+      "working directory. `--model DIR`,\n"
+      "`--data FILES`, `--output DIR`, `--resume auto|never|DIR` and `--steps N` are short for "
+      "`--set model=DIR`,\n"
+      "`data.path`, `output`, `resume` and `train.steps`; a key=value without --set is also "
+      "understood. Names of other tools\n"
+      "(`learning_rate`, `num_generations`) are answered with the key here, and `troupe import` "
+      "converts whole files.\n";
   text += algorithms_text();
+  text += method_defaults_text();
   std::string section;
   for (const Field& field : fields()) {
     const std::string here = heading(field);

@@ -1,5 +1,7 @@
 #include "launch/config/resolve.h"
 
+#include <set>
+
 #include "engine/adapter/model_folders.h"
 #include "engine/base/file.h"
 #include "engine/base/json.h"
@@ -8,6 +10,9 @@
 #include "launch/config/schema.h"
 #include "launch/config/validate.h"
 #include "launch/config/yaml.h"
+#include "launch/migration/advice.h"
+#include "launch/migration/tool_table.h"
+#include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"
 
 namespace troupe::launch {
@@ -65,28 +70,42 @@ class Resolver {
     const std::string key = text.substr(0, equals);
     std::string value = text.substr(equals + 1);
     if (is_section(key) && !find_field(key)) return set_section(key, value);
+    give(key, std::move(value), "--set");
+  }
+
+  /// A setting that --set may not give as well, with another value.
+  void option(const OptionSetting& given) {
+    for (const Given& each : given_)
+      if (each.key == given.key && each.origin.starts_with("--") && each.text != given.value)
+        problem(cat(given.key, " is given twice: ", each.origin, ' ', each.text, " and ",
+                    given.option, ' ', given.value));
+    give(given.key, given.value, given.option);
+  }
+
+  void give(const std::string& key, std::string value, const std::string& origin) {
     YamlNode node;
     node.kind = YamlNode::Kind::scalar;
     node.text = value;
+    const std::string as_given = value;
     const Field* field = find_field(key);
     if (field && field->kind == ValueKind::numbers && value.find(',') != std::string::npos &&
         !value.starts_with('['))
       value = cat('[', value, ']');  // 0.9,0.95
     const bool flow = value.starts_with('[') || value.starts_with('{');
     if (field && flow && is_collection(field->kind)) {  // a text may start with a bracket
-      auto parsed = parse_yaml(value, cat("--set ", key));
+      auto parsed = parse_yaml(value, cat(origin, ' ', key));
       if (!parsed) return problem(parsed.error().what);
       node = std::move(*parsed);
     }
-    given_.push_back({key, std::move(node), "--set"});
+    given_.push_back({key, std::move(node), origin, as_given});
   }
 
   void algorithm(const std::string& name) {
-    if (!name.empty()) given_.push_back({"algorithm", word(name), "--algorithm"});
+    if (!name.empty()) given_.push_back({"algorithm", word(name), "--algorithm", name});
   }
 
   Result<Resolved> finish(bool check_files) {
-    apply();
+    apply(check_files);
     if (!unread_) validate_all(check_files);
     if (problems_.empty()) return std::move(out_);
     const std::string head = problems_.size() == 1
@@ -104,12 +123,11 @@ class Resolver {
   }
 
   void validate_all(bool check_files) {
-    Findings findings;
-    if (check_files) adapter_as_model(findings);
+    Findings findings{.problems = {}, .warnings = {}, .reported = reported_, .unused = {}};
     validate(out_.config, out_.origins, findings);
     if (check_files) validate_files(out_.config, findings);
     problems_.insert(problems_.end(), findings.problems.begin(), findings.problems.end());
-    out_.warnings = std::move(findings.warnings);
+    out_.warnings.insert(out_.warnings.end(), findings.warnings.begin(), findings.warnings.end());
   }
 
   /// --set train.early_stopping='{metric: eval/loss, patience: 3}'
@@ -120,21 +138,22 @@ class Resolver {
     if (!map) return problem(map.error().what);
     for (const auto& [name, member] : map->members) {
       if (member.kind != YamlNode::Kind::scalar) return problem(one_by_one);
-      given_.push_back({cat(key, '.', name), member, "--set"});
+      given_.push_back({cat(key, '.', name), member, "--set", ""});
     }
   }
 
   /// A model that is an adapter: its base is the model, and the run trains the adapter further.
-  void adapter_as_model(Findings& findings) {
+  void adapter_as_model() {
     RunConfig& config = out_.config;
     if (!engine::adapter::is_only_adapter(config.model)) return;
     const auto folders = engine::adapter::model_folders(config.model, config.lora.adapter);
     if (!folders) return problem(cat("model = ", folders.error().what));
-    findings.warnings.push_back(
-        cat("model = ", config.model, ": is a LoRA adapter of ", folders->model,
-            "; the run trains this adapter further (model = ", folders->model, ", lora.adapter = ",
-            config.model, "). To start from the merged model: troupe merge --model ",
-            folders->model, " --adapter ", config.model, " --output NEW, then model = NEW"));
+    out_.warnings.push_back(cat("model = ", config.model, ": is a LoRA adapter of ", folders->model,
+                                "; the run trains this adapter further (model = ", folders->model,
+                                ", lora.adapter = ", config.model,
+                                "). To start from the merged model: troupe merge --model ",
+                                folders->model, " --adapter ", config.model,
+                                " --output NEW, then model = NEW"));
     config.model = folders->model;
     config.lora.adapter = folders->adapter;
     out_.origins["lora.adapter"] = out_.origins["model"];
@@ -151,7 +170,7 @@ class Resolver {
           problem(cat(origin, ": ", key, " is a section; a map is expected, found ",
                       to_string(value.kind)));
       } else {
-        given_.push_back({key, value, origin});
+        given_.push_back({key, value, origin, ""});
       }
     }
   }
@@ -160,6 +179,7 @@ class Resolver {
     std::string key;
     YamlNode node;
     std::string origin;
+    std::string text;  ///< on the command line
   };
 
   static YamlNode word(std::string_view text) {
@@ -178,13 +198,27 @@ class Resolver {
   }
 
   /// Presets are defaults, so they are applied first; later values choose which.
-  void apply() {
+  void apply(bool check_files) {
     const std::string algorithm = canonical_choice(last("algorithm"), {}, {});
-    if (const Recipe* recipe = find_recipe(algorithm))
+    const Recipe* recipe = find_recipe(algorithm);
+    if (recipe)
       if (const Preset* defaults = find_compat(last("compat"), recipe->name))
         preset(*defaults, compat_origin);
     if (const Preset* own = find_preset(algorithm)) preset(*own, algorithm_origin);
     for (const Given& each : given_) put(each.key, each.node, each.origin);
+    if (check_files) adapter_as_model();
+    if (!recipe) return;
+    out_.config.algorithm = algorithm;
+    for (const MethodDefault& each : method_defaults(recipe->name)) method_default(each);
+  }
+
+  /// The default of a method depends on whether an adapter is trained, which the values above say.
+  void method_default(const MethodDefault& given) {
+    std::string& origin = out_.origins[std::string(given.key)];
+    if (origin != default_origin) return;
+    const bool adapter = adapts(out_.config) && !given.with_adapter.empty();
+    put(std::string(given.key), word(adapter ? given.with_adapter : given.value),
+        cat(default_origin, " for ", given.method, adapter ? " with an adapter" : ""));
   }
 
   void preset(const Preset& preset, std::string_view kind) {
@@ -196,7 +230,10 @@ class Resolver {
     if (const Field* field = find_field(key)) {
       if (node.kind == YamlNode::Kind::null) return;
       const std::string why = assign(*field, node, out_.config);
-      if (!why.empty()) return problem(cat(key, " (", origin, "): ", why));
+      if (!why.empty()) {
+        reported_.insert(key);
+        return problem(cat(key, " (", origin, "): ", why));
+      }
       out_.origins[key] = origin;
       return;
     }
@@ -204,10 +241,32 @@ class Resolver {
         put_entry("data.tags", out_.config.data.tags, key, node, origin))
       return;
     if (key == column_maps_key) return map_keys(node, origin);
-    const std::string meant = nearest_key(key);
+    unknown(key, node, origin);
+  }
+
+  /// A map of another tool ("actor_rollout_ref: {actor: {...}}") is answered key by key.
+  void unknown(const std::string& key, const YamlNode& node, const std::string& origin) {
+    const std::string algorithm = canonical_choice(last("algorithm"), {}, {});
+    const auto is_read = [&](const Field& field) {
+      return algorithm.empty() || reads(algorithm, field);
+    };
+    if (const Field* only = only_key_called(key, is_read))
+      return problem(cat("unknown key ", key, " (", origin, "); did you mean ", only->key, "?"));
+    const std::string known = advice(key, [&](std::string_view ours) {
+      const Field* field = find_field(ours);
+      return field && reads(algorithm, *field);
+    });
+    if (is_tool_section(key) && node.kind == YamlNode::Kind::map && !node.members.empty()) {
+      for (const auto& [name, value] : node.members)
+        unknown(cat(key, '.', name), value,
+                origin.substr(0, origin.rfind(':')) + (value.line > 0 ? cat(':', value.line) : ""));
+      return;
+    }
+    const std::string meant = known.empty() ? nearest_key(key) : "";
     problem(cat("unknown key ", key, " (", origin, ")",
-                meant.empty() ? "; troupe explain --reference lists all keys"
-                              : cat("; did you mean ", meant, "?")));
+                !known.empty()  ? cat("; ", known)
+                : meant.empty() ? "; troupe explain --reference lists all keys"
+                                : cat("; did you mean ", meant, "?")));
   }
 
   /// One entry of a map: "data.columns.prompt". False if the key is not one of this map.
@@ -230,6 +289,7 @@ class Resolver {
   Resolved out_;
   std::vector<Given> given_;
   std::vector<std::string> problems_;
+  std::set<std::string> reported_;  ///< keys with a problem
   bool unread_ = false;
 };
 
@@ -240,12 +300,15 @@ Result<Resolved> resolve(const Sources& sources) {
   if (!sources.file.empty()) resolver.file(sources.file);
   resolver.algorithm(sources.algorithm);
   for (const std::string& set : sources.sets) resolver.set(set);
+  for (const OptionSetting& each : sources.options) resolver.option(each);
   return resolver.finish(sources.check_files);
 }
 
 std::string to_yaml(const RunConfig& config) {
   std::string text, section;
+  const auto unused = unused_keys(config);
   for (const Field& field : fields()) {
+    if (unused.contains(field.key)) continue;
     const std::string_view of = section_of(field.key);
     if (of != section) {
       section = of;

@@ -1,4 +1,4 @@
-// resolve: defaults < presets (launch/recipes) < file < --algorithm and --set, with the origin of
+// resolve: defaults < presets (launch/recipes) < file < options and --set, with the origin of
 // every value. All problems are reported at once.
 #pragma once
 
@@ -11,11 +11,18 @@
 
 namespace troupe::launch {
 
+/// A setting that an option of its own gives: "--model DIR" is {"--model", "model", "DIR"}.
+struct OptionSetting {
+  std::string option;
+  std::string key, value;
+};
+
 struct Sources {
-  std::string algorithm;          ///< of --algorithm; empty: not given
-  std::string file;               ///< of --config; empty: none
-  std::vector<std::string> sets;  ///< "key=value", in order; later ones win
-  bool check_files = true;        ///< also check that the model and the data exist
+  std::string algorithm;                    ///< of --algorithm; empty: not given
+  std::string file;                         ///< of --config; empty: none
+  std::vector<std::string> sets;            ///< "key=value", in order; later ones win
+  bool check_files = true;                  ///< also check that the model and the data exist
+  std::vector<OptionSetting> options = {};  ///< in order; the same key must not be in `sets`
 };
 
 struct Resolved {
@@ -29,7 +36,8 @@ struct Resolved {
 /// combinations that contradict themselves, files that are not there.
 Result<Resolved> resolve(const Sources& sources);
 
-/// The whole configuration as a YAML file that resolves to the same values again.
+/// Every setting that the run uses as a YAML file that resolves to the same values again, without
+/// warnings of unused keys. `config` is valid.
 std::string to_yaml(const RunConfig& config);
 /// The configuration that to_yaml() wrote. Errc::usage as resolve(); `where` starts the messages.
 Result<RunConfig> config_of(std::string_view yaml, const std::string& where);

@@ -133,7 +133,7 @@ struct RunConfig : algorithms::MethodSettings {
     section("reward", self.reward,
             "list of rules, summed by weight: {rule: exact_match, weight: 1, label: ..., and the "
             "options of the rule}; the rules are exact_match, gsm8k, boxed, format, regex, length, "
-            "command, model, process");
+            "command, model, process (docs/rewards.md)");
   }
 };
 

@@ -77,6 +77,17 @@ bool is_section(std::string_view key) {
   return false;
 }
 
+const Field* only_key_called(std::string_view name,
+                             const std::function<bool(const Field&)>& is_meant) {
+  const Field* only = nullptr;
+  for (const Field& field : fields()) {
+    if (section_of(field.key).empty() || last_part(field.key) != name || !is_meant(field)) continue;
+    if (only) return nullptr;
+    only = &field;
+  }
+  return only;
+}
+
 std::string nearest_key(std::string_view key) {
   std::vector<std::string> keys, last_parts;
   for (const Field& field : fields()) {

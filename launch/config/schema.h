@@ -28,6 +28,10 @@ std::span<const Field> fields();
 const Field* find_field(std::string_view key);
 /// True for "train", which has keys of its own.
 bool is_section(std::string_view key);
+/// The field whose key ends in ".name", if it is the only one among those that `is_meant` accepts;
+/// otherwise nullptr.
+const Field* only_key_called(std::string_view name,
+                             const std::function<bool(const Field&)>& is_meant);
 /// The known key that `key` most likely means ("learning_rate" means "train.learning_rate"), or "".
 std::string nearest_key(std::string_view key);
 

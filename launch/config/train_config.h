@@ -55,6 +55,9 @@ constexpr std::array<std::string_view, 4> names_of(Recompute) {
   return {"full", "attention", "activation", "norm"};
 }
 
+constexpr const char* peak_tflops_doc =
+    "peak TFLOP/s of all processors, the denominator of perf/mfu; 0: measured at the start";
+
 /// Type of the weights in checkpoints; auto: that of the files the run started from.
 enum class SaveDtype { f32, automatic, bf16, f16 };
 constexpr std::array<std::string_view, 4> names_of(SaveDtype) {
@@ -93,6 +96,7 @@ struct TrainConfig : OptimizerConfig, CheckpointConfig {
   engine::ops::Precision dtype = engine::ops::Precision::f32;
   bool stochastic_rounding = false;
   std::int64_t seed = 0;
+  double peak_tflops = 0;
   std::int64_t threads = 0;
   bool pin_threads = false;
   std::string keep_best;
@@ -126,6 +130,7 @@ struct TrainConfig : OptimizerConfig, CheckpointConfig {
     field("stochastic_rounding", self.stochastic_rounding,
           "keep weights in bf16 with stochastic rounding instead of an f32 master copy");
     field("seed", self.seed, at_least_0, "random seed for shuffling and sampling");
+    field("peak_tflops", self.peak_tflops, at_least_0, peak_tflops_doc);
     field("threads", self.threads, Range{0, 1024},
           "threads; 0: all processors available to the process; never changes results");
     field("pin_threads", self.pin_threads,

@@ -12,6 +12,7 @@
 #include "engine/tokenizer/prompt_types.h"
 #include "launch/config/schema.h"
 #include "launch/config/validate_profile.h"
+#include "launch/migration/advice.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"
 #include "launch/recipes/sampling.h"
@@ -43,17 +44,16 @@ class General {
 
   void required() {
     algorithm();
-    if (c_.model.empty()) problem("model is not set; give the model's directory: --set model=DIR");
+    if (c_.model.empty()) problem("model is not set; give the model's directory: --model DIR");
     if (c_.data.path.empty() && c_.data.mix.empty())
-      problem("data.path is not set; give the file with the rows: --set data.path=FILE");
+      problem("data.path is not set; give the file with the rows: --data FILE");
     if (!c_.data.path.empty() && !c_.data.mix.empty())
       problem(cat(named("data.mix"), ": data.path is also set; keep one of them"));
     if (c_.data.stream && c_.train.steps == 0)
       problem(cat(named("data.stream"),
                   ": the number of rows of a stream is unknown before it is read; set the length "
-                  "of the run: --set train.steps=N"));
-    if (c_.output.empty())
-      problem("output is not set; give a directory for the run: --set output=DIR");
+                  "of the run: --steps N"));
+    if (c_.output.empty()) problem("output is not set; give a directory for the run: --output DIR");
     if (!c_.output.empty() && c_.output == c_.model)
       problem(cat(named("output"), ": is the model's own directory; choose another"));
   }
@@ -65,8 +65,11 @@ class General {
     const Recipe* recipe = find_recipe(c_.algorithm);
     if (!recipe) {
       const std::string meant = nearest(c_.algorithm, known);
+      const std::string theirs = algorithm_advice(c_.algorithm);
       return problem(cat(named("algorithm"), ": must be one of ", join(known, ", "),
-                         meant.empty() ? "" : cat("; did you mean ", meant, "?")));
+                         !theirs.empty() ? cat("; ", theirs)
+                         : meant.empty() ? ""
+                                         : cat("; did you mean ", meant, "?")));
     }
     if (c_.compat != Compat::none && !find_compat(name_of(c_.compat), recipe->name))
       warn(cat(named("compat"), ": changes no default of ", recipe->name));
@@ -99,8 +102,7 @@ class General {
                   "; the nearest valid value is ",
                   std::max<std::int64_t>(0, t.steps - t.warmup_steps)));
     }
-    if (t.steps > 0 && given("train.epochs"))
-      warn(cat(named("train.epochs"), ": not used, train.steps is set and overrides it"));
+    if (t.steps > 0) v_.unused("train.epochs", "not used, train.steps is set and overrides it");
     if (t.keep_last == 1) {
       problem(cat(named("train.keep_last"),
                   ": a run that is killed while saving needs the previous checkpoint; the nearest "
@@ -143,7 +145,14 @@ void need_files(std::string_view key, const std::vector<std::string>& paths, Fin
   for (const std::string& path : paths) {
     if (std::filesystem::exists(path, ignored)) continue;
     const bool pattern = path.find_first_of("*?[") != std::string::npos;
-    if (!pattern) findings.problems.push_back(cat(key, ": no file or folder ", quote(path, 400)));
+    const auto comma = path.find(',');
+    if (!pattern)
+      findings.problems.push_back(
+          cat(key, ": no file or folder ", quote(path, 400),
+              comma == std::string::npos
+                  ? ""
+                  : cat("; a list of files is written ", key, "=[", path.substr(0, comma), ", ",
+                        path.substr(comma + 1), "]")));
     const auto found = pattern ? engine::data::list_data_files({path}) : std::vector<std::string>{};
     if (!found) findings.problems.push_back(cat(key, ": ", found.error().what));
   }
@@ -168,14 +177,22 @@ std::string Validation::named(std::string_view key) const {
 
 bool Validation::given(std::string_view key) const {
   const auto found = origins_.find(std::string(key));
-  return found != origins_.end() && found->second != default_origin;
+  return found != origins_.end() && !found->second.starts_with(default_origin);
+}
+
+void Validation::problem(std::string text) {
+  const std::string key = text.substr(0, text.find_first_of(" :"));
+  if (find_field(key) && !findings_.reported.insert(key).second) return;
+  findings_.problems.push_back(std::move(text));
 }
 
 void Validation::unused(std::string_view key, std::string_view why) {
   const auto found = origins_.find(std::string(key));
   const bool preset = found != origins_.end() && (found->second.starts_with(compat_origin) ||
                                                   found->second.starts_with(algorithm_origin));
-  if (given(key) && !preset) warn(cat(named(key), ": ", why));
+  if (!given(key) || preset) return;
+  findings_.unused.insert(std::string(key));
+  warn(cat(named(key), ": ", why));
 }
 
 void Validation::unused_section(std::string_view section, std::string_view but,
@@ -191,6 +208,14 @@ void validate(const RunConfig& config, const Origins& origins, Findings& finding
   validate_lora(validation);
   validate_selection(validation);
   validate_profile(validation);
+}
+
+std::set<std::string> unused_keys(const RunConfig& config) {
+  Origins origins;
+  for (const Field& field : fields()) origins.emplace(field.key, "config.yaml");
+  Findings findings;
+  validate(config, origins, findings);
+  return findings.unused;
 }
 
 void validate_files(const RunConfig& config, Findings& findings) {

@@ -2,6 +2,7 @@
 // contradict each other, settings that have no effect.
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,6 +15,8 @@ namespace troupe::launch {
 struct Findings {
   std::vector<std::string> problems;  ///< the run is refused
   std::vector<std::string> warnings;
+  std::set<std::string> reported;  ///< keys with a problem, which get no second one
+  std::set<std::string> unused;    ///< keys that are given and have no effect
 };
 
 /// A configuration under validation, and how its problems are reported. Each message states
@@ -25,7 +28,8 @@ class Validation final : public algorithms::SettingsReport {
 
   const RunConfig& config;
 
-  void problem(std::string text) override { findings_.problems.push_back(std::move(text)); }
+  /// A text that begins with the name of a key is left out if the key has a problem already.
+  void problem(std::string text) override;
   void warn(std::string text) override { findings_.warnings.push_back(std::move(text)); }
   std::string named(std::string_view key) const override;
   bool given(std::string_view key) const override;
@@ -44,6 +48,8 @@ class Validation final : public algorithms::SettingsReport {
 };
 
 void validate(const RunConfig& config, const Origins& origins, Findings& findings);
+/// The keys that have no effect on a run of this configuration.
+std::set<std::string> unused_keys(const RunConfig& config);
 /// Checks that the model, the data and the reference exist.
 void validate_files(const RunConfig& config, Findings& findings);
 

@@ -9,18 +9,24 @@
 
 namespace troupe::launch {
 
-/// One panel: a title and its points (step, value).
+/// A line of points (step, value). One without a name is a metric of training, drawn thin with its
+/// moving mean; one with a name is an evaluation.
 struct Curve {
-  std::string title;
+  std::string name;
   std::vector<std::pair<double, double>> points;
+  bool noisy = true;  ///< has a moving mean
+};
+struct Panel {
+  std::string title;
+  std::vector<Curve> lines;
 };
 
-/// Two panels per row, each with its own scale; the thick line is a moving mean of the thin one.
-std::string svg(const std::string& title, const std::vector<Curve>& curves);
+/// Two panels per row, each with its own scale. Empty lines and panels are left out.
+std::string svg(const std::string& title, const std::vector<Panel>& panels);
 
-/// The main curves of a run's metrics.jsonl, if present: loss, reward, accuracies, margins, KL,
-/// entropy, lengths, gradient norm.
-std::vector<Curve> curves_of(const std::string& metrics_file);
+/// The main metrics of a run's metrics.jsonl, each with its evaluation: reward or loss, accuracies,
+/// margins, KL, entropy, lengths, clipping, the critic's loss, gradient norm, learning rate.
+std::vector<Panel> panels_of(const std::string& metrics_file);
 
 /// Draws FOLDER/plot.svg from FOLDER/metrics.jsonl. Errc::io.
 Result<> plot_run(const std::string& folder, const std::string& title);

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cmath>
+#include <cstdio>
 #include <mutex>
 #include <optional>
 
@@ -36,8 +38,19 @@ void show_progress() {
 double wall_time() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
-double steady_time() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+// The clock of AskRecord.
+std::int64_t steady_nanoseconds_now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+double steady_seconds() {
+  return static_cast<double>(steady_nanoseconds_now()) * 1e-9;
+}
+std::string four_digits(double value) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof(buffer), "%.4g", value);
+  return buffer;
 }
 
 /// A new path in the folder. TensorBoard reads the files in the order of their names.
@@ -48,18 +61,41 @@ std::string events_path(const std::string& folder) {
   }
 }
 
+/// "eval/loss 3.47, eval/reward 0.62", or "".
+std::string evaluation_text(const algorithms::Metrics& metrics) {
+  std::string out;
+  for (const auto& [name, value] : metrics)
+    if (name.starts_with("eval/"))
+      out += cat(out.empty() ? "" : ", ", name, ' ', four_digits(value));
+  return out;
+}
+
+/// Steps of metrics.jsonl, as they were recorded.
+void for_each_step(const std::string& path,
+                   const std::function<void(std::int64_t, const algorithms::Metrics&)>& visit) {
+  for_each_line(path, [&](const Json& line, std::string_view) {
+    algorithms::Metrics metrics;
+    for (const auto& [name, value] : line.object())
+      if (name != "step")
+        metrics.emplace_back(name, value.is_number() ? value.number() : std::nan(""));
+    visit(get_integer(line, "step", path).value_or(0), metrics);
+  });
+}
+
 }  // namespace
 
 struct RunJournal::Files {
-  LineFile metrics, events;
+  LineFile metrics, timings, events;
   Timeline timeline;
   std::optional<LineFile> samples, texts;  // created with the first sample
 };
 
-RunJournal::RunJournal(std::string folder, std::string title, std::int64_t log_every)
+RunJournal::RunJournal(std::string folder, std::string title, std::string method,
+                       std::int64_t log_every)
     : folder_(std::move(folder)),
       title_(std::move(title)),
-      progress_(std::make_unique<Progress>(stderr, stderr_options(log_every), steady_time)) {
+      progress_(std::make_unique<Progress>(stderr, stderr_options(log_every), steady_seconds)),
+      health_(std::move(method)) {
   {
     const std::lock_guard lock(terminal);
     on_terminal = progress_.get();
@@ -77,34 +113,80 @@ RunJournal::~RunJournal() {
 }
 
 void RunJournal::begin(std::int64_t total_steps, std::int64_t done_steps) {
+  const std::string metrics = folder_ + "/metrics.jsonl", timings = folder_ + "/timings.jsonl";
   // A run that starts over also repeats its evaluation of step 0.
   const std::int64_t last = done_steps > 0 ? done_steps : -1;
-  value_or_throw(truncate_after(folder_ + "/metrics.jsonl", last, true));
+  value_or_throw(truncate_after(metrics, last, true));
   value_or_throw(truncate_samples_after(folder_, done_steps));
+  wall_before_ = value_or_throw(truncate_timings_after(timings, last));
+  for_each_step(metrics,
+                [this](std::int64_t step, const auto& of_step) { health_.check(step, of_step); });
   const auto open = [&](const std::string& path) { return value_or_throw(LineFile::open(path)); };
-  files_ = std::make_unique<Files>(Files{open(folder_ + "/metrics.jsonl"),
+  files_ = std::make_unique<Files>(Files{open(metrics),
+                                         open(timings),
                                          open(events_path(folder_)),
                                          Timeline(folder_, done_steps),
                                          {},
                                          {}});
+  value_or_throw(files_->timings.append(timings_header(wall_time(), done_steps, measured_)));
   value_or_throw(files_->events.append(tf_record(version_event(wall_time()))));
   value_or_throw(files_->events.append(tf_record(restart_event(wall_time(), done_steps + 1))));
   if (on_step_) on_step_(done_steps + 1);
+  began_ = steady_seconds();
+  times_.begin(steady_nanoseconds_now());
   const std::lock_guard lock(terminal);
   progress_->begin(total_steps, done_steps);
 }
 
+// Writes the line of timings.jsonl and returns its metrics.
+algorithms::Metrics RunJournal::end_step_times(std::int64_t step) {
+  seconds_ = times_.end(steady_nanoseconds_now());
+  auto metrics = timing_metrics(seconds_, work_, measured_);
+  const double wall = wall_before_ + steady_seconds() - began_;
+  value_or_throw(files_->timings.append(timings_line(step, wall_time(), wall, metrics)));
+  return metrics;
+}
+
+void RunJournal::log_findings(std::int64_t step, const algorithms::Metrics& metrics) {
+  if (const std::string evaluation = evaluation_text(metrics); !evaluation.empty())
+    log_info(cat("step ", step, ": ", evaluation));
+  for (const std::string& warning : health_.check(step, metrics)) log_warning(warning);
+}
+
 void RunJournal::record(std::int64_t step, const algorithms::Metrics& metrics) {
   value_or_throw(files_->metrics.append(metrics_line(step, metrics)));
-  value_or_throw(files_->events.append(tf_record(metrics_event(wall_time(), step, metrics))));
+  auto all = metrics;
+  const auto timing = end_step_times(step);
+  all.insert(all.end(), timing.begin(), timing.end());
+  value_or_throw(files_->events.append(tf_record(metrics_event(wall_time(), step, all))));
   files_->timeline.record(step);
   if (on_step_ && step > 0) on_step_(step + 1);
-  const std::lock_guard lock(terminal);
-  progress_->step(step, metrics);
+  const StepSpeed speed{
+      work_.processed.tokens,
+      seconds_.all - seconds_.parts[index_of(Part::eval)] - seconds_.parts[index_of(Part::save)]};
+  work_ = {};
+  {
+    const std::lock_guard lock(terminal);
+    progress_->step(step, metrics, speed);
+  }
+  log_findings(step, metrics);
+}
+
+void RunJournal::enter(algorithms::Activity activity) {
+  times_.enter(activity, steady_nanoseconds_now());
+}
+
+void RunJournal::passed(const algorithms::ModelPass& pass) {
+  if (!measured_.flops) return;
+  const auto [model, hardware] = measured_.flops(pass);
+  work_.model_flops += model;
+  work_.hardware_flops += hardware;
 }
 
 void RunJournal::answered(const actors::AskRecord& ask) {
-  if (files_) files_->timeline.answered(ask);
+  if (!files_) return;
+  files_->timeline.answered(ask);
+  times_.answered(ask);
 }
 
 void RunJournal::sample(std::int64_t step, const algorithms::Sample& sample) {
@@ -116,9 +198,9 @@ void RunJournal::sample(std::int64_t step, const algorithms::Sample& sample) {
   value_or_throw(files_->texts->append(sample_text(step, sample)));
 }
 
-void RunJournal::status(std::string_view text) {
+void RunJournal::progress(std::string_view text, std::int64_t done, std::int64_t total) {
   const std::lock_guard lock(terminal);
-  progress_->status(text);
+  progress_->status(text, done, total);
 }
 
 void RunJournal::plot() {

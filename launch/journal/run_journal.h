@@ -6,27 +6,37 @@
 #include <string>
 
 #include "actors/runtime/ask_record.h"
+#include "algorithms/health.h"
 #include "algorithms/journal.h"
+#include "launch/journal/timings_file.h"
 
 namespace troupe::launch {
 
 class Progress;
 
-/// Writes metrics.jsonl, events.out.tfevents.*, samples.txt, samples.jsonl, timeline.jsonl and two
-/// plots, and displays the progress. begin() truncates the files to the completed steps. Record a
-/// step before its checkpoint is saved, so that the files contain every step of a checkpoint.
-/// Throws Failure (Errc::io) if a file cannot be written. At most one object at a time, because log
-/// lines use its progress line.
+/// Writes metrics.jsonl, timings.jsonl, events.out.tfevents.*, samples.txt, samples.jsonl,
+/// timeline.jsonl and two plots, displays the progress, and logs evaluations and warnings of
+/// failed training. begin() truncates the files to the completed steps. Record a step before its
+/// checkpoint is saved, so that the files contain every step of a checkpoint. Throws Failure
+/// (Errc::io) if a file cannot be written. At most one object at a time, because log lines use its
+/// progress line.
 class RunJournal final : public algorithms::Journal {
  public:
-  /// `folder` must exist. `title`: title of the plot.
-  RunJournal(std::string folder, std::string title, std::int64_t log_every);
+  /// `folder` must exist. `title`: title of the plot. `method`: the section of its settings, for
+  /// advice.
+  RunJournal(std::string folder, std::string title, std::string method, std::int64_t log_every);
   ~RunJournal() override;
 
+  /// What the run is measured by; before begin().
+  void measure(Measured measured) { measured_ = std::move(measured); }
   void begin(std::int64_t total_steps, std::int64_t done_steps) override;
   void record(std::int64_t step, const algorithms::Metrics& metrics) override;
   void sample(std::int64_t step, const algorithms::Sample& sample) override;
-  void status(std::string_view text) override;
+  void status(std::string_view text) override { progress(text, 0, 0); }
+  void progress(std::string_view text, std::int64_t done, std::int64_t total) override;
+  void enter(algorithms::Activity activity) override;
+  void processed(const algorithms::Processed& batch) override { work_.add(batch); }
+  void passed(const algorithms::ModelPass& pass) override;
   /// Handler for NodeOptions::on_answered of the node that executes the algorithm.
   void answered(const actors::AskRecord& ask);
   /// Sets a function that is called with the number of each step when it begins.
@@ -36,10 +46,19 @@ class RunJournal final : public algorithms::Journal {
 
  private:
   struct Files;
+  algorithms::Metrics end_step_times(std::int64_t step);
+  void log_findings(std::int64_t step, const algorithms::Metrics& metrics);
+
   std::string folder_, title_;
   std::unique_ptr<Files> files_;
   std::unique_ptr<Progress> progress_;
   std::function<void(std::int64_t)> on_step_;
+  Measured measured_;
+  StepTimes times_;
+  StepSeconds seconds_;  ///< of the last step
+  StepWork work_;        ///< of the step in progress
+  double wall_before_ = 0, began_ = 0;
+  algorithms::HealthMonitor health_;
 };
 
 }  // namespace troupe::launch

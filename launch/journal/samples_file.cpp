@@ -1,5 +1,7 @@
 #include "launch/journal/samples_file.h"
 
+#include <cmath>
+
 #include "engine/base/file.h"
 #include "engine/base/json.h"
 #include "engine/base/text.h"
@@ -22,10 +24,16 @@ std::string printable(std::string_view text) {
   return out;
 }
 
+std::string answer_text(const Json& answer) {
+  return answer.is_string() ? answer.string() : answer.dump();
+}
+
 algorithms::Sample from_line(const Json& line) {
   algorithms::Sample sample;
   const auto text = [&](const char* key) { return get_string(line, key, "sample").value_or(""); };
-  const auto number = [&](const char* key) { return get_number(line, key, "sample").value_or(0); };
+  const auto number = [&](const char* key) {
+    return get_number(line, key, "sample").value_or(std::nan(""));
+  };
   sample.sample_id =
       static_cast<std::uint64_t>(get_integer(line, "sample_id", "sample").value_or(0));
   sample.prompt = text("prompt");
@@ -33,6 +41,7 @@ algorithms::Sample from_line(const Json& line) {
   sample.finish_reason = text("finish_reason");
   sample.reward = number("reward");
   sample.advantage = number("advantage");
+  if (const Json* answer = line.find("answer")) sample.answer = *answer;
   if (const Json* parts = line.find("parts"); parts && parts->is_object()) {
     for (const auto& [name, value] : parts->object())
       sample.parts.emplace_back(name, value.is_number() ? value.number() : 0);
@@ -56,8 +65,9 @@ std::string sample_line(std::int64_t step, const algorithms::Sample& sample) {
   line.set("sample_id", sample.sample_id);
   line.set("prompt", utf8(sample.prompt));
   line.set("completion", utf8(sample.completion));
+  if (!sample.answer.is_null()) line.set("answer", sample.answer);
   line.set("finish_reason", sample.finish_reason);
-  line.set("reward", sample.reward);
+  line.set("reward", std::isfinite(sample.reward) ? Json(sample.reward) : Json());
   line.set("advantage", sample.advantage);
   for (const auto& [name, value] : sample.parts) parts.set(name, value);
   line.set("parts", parts);
@@ -69,8 +79,10 @@ std::string sample_text(std::int64_t step, const algorithms::Sample& sample) {
       cat("--- step ", step, ", sample ", sample.sample_id, ", reward ", to_text(sample.reward, 3),
           ", advantage ", to_text(sample.advantage, 3), ", ", sample.finish_reason);
   for (const auto& [name, value] : sample.parts) out += cat(", ", name, ' ', to_text(value, 3));
-  return cat(out, "\n[prompt] ", printable(sample.prompt), "\n[completion] ",
-             printable(sample.completion), "\n\n");
+  out +=
+      cat("\n[prompt] ", printable(sample.prompt), "\n[completion] ", printable(sample.completion));
+  if (!sample.answer.is_null()) out += cat("\n[answer] ", printable(answer_text(sample.answer)));
+  return out + "\n\n";
 }
 
 Result<> truncate_samples_after(const std::string& folder, std::int64_t step) {

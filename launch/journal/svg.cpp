@@ -1,5 +1,8 @@
 #include "launch/journal/svg.h"
 
+#include <cmath>
+#include <cstdio>
+
 #include "engine/base/text.h"
 
 namespace troupe::launch {
@@ -31,6 +34,29 @@ std::string svg_head(double width, double height, std::string_view style) {
              "weight:bold}"
              ".t{font-size:14px;font-weight:bold}",
              style, "</style>\n<rect width=\"", w, "\" height=\"", h, "\" fill=\"white\"/>\n");
+}
+
+std::vector<double> axis_ticks(double low, double high, std::size_t least) {
+  if (!std::isfinite(high - low) || low >= high) return {low, high};
+  std::vector<double> out;
+  double power = std::pow(10, std::ceil(std::log10(high - low)));
+  // The widest step with enough ticks.
+  for (const double factors[] = {1, 0.5, 0.2}; out.size() < least; power /= 10) {
+    for (const double factor : factors) {
+      const double step = power * factor;
+      out.clear();
+      for (double at = std::ceil(low / step - 1e-9); at * step <= high + step * 1e-9; ++at)
+        out.push_back(at == 0 ? 0 : at * step);
+      if (out.size() >= least) break;
+    }
+  }
+  return out;
+}
+
+std::string axis_number(double value, int digits) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof(buffer), "%.*g", digits, value);
+  return buffer;
 }
 
 std::string svg_text(double x, double y, std::string_view attributes, std::string_view text) {

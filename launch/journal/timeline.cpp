@@ -15,14 +15,33 @@ namespace {
 // Limits the picture of a step with many calls, such as scoring a whole data set.
 constexpr std::size_t max_drawn = 4096;
 constexpr double left = 150, width = 1000, right = 110, head = 74, row = 34, foot = 40;
-constexpr const char* colors[] = {"#1f5fa8", "#c8553d", "#3a8f5c", "#8a5fb0",
-                                  "#c99a2e", "#4aa3a2", "#7a7a7a"};
+// The common messages have the same color in every picture.
+constexpr std::pair<std::string_view, const char*> message_colors[] = {
+    {"generate", "#1f5fa8"},        {"train_step", "#c8553d"},      {"logprobs", "#3a8f5c"},
+    {"score", "#8a5fb0"},           {"compute_rewards", "#c99a2e"}, {"publish", "#4aa3a2"},
+    {"prepare_weights", "#7cc0bf"}, {"commit_weights", "#2b6f6e"},  {"save", "#5b4a3a"}};
+constexpr const char* other_colors[] = {"#b0508f", "#7d8f3a", "#3a6f8f"};
+
+std::string color_of_message(const std::string& type, std::size_t index) {
+  const auto* found =
+      std::ranges::find(message_colors, type, &std::pair<std::string_view, const char*>::first);
+  return found == std::end(message_colors) ? other_colors[index % std::size(other_colors)]
+                                           : found->second;
+}
+
+// "policy" where the node is the only process or has the role's name, "rollout-1" where it is one
+// of several.
+std::string label_of(const transports::Address& by) {
+  if (by.node == "process" || by.node == by.actor) return by.actor;
+  if (by.node.starts_with(by.actor + "-")) return by.node;
+  return to_string(by);
+}
 
 // Actors from top to bottom in the order of their first call.
 std::vector<std::string> rows_of(const std::vector<actors::AskRecord>& asks) {
   std::vector<std::string> rows;
   for (const auto& ask : asks) {
-    const std::string name = to_string(ask.by);
+    const std::string name = label_of(ask.by);
     if (std::ranges::find(rows, name) == rows.end()) rows.push_back(name);
   }
   return rows;
@@ -38,7 +57,7 @@ std::string bar(double x0, double x1, double y, double height, std::string_view 
 double busy_seconds(const std::vector<actors::AskRecord>& asks, const std::string& actor) {
   std::vector<std::pair<std::int64_t, std::int64_t>> spans;
   for (const auto& ask : asks) {
-    if (to_string(ask.by) == actor && ask.ended > ask.began)
+    if (label_of(ask.by) == actor && ask.ended > ask.began)
       spans.emplace_back(ask.began, ask.ended);
   }
   std::ranges::sort(spans);
@@ -55,13 +74,16 @@ std::pair<std::string, std::map<std::string, std::string>> draw_legend(
     const std::vector<actors::AskRecord>& asks) {
   std::string out;
   std::map<std::string, std::string> color_of;
-  for (const auto& ask : asks) {
-    const auto [entry, fresh] =
-        color_of.emplace(ask.type, colors[color_of.size() % std::size(colors)]);
-    if (!fresh) continue;
-    const double at = left + 160 * static_cast<double>(color_of.size() - 1);
-    out += bar(at, at + 12, 44, 12, cat("fill=\"", entry->second, "\"")) +
-           svg_text(at + 18, 54, "", ask.type);
+  std::vector<std::string> types;
+  for (const auto& ask : asks)
+    if (color_of.emplace(ask.type, color_of_message(ask.type, types.size())).second)
+      types.push_back(ask.type);
+  const double room =
+      std::min(160.0, (width + right) / std::max(1.0, static_cast<double>(types.size())));
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    const double at = left + room * static_cast<double>(i);
+    out += bar(at, at + 12, 44, 12, cat("fill=\"", color_of[types[i]], "\"")) +
+           svg_text(at + 18, 54, "", types[i]);
   }
   return {out, color_of};
 }
@@ -78,12 +100,11 @@ struct TimeAxis {
 // Vertical lines with their times.
 std::string draw_grid(const TimeAxis& axis, double bottom) {
   std::string out;
-  for (int tick = 0; tick <= 5; ++tick) {
-    const double at = left + width * tick / 5;
+  for (const double tick : axis_ticks(0, axis.seconds(), 5)) {
+    const double at = left + width * tick / axis.seconds();
     out += cat("<line class=\"g\" x1=\"", to_text(at, 1), "\" x2=\"", to_text(at, 1), "\" y1=\"",
                head, "\" y2=\"", to_text(bottom, 1), "\"/>\n");
-    out +=
-        svg_text(at, bottom + 18, "class=\"x\"", cat(to_text(axis.seconds() * tick / 5, 3), " s"));
+    out += svg_text(at, bottom + 18, "class=\"x\"", cat(axis_number(tick), " s"));
   }
   return out;
 }
@@ -95,7 +116,7 @@ std::string draw_bars(const std::vector<actors::AskRecord>& asks, const std::str
   std::string out;
   for (const bool dark : {false, true}) {
     for (const auto& ask : asks) {
-      if (to_string(ask.by) != actor) continue;
+      if (label_of(ask.by) != actor) continue;
       const std::string fill =
           cat("fill=\"", color_of.at(ask.type), dark ? "\"" : "\" fill-opacity=\"0.15\"");
       if (!dark) out += bar(axis.x(ask.asked), axis.x(ask.answered), y + 11, 12, fill);
@@ -113,7 +134,8 @@ LineFile open_truncated(const std::string& path, std::int64_t step) {
 
 }  // namespace
 
-std::string timeline_svg(std::int64_t step, const std::vector<actors::AskRecord>& given) {
+std::string timeline_svg(std::int64_t first_step, std::int64_t last_step,
+                         const std::vector<actors::AskRecord>& given) {
   auto asks = given;
   std::ranges::sort(asks, {}, &actors::AskRecord::asked);
   const auto rows = rows_of(asks);
@@ -124,9 +146,10 @@ std::string timeline_svg(std::int64_t step, const std::vector<actors::AskRecord>
   std::string out =
       svg_head(left + width + right, bottom + foot,
                ".r{text-anchor:end}.x{text-anchor:middle;fill:#777}.g{stroke:#e4e4e4}");
-  out += svg_text(
-      20, 28, "class=\"h\"",
-      cat("Step ", step, ": running handlers (dark), calls waiting for an answer (light)"));
+  const std::string steps = first_step < last_step ? cat("Steps ", first_step, " to ", last_step)
+                                                   : cat("Step ", last_step);
+  out += svg_text(20, 28, "class=\"h\"",
+                  cat(steps, ": running handlers (dark), calls waiting for an answer (light)"));
   const auto [legend, color_of] = draw_legend(asks);
   out += legend;
   out += draw_grid(axis, bottom);
@@ -163,14 +186,23 @@ void Timeline::answered(const actors::AskRecord& ask) {
 }
 
 void Timeline::record(std::int64_t step) {
-  last_ = std::move(current_);
+  // The updates after the first one of a rollout step sample nothing.
+  const auto samples = [](const std::vector<actors::AskRecord>& asks) {
+    return std::ranges::any_of(asks, [](const auto& ask) { return ask.type == "generate"; });
+  };
+  if (samples(current_) || !samples(last_) || last_.size() + current_.size() > max_drawn) {
+    last_.clear();
+    first_drawn_ = step;
+  }
+  std::ranges::move(current_, std::back_inserter(last_));
   current_.clear();
   next_step_ = step + 1;
 }
 
 Result<> Timeline::draw() const {
   if (last_.empty()) return {};
-  return write_file_durably(folder_ + "/timeline.svg", timeline_svg(next_step_ - 1, last_));
+  return write_file_durably(folder_ + "/timeline.svg",
+                            timeline_svg(first_drawn_, next_step_ - 1, last_));
 }
 
 }  // namespace troupe::launch

@@ -23,19 +23,21 @@ class Timeline {
   void answered(const actors::AskRecord& ask);
   /// Ends a step.
   void record(std::int64_t step);
-  /// Draws FOLDER/timeline.svg: the last complete step.
+  /// Draws FOLDER/timeline.svg: the last complete step and, of a method with several updates per
+  /// rollout step, those before it from the sampling on.
   Result<> draw() const;
 
  private:
   std::string folder_;
   LineFile file_;
-  std::int64_t next_step_;
+  std::int64_t next_step_, first_drawn_ = 0;
   std::optional<std::int64_t> origin_;
   std::vector<actors::AskRecord> current_, last_;
 };
 
 /// One row per actor: dark bars are running handlers, light bars last from the call to the answer.
 /// Times of calls are in nanoseconds.
-std::string timeline_svg(std::int64_t step, const std::vector<actors::AskRecord>& asks);
+std::string timeline_svg(std::int64_t first_step, std::int64_t last_step,
+                         const std::vector<actors::AskRecord>& asks);
 
 }  // namespace troupe::launch

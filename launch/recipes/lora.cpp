@@ -7,6 +7,14 @@
 namespace troupe::launch {
 namespace {
 
+// A comma has a meaning in a regular expression only: "q_proj,v_proj" is a list without brackets.
+void validate_names(Validation& v, std::string_view key, const std::vector<std::string>& names) {
+  for (const std::string& name : names)
+    if (name.find(',') != std::string::npos && name.find_first_of("{[(") == std::string::npos)
+      v.problem(
+          cat(v.named(key), ": is one name; a list of names is written ", key, "=[", name, "]"));
+}
+
 void validate_given_adapter(Validation& v) {
   v.unused({"lora.rank", "lora.alpha", "lora.targets", "lora.exclude", "lora.rslora", "lora.dora",
             "lora.rank_pattern", "lora.alpha_pattern", "lora.dropout"},
@@ -64,6 +72,8 @@ void validate_lora(Validation& v) {
   if (!l.adapter.empty()) validate_given_adapter(v);
   if (l.adapter.empty() && l.targets.empty())
     v.problem("lora.targets is empty: name layers (q_proj, v_proj), or all-linear");
+  validate_names(v, "lora.targets", l.targets);
+  validate_names(v, "lora.exclude", l.exclude);
   if (l.dropout > 0 && l.dora)
     v.problem(
         cat(v.named("lora.dropout"),
@@ -82,11 +92,6 @@ void validate_lora(Validation& v) {
                ": the trained policy then differs from the sampled one: the ratio of an on-policy "
                "sample is not 1, and clipping acts on dropout noise; 0 is usual with ",
                v.config.algorithm));
-  if (!v.given("train.learning_rate"))
-    v.warn(
-        cat(v.named("train.learning_rate"),
-            ": adapters usually need about ten times the learning rate of the whole model, such as "
-            "1e-4"));
 }
 
 }  // namespace troupe::launch

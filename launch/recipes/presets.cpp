@@ -1,5 +1,8 @@
 #include "launch/recipes/presets.h"
 
+#include <algorithm>
+#include <array>
+
 namespace troupe::launch {
 namespace {
 
@@ -231,7 +234,38 @@ const std::vector<Preset> compat_prm = {
     {"openrlhf", "prm", "OpenRLHF's train_prm (removed in 0.11)", {{"prm.kind", "placeholder"}}},
     {"mindspeed", "prm", "MindSpeed's --stage prm", {{"prm.kind", "placeholder"}}}};
 
+// With an adapter ten times the rate of the whole model, as in TRL's scripts of these methods and
+// in "LoRA Without Regret" (Schulman et al. 2025). Methods in a row.
+constexpr std::string_view rate = "train.learning_rate";
+constexpr std::array method_table{
+    MethodDefault{"sft", rate, "2e-5", "2e-4", "TRL: SFTConfig, scripts/sft.py"},
+    MethodDefault{"dpo", rate, "1e-6", "1e-5",
+                  "TRL: DPOConfig; Rafailov et al. 2023; 5e-7 in TRL's scripts/dpo.py"},
+    MethodDefault{"simpo", rate, "1e-6", "1e-5",
+                  "TRL: CPOConfig; 3e-7 to 1e-6 in Meng et al. 2024"},
+    MethodDefault{"cpo", rate, "1e-6", "1e-5", "TRL: CPOConfig"},
+    MethodDefault{"orpo", rate, "8e-6", "8e-5", "TRL: scripts/orpo.py; 1e-6 in ORPOConfig"},
+    MethodDefault{"kto", rate, "1e-6", "1e-5",
+                  "TRL: KTOConfig; 5e-7 to 5e-6 in Ethayarajh et al. 2024"},
+    MethodDefault{"orm", rate, "1e-5", "1e-4",
+                  "TRL: scripts/reward_modeling.py; 9e-6 in OpenRLHF and Ouyang et al. 2022"},
+    MethodDefault{"prm", rate, "1e-5", "1e-4", "TRL: PRMConfig"},
+    MethodDefault{"ppo", rate, "1e-6", "1e-5", "verl: actor.optim.lr; OpenRLHF; TRL has 3e-6"},
+    MethodDefault{"ppo", "critic.learning_rate", "1e-5", "", "verl: critic.optim.lr"},
+    MethodDefault{"grpo", rate, "1e-6", "1e-5", "TRL: GRPOConfig; verl: actor.optim.lr"},
+};
+
 }  // namespace
+
+std::span<const MethodDefault> method_defaults() {
+  return method_table;
+}
+
+std::span<const MethodDefault> method_defaults(std::string_view recipe) {
+  const auto is_its = [&](const MethodDefault& each) { return each.method == recipe; };
+  const auto begin = std::ranges::find_if(method_table, is_its);
+  return {begin, std::find_if_not(begin, method_table.end(), is_its)};
+}
 
 std::span<const Preset> algorithm_presets() {
   return grpo_variants;

@@ -9,7 +9,7 @@
 namespace troupe::launch {
 namespace {
 
-constexpr std::string_view outcome = "model", process = "process";
+constexpr std::string_view outcome = model_rules[0], process = model_rules[1];
 
 Result<> check_item(const OutcomeItem& item, const std::string& where) {
   if (!(item.std > 0) || !std::isfinite(item.std) || !std::isfinite(item.mean))

@@ -2,7 +2,9 @@
 // model, {rule: process, path: DIR} a process reward model. The others are rules (sampling.h).
 #pragma once
 
+#include <array>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "actors/roles/reward_scoring.h"
@@ -69,6 +71,8 @@ struct RewardItem {
   }
 };
 
+/// The rules that are models.
+inline constexpr std::array<std::string_view, 2> model_rules{"model", "process"};
 bool is_model(const RewardRule& rule);
 /// Returns the items in the order of `reward`. Errc::usage for an unknown option, a missing path, a
 /// repeated label, a standard deviation that is not above 0.

@@ -16,11 +16,34 @@ void validate_rollout(Validation& v) {
             "usual"));
 }
 
+namespace {
+
+bool all_known(Validation& v) {
+  auto known = actors::rules::rule_names();
+  for (const std::string_view model : model_rules) known.emplace_back(model);
+  for (std::size_t i = 0; i < v.config.reward.size(); ++i) {
+    const std::string& name = v.config.reward[i].rule;
+    if (std::ranges::find(known, name) != known.end()) continue;
+    // The beginning of a name is enough to mean it.
+    const auto begins = std::ranges::find_if(
+        known, [&](const auto& each) { return name.size() >= 3 && each.starts_with(name); });
+    const std::string near = begins != known.end() ? *begins : nearest(name, known);
+    v.problem(cat("reward[", i, "]: unknown rule ", quote(name),
+                  near.empty() ? "" : cat("; did you mean ", near, "?"), "; the rules are ",
+                  join(known, ", "), " (docs/rewards.md)"));
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 void validate_reward(Validation& v) {
   const auto& reward = v.config.reward;
   if (reward.empty())
     return v.problem(cat("reward is not set; ", v.config.algorithm,
                          " needs at least one rule: --set reward=exact_match"));
+  if (!all_known(v)) return;
   v.check(reward_items(v.config));
   const Json rules = reward_rules(v.config);
   if (!rules.array().empty()) v.check(actors::rules::Rules::from_json(rules, "reward"));

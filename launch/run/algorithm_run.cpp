@@ -1,19 +1,34 @@
 #include "launch/run/algorithm_run.h"
 
+#include <filesystem>
+
 #include "actors/runtime/run.h"
 #include "engine/base/text.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"
 #include "launch/run/exit_code.h"
+#include "launch/run/measured_run.h"
 #include "launch/run/settings.h"
 
 namespace troupe::launch {
+
+namespace {
+
+// For a run that its own data or gradients ended: where it can be resumed with other settings.
+std::string last_checkpoint(const std::string& output) {
+  std::error_code none;
+  const auto latest = std::filesystem::read_symlink(output + "/latest", none);
+  return none ? ". No checkpoint was saved"
+              : cat(". The last good checkpoint is ", output, "/", latest.string());
+}
+
+}  // namespace
 
 AlgorithmRun::AlgorithmRun(const Session& session, RunProfile& profile)
     : session_(session),
       journal_(session.config().output,
                cat(session.config().algorithm, ": ", session.config().model),
-               session.config().train.log_every) {
+               std::string(recipe_of(session.config()).name), session.config().train.log_every) {
   journal_.on_step([&profile](std::int64_t step) { profile.at_step(step); });
 }
 
@@ -73,6 +88,11 @@ algorithms::Plan AlgorithmRun::begin(std::int64_t batches, std::int64_t updates)
   if (const Json* selection =
           session_.state().is_null() ? nullptr : session_.state().find("selection"))
     value_or_throw(plan.selection.restore(*selection));
+  if (plan.done < plan.steps) journal_.measure(measured_run(config(), session_.spec()));
+  const std::int64_t warmup = config().train.warmup_steps;
+  if (config().train.steps == 0 && warmup > 0 && warmup >= plan.steps)
+    log_warning(cat("train.warmup_steps is ", warmup, ": the run of ", plan.steps,
+                    " steps ends before the warmup does"));
   journal_.begin(plan.steps, plan.done);
   return plan;
 }
@@ -89,7 +109,12 @@ int AlgorithmRun::run(actors::Task<void> algorithm, const algorithms::Plan& plan
     return 0;
   }
   reading_.reset();  // from here on a signal ends the run after a step
-  actors::run(placement_->node(), std::move(algorithm), &stop_);
+  try {
+    actors::run(placement_->node(), std::move(algorithm), &stop_);
+  } catch (const Failure& failure) {
+    if (failure.error().code != Errc::bad_input) throw;
+    throw Failure({Errc::bad_input, cat(failure.error().what, last_checkpoint(config().output))});
+  }
   journal_.plot();
   return stop_.requested() ? exit_interrupted : 0;
 }

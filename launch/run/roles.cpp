@@ -212,7 +212,7 @@ roles::Trainer make_policy(const RoleParts& parts) {
   const std::shared_ptr<const checkpoint::DirectoryLock> output(parts.output, [](const auto*) {});
   return roles::Trainer(load_trainer(parts), algorithms::losses(),
                         trainer_saver(parts.config, parts.config.model, output, parts.mesh),
-                        parts.mesh);
+                        parts.mesh, std::string(to_string(Role::policy)));
 }
 
 roles::Trainer make_critic(const RoleParts& parts) {
@@ -221,7 +221,9 @@ roles::Trainer make_critic(const RoleParts& parts) {
   return roles::Trainer(
       load_critic(parts), algorithms::losses(),
       trainer_saver(parts.config, source, lock_companion(parts, critic_folder), parts.mesh),
-      parts.mesh);
+      parts.mesh,
+      // Without a mesh the critic shares the policy's device, which reports for both.
+      parts.mesh ? std::string(to_string(Role::critic)) : "");
 }
 
 roles::Scorer make_reference(const RoleParts& parts) {

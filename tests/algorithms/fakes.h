@@ -147,9 +147,15 @@ class Remembering final : public Journal {
   void sample(std::int64_t step, const Sample& s) override {
     lines.push_back(cat("sample of ", step, ": ", s.sample_id, ' ', s.prompt, ' ', s.completion,
                         ' ', s.reward, ' ', s.advantage));
+    answers.push_back(s.answer);
   }
   void status(std::string_view) override {}
+  void processed(const Processed& batch) override { work.push_back(batch); }
+  void passed(const ModelPass& pass) override { passes.push_back(pass); }
   std::vector<std::string> lines;
+  std::vector<Processed> work;
+  std::vector<ModelPass> passes;
+  std::vector<Json> answers;  ///< of the samples
 };
 
 }  // namespace troupe::algorithms

@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "algorithms/grpo.h"
 #include "algorithms/rollout/dynamic_sampling.h"
 #include "algorithms/rollout/grpo_minibatches.h"
@@ -199,6 +202,62 @@ TEST(Mismatch, IsThatOfTheTrainedTokens) {
   EXPECT_EQ(mismatch_metrics(b), expected);
   b.mask = {0, 0, 0, 0};
   EXPECT_EQ(mismatch_metrics(b), Metrics{});
+}
+
+TEST(Throughput, CountsSamplesWithoutAGradient) {
+  auto data = rows();
+  World world(0);  // no answer is right: every advantage is 0
+  const auto lines = world.grpo(data, plan_of(2), pairs_of_answers());
+  // Three prompts of two tokens, two samples each of two tokens.
+  EXPECT_THAT(lines, testing::Each(HasSubstr(" tokens=24 ")));
+  ASSERT_EQ(world.stage.journal.work.size(), 2u);
+  EXPECT_EQ(world.stage.journal.work[0].tokens, 24);
+  EXPECT_EQ(world.stage.journal.work[0].samples, 6);
+  EXPECT_EQ(world.stage.journal.work[0].epoch, 3.0 / 40);
+  double trained = 0, sampled = 0;
+  for (const ModelPass& pass : world.stage.journal.passes)
+    (pass.backward ? trained : sampled) += pass.sizes.tokens;
+  EXPECT_EQ(trained, 0) << "no sample is trained on";
+  EXPECT_EQ(sampled, 48);
+}
+
+TEST(Throughput, CountsWhatDynamicSamplingDiscards) {
+  auto data = rows();
+  auto config = pairs_of_answers();
+  config.dynamic.on = true;
+  World world;
+  world.grpo(data, plan_of(4), config);
+  double sampled = 0, counted = 0;
+  for (const ModelPass& pass : world.stage.journal.passes)
+    if (!pass.backward) sampled += pass.sizes.tokens;
+  for (const Processed& step : world.stage.journal.work) {
+    counted += step.tokens;
+    EXPECT_EQ(step.samples, 6);
+  }
+  EXPECT_GT(sampled, 4 * 24) << "groups were refilled";
+  EXPECT_EQ(counted, sampled);
+}
+
+TEST(Metrics, AMeanOfNoRewardIsNotANumber) {
+  RolloutBatch samples;
+  const PromptRow row{{4, 9}, "prompt", Json("expected"), Json()};
+  samples.prompts.examples = {&row};
+  samples.prompts.ids = {0};
+  for (std::uint64_t i = 0; i < 2; ++i)
+    samples.completions.push_back({i, {5, 3}, {-1, -1}, "5", protocol::FinishReason::length, 0});
+  auto config = pairs_of_answers();
+  samples.batch = pack_samples(samples.prompts, samples.completions, 0, config);
+  samples.rewards.resize(2);  // both failed
+  compute_advantages(samples, config);
+  for (const char* name : {"reward", "reward_std", "frac_reward_zero_std", "rewards/shaped/mean",
+                           "completions/mean_terminated_length"}) {
+    const auto found = std::ranges::find(samples.metrics, name, &Metrics::value_type::first);
+    ASSERT_NE(found, samples.metrics.end()) << name;
+    EXPECT_TRUE(std::isnan(found->second)) << name << " is " << found->second;
+  }
+  Remembering journal;
+  log_completions(journal, 1, samples, 1);
+  EXPECT_THAT(journal.answers, ElementsAre(Json("expected")));
 }
 
 }  // namespace

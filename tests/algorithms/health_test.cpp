@@ -4,14 +4,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <set>
+#include <cmath>
 
 namespace troupe::algorithms {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 std::vector<std::string> check_steps(HealthMonitor& monitor, const std::string& metric,
                                      const std::vector<double>& values, std::int64_t first = 1) {
@@ -22,37 +24,131 @@ std::vector<std::string> check_steps(HealthMonitor& monitor, const std::string& 
   return all;
 }
 
-TEST(HealthMonitor, SaysThatEntropyCollapsed) {
-  HealthMonitor monitor;
-  EXPECT_THAT(check_steps(monitor, "entropy", {2, 1.8, 1.5, 1.2, 1.1, 0.9, 0.5, 0.21, 0.19, 0.18}),
-              IsEmpty());
-  EXPECT_THAT(check_steps(monitor, "entropy", {0.17}, 11),
-              ElementsAre(HasSubstr("step 11: entropy is 0.17, below 0.1 times its initial 2")));
-  EXPECT_THAT(check_steps(monitor, "entropy", {0.16, 0.15, 0.1}, 12), IsEmpty())
-      << "it was said already";
+/// Entropy falls to 2 % within 40 steps; the reward of a step is reward(step).
+template <class Reward>
+std::vector<std::string> collapse(std::int64_t steps, Reward&& reward) {
+  HealthMonitor monitor("grpo");
+  std::vector<std::string> all;
+  for (std::int64_t step = 1; step <= steps; ++step) {
+    const double t = static_cast<double>(step), entropy = 0.306 * std::max(0.02, 1 - t / 40);
+    // The entropy of a batch varies by more than the distance to the bound.
+    const double varied = entropy * (step % 7 == 0 ? 4 : 1);
+    for (auto& warning :
+         monitor.check(step, {{"entropy", varied}, {"reward", reward(t)}, {"grad_norm", 1}}))
+      all.push_back(std::move(warning));
+  }
+  return all;
 }
 
-TEST(HealthMonitor, SpeaksAgainWhenItComesBack) {
-  HealthMonitor monitor;
-  EXPECT_EQ(check_steps(monitor, "kl", {0.1, 2, 3, 4, 5, 0.1, 2, 2, 2}).size(), 2u);
+TEST(HealthMonitor, SaysOnceThatEntropyCollapsed) {
+  EXPECT_THAT(
+      collapse(400, [](double t) { return 0.5 + 0.05 * std::sin(t) - 0.001 * std::min(t, 100.0); }),
+      ElementsAre(AllOf(HasSubstr("entropy collapsed to 0.0"), HasSubstr("% of its initial 0.298)"),
+                        HasSubstr("grpo.clip_high = 0.28"), HasSubstr("grpo.beta"))));
+}
+
+TEST(HealthMonitor, LowEntropyIsNoFailureWhileTheRewardRises) {
+  const auto learns = [](double t) { return 1 - 0.5 * std::exp(-t / 60) + 0.02 * std::sin(t); };
+  EXPECT_THAT(collapse(400, learns), IsEmpty());
+  EXPECT_THAT(collapse(400, [](double t) { return std::min(1.0, 0.5 + t / 60); }), IsEmpty())
+      << "the reward stays at its best";
+  EXPECT_EQ(collapse(400, [&](double t) { return t < 100 ? learns(t) : 0.2; }).size(), 1u)
+      << "the reward is lost again";
+}
+
+TEST(HealthMonitor, NumbersHaveThreeDigits) {
+  HealthMonitor monitor("ppo");
+  EXPECT_THAT(check_steps(monitor, "objective/kl", {1, 123.456789, 123.456789, 123.456789}),
+              ElementsAre("step 4: the KL divergence from the reference is 123 for 3 steps: the "
+                          "policy may exploit the reward. Read samples.txt; consider a higher "
+                          "ppo.kl_coef or a lower train.learning_rate"));
+}
+
+TEST(HealthMonitor, AnEpisodeEndsWhenTheMetricIsWellWithinItsBound) {
+  HealthMonitor monitor("grpo");
+  EXPECT_EQ(check_steps(monitor, "ppo_kl", {0.3, 0.3, 0.3, 0.19, 0.3, 0.3, 0.3, 0.1, 0.3, 0.3, 0.3})
+                .size(),
+            1u)
+      << "within the bound for one step only";
+  EXPECT_EQ(check_steps(monitor, "ppo_kl", {0.1, 0.1, 0.1, 0.3, 0.3, 0.3}, 12).size(), 1u);
   EXPECT_THAT(check_steps(monitor, "kl", {0.1, 2, 3, 0.5, 4, 5}), IsEmpty())
       << "never three steps in a row";
 }
 
 TEST(HealthMonitor, SaysThatGroupsAreAllEqualThatTokensAreClippedAndThatNothingIsLearned) {
-  HealthMonitor monitor;
-  EXPECT_EQ(check_steps(monitor, "frac_reward_zero_std", std::vector<double>(10, 0.95)).size(), 1u);
-  EXPECT_EQ(check_steps(monitor, "clip_ratio/region_mean", {0.6, 0.7, 0.8}).size(), 1u);
-  EXPECT_EQ(check_steps(monitor, "grad_norm", {0, 0, 0}).size(), 1u);
-  EXPECT_THAT(check_steps(monitor, "grad_norm", {1e-9, 1e-9, 1e-9}), IsEmpty());
+  const auto first = [](const std::string& metric, const std::vector<double>& values) {
+    HealthMonitor monitor("grpo");
+    return check_steps(monitor, metric, values);
+  };
+  EXPECT_THAT(first("frac_reward_zero_std", std::vector<double>(10, 0.95)),
+              ElementsAre(HasSubstr("95 % of the groups have equal rewards for 10 steps")));
+  EXPECT_THAT(first("clip_ratio/region_mean", {0.6, 0.7, 0.8}),
+              ElementsAre(HasSubstr("80 % of the tokens are clipped")));
+  EXPECT_THAT(first("grad_norm", {0, 0, 0}),
+              ElementsAre(HasSubstr(
+                  "step 3: zero gradient for 3 steps: all rewards in each group are equal")));
+  EXPECT_THAT(first("grad_norm", {1e-9, 1e-9, 1e-9}), IsEmpty());
+  HealthMonitor sft("sft");
+  EXPECT_THAT(check_steps(sft, "grad_norm", {0, 0, 0}), ElementsAre(Not(HasSubstr("rewards"))));
 }
 
-TEST(HealthMonitor, EveryRuleHasAdviceAndABoundThatCanBeReached) {
-  std::set<std::string_view> metrics;
+TEST(HealthMonitor, OneCauseGivesOneWarning) {
+  HealthMonitor monitor("grpo");
+  std::vector<std::string> all;
+  for (std::int64_t step = 1; step <= 40; ++step) {
+    // After step 12 all groups are equal: no token is trained on, and there is no entropy.
+    Metrics metrics{{"reward", 0.3},
+                    {"grad_norm", step > 12 ? 0 : 1},
+                    {"frac_reward_zero_std", step > 12 ? 1 : 0.5}};
+    if (step <= 12) metrics.emplace_back("entropy", step <= 10 ? 1 : 0.01);
+    for (auto& warning : monitor.check(step, metrics)) all.push_back(std::move(warning));
+  }
+  EXPECT_THAT(all, ElementsAre(HasSubstr("entropy collapsed to 0.01 (1 % of its initial 1)")));
+}
+
+TEST(HealthMonitor, ReportsDivergenceOnceForEveryMethod) {
+  HealthMonitor sft("sft");
+  EXPECT_THAT(check_steps(sft, "loss", {3.4,  3.3, 3.2, 3.2, 3.1, 3, 40, 500, 3000, 5000, 5784,
+                                        5784, 3,   3,   3,   3,   3, 60, 60,  60,   60,   60}),
+              ElementsAre(AllOf(HasSubstr("step 11: loss rose to 5.78e+03, its best was 3.16"),
+                                HasSubstr("train.learning_rate"))));
+  HealthMonitor noisy("dpo");
+  EXPECT_THAT(check_steps(noisy, "loss",
+                          {0.69, 0.6, 0.5, 0.2, 0.1, 0.05, 0.6, 0.02, 0.3, 0.01, 0.7, 0.5, 0.4}),
+              IsEmpty());
+  HealthMonitor dpo("dpo");
+  EXPECT_THAT(check_steps(dpo, "logps/chosen",
+                          {-90, -95, -92, -88, -91, -120, -200, -400, -900, -6881, -7000}),
+              ElementsAre(AllOf(HasSubstr("logps/chosen fell to -6.88e+03, from -95"),
+                                HasSubstr("dpo.beta"))));
+  HealthMonitor nan("ppo");
+  EXPECT_THAT(check_steps(nan, "loss", {0.1, std::nan(""), std::nan("")}),
+              ElementsAre(HasSubstr("step 2: loss is nan")));
+  HealthMonitor grpo("grpo");
+  std::vector<std::string> all;
+  for (std::int64_t step = 1; step <= 30; ++step)
+    for (auto& warning : grpo.check(
+             step, {{"loss", step < 10 ? 1e-9 : 1e-3}, {"reward", static_cast<double>(step)}}))
+      all.push_back(warning);
+  EXPECT_THAT(all, IsEmpty()) << "the loss of GRPO is around 0";
+}
+
+TEST(HealthMonitor, EveryRuleHasATextWithoutUnknownNames) {
   for (const HealthRule& rule : health_rules()) {
-    EXPECT_TRUE(metrics.insert(rule.metric).second) << rule.metric;
     EXPECT_GE(rule.steps, 1);
-    EXPECT_GT(rule.advice.size(), 20u) << rule.metric;
+    EXPECT_GT(rule.text.size(), 20u) << rule.metric;
+    HealthMonitor monitor("grpo");
+    const double far =
+        rule.bound == HealthRule::Bound::below_first ? -1e4
+        : rule.bound == HealthRule::Bound::at_most || rule.bound == HealthRule::Bound::below_start
+            ? 0
+            : 1e4;
+    const double start = rule.bound == HealthRule::Bound::below_first ? -1 : 1;
+    std::vector<double> values(5, start);
+    values.insert(values.end(), 12, far);
+    const auto said = check_steps(monitor, std::string(rule.metric), values);
+    ASSERT_FALSE(said.empty()) << rule.metric;
+    for (const auto& text : said) EXPECT_EQ(text.find('{'), std::string::npos) << text;
   }
 }
 

@@ -87,6 +87,10 @@ const std::vector<Case> cases = {
      "\"input_ids\""},
     {"RowOfNoKnownForm", rows("{\"x\":1}\n"), train, 2,
      "@/rows.jsonl:1: the row's columns fit no known layout. Known: "},
+    {"RowWithoutTheMappedColumn", rows("{\"prompt\":\"a\",\"completion\":\"b\"}\n"),
+     cat(train, " --set data.columns.prompt=question"), 2,
+     "@/rows.jsonl:1: data.columns maps prompt to \"question\", which this row lacks. It has: "
+     "\"prompt\", \"completion\""},
     {"RowWithANumberForText", rows("{\"prompt\":1,\"response\":\"b\"}\n"), train, 3,
      "@/rows.jsonl:1: expected text or a list of messages under \"prompt\", found integer"},
     {"DialogueAText", rows("{\"messages\":\"hello\"}\n"), train, 3,

@@ -12,6 +12,8 @@ const std::string file = "run.yaml";
 constexpr const char* explain = "explain --config @/run.yaml";
 const std::string start = "algorithm: sft\nmodel: x\noutput: y\ndata:\n  path: z\n";
 
+constexpr const char* import_run = "import @/run.yaml";
+
 auto text(std::string bytes) {
   return [bytes = std::move(bytes)](const Folder& folder) { folder.write(file, bytes); };
 }
@@ -106,6 +108,25 @@ const std::vector<Case> cases = {
      "--config: @/run.yaml: expected a regular file, found a directory"},
     {"SettingsNotThere", [](const Folder&) {}, explain, 2,
      "--config: @/run.yaml: cannot open for reading: No such file or directory"},
+    {"ImportOfLaughs", text(laughs()), import_run, 2,
+     "@/run.yaml:1: anchors (&name) are not accepted; write the value out"},
+    {"ImportOfAList", text("[1, 2]\n"), import_run, 2,
+     "@/run.yaml: a map of settings is expected, found list"},
+    {"ImportOfNothingKnown", text("a: {b: [1, {c: 2}], \"d e\": .nan}\n"), import_run, 2,
+     "no setting here is one of TRL, LLaMA-Factory, verl, OpenRLHF or MindSpeed"},
+    {"ImportOfNonsenseValues",
+     text("stage: sft\ntemplate: [{}, []]\nlora_rank: 1e999\nlearning_rate: {a: 1}\n"
+          "warmup_ratio: -.inf\nper_device_train_batch_size: 99999999999999999999\n"
+          "gradient_accumulation_steps: -3\ncutoff_len: 2.5\nsave_steps: \"\"\nlora_target: "
+          "\"]\"\n"),
+     import_run, 0, "Without an equivalent"},
+    {"ImportOfAScriptThatDoesNotEnd",
+     [](const Folder& f) {
+       f.write("run.sh", "a=$a ${b ${c:-\nopenrlhf.cli.train_sft --pretrain 'x\n\\");
+     },
+     "import @/run.sh", 0, "Converted"},
+    {"ImportOfBytes", [](const Folder& f) { f.write("run.sh", std::string("\0\xff$\n", 4)); },
+     "import @/run.sh", 2, "no program of a known tool"},
     {"ClusterOfLaughs", [](const Folder& f) { prepared(f).write("cluster.yaml", laughs()); },
      launch, 2, "@/cluster.yaml:1: anchors (&name) are not accepted; write the value out"},
     {"ClusterEmpty", cluster(""), launch, 2,

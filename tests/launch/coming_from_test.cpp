@@ -1,6 +1,7 @@
 // The pages for users of other tools name only keys, algorithms and commands that are there.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <set>
 
 #include "engine/base/file.h"
@@ -103,8 +104,9 @@ std::vector<std::string> ours(const std::string& name) {
   return out;
 }
 
-const std::vector<std::string> pages = {"coming-from-trl.md", "coming-from-openrlhf.md",
-                                        "coming-from-verl.md", "coming-from-mindspeed.md"};
+const std::vector<std::string> pages = {"coming-from-trl.md", "coming-from-llama-factory.md",
+                                        "coming-from-openrlhf.md", "coming-from-verl.md",
+                                        "coming-from-mindspeed.md"};
 
 TEST(ComingFrom, EveryKeyOfOursIsInTheReference) {
   const auto known = reference();
@@ -123,6 +125,30 @@ TEST(ComingFrom, EveryKeyOfOursIsInTheReference) {
       }
     }
   EXPECT_GT(keys, 200u);
+}
+
+// GitHub cuts off what an unescaped bar adds, also between backticks.
+TEST(Docs, EveryRowOfATableHasTheColumnsOfItsHead) {
+  std::size_t rows = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(TROUPE_DOCS)) {
+    if (entry.path().extension() != ".md") continue;
+    std::size_t columns = 0;
+    bool fenced = false;
+    for (const auto& line : lines_of(value_or_throw(read_file(entry.path().string())))) {
+      if (line.starts_with("```")) fenced = !fenced;
+      if (fenced || !line.starts_with("|")) {
+        columns = 0;
+        continue;
+      }
+      std::size_t bars = 0;
+      for (std::size_t i = 0; i < line.size(); ++i)
+        bars += line[i] == '|' && (i == 0 || line[i - 1] != '\\');
+      if (columns == 0) columns = bars;
+      EXPECT_EQ(bars, columns) << entry.path() << ": " << line;
+      ++rows;
+    }
+  }
+  EXPECT_GT(rows, 500u);
 }
 
 TEST(ComingFrom, EveryPromptTypeIsInThePageAndTheOtherWayRound) {

@@ -12,6 +12,7 @@
 #include "launch/config/reference_page.h"
 #include "launch/config/resolve.h"
 #include "launch/config/schema.h"
+#include "launch/recipes/recipes.h"
 #include "launch/run/exit_code.h"
 
 namespace troupe::launch::config_test {
@@ -281,6 +282,15 @@ TEST(Config, AllProblemsAreListedAtOnce) {
 }
 
 TEST(Config, OneMistakeIsOneProblem) {
+  for (const auto& [set, algorithm] : {std::pair{"dpo.beta=0", "dpo"},
+                                       {"reward=[{rule: boxed, weight: abc}]", "grpo"},
+                                       {"simpo.beta=-1", "simpo"},
+                                       {"reward=nonsense", "ppo"},
+                                       {"orm.head_init_std=-1", "orm"}}) {
+    const auto got = with({set}, algorithm);
+    ASSERT_FALSE(got) << set;
+    EXPECT_THAT(got.error().what, HasSubstr("the configuration has a problem:")) << set;
+  }
   const auto number = with({"train.learning_rate=nan", "train.steps=-1x"});
   ASSERT_FALSE(number);
   EXPECT_THAT(number.error().what, HasSubstr("the configuration has 2 problems:"));
@@ -324,6 +334,55 @@ TEST(Config, TheResolvedFileReadsBackTheSame) {
   EXPECT_EQ(again->config.reward, first->config.reward);
   EXPECT_EQ(again->config.rollout.sampling.stop_strings,
             (std::vector<std::string>{"#: x", "null", ""}));
+}
+
+// A run's own config.yaml is a good start for the next run.
+TEST(Config, TheResolvedFileHasWhatTheMethodReadsAndWarnsOfNothing) {
+  for (const std::string& algorithm : algorithm_names()) {
+    const auto first = with({"reward=exact_match", "train.steps=120"}, algorithm);
+    ASSERT_TRUE(first) << first.error().what;
+    const std::string text = to_yaml(first->config);
+    const auto again = resolve({.algorithm = "",
+                                .file = file_with("own.yaml", text),
+                                .sets = {"output=reuse"},
+                                .check_files = false,
+                                .options = {}});
+    ASSERT_TRUE(again) << algorithm << again.error().what;
+    for (const std::string& warning : again->warnings)
+      EXPECT_THAT(warning, Not(HasSubstr("own.yaml"))) << algorithm;
+    EXPECT_LE(again->warnings.size(), first->warnings.size()) << algorithm;
+    EXPECT_EQ(text.find("\nsft:") != text.npos, algorithm == "sft") << algorithm;
+    EXPECT_EQ(to_yaml(again->config).find("epochs: 1\n") != text.npos,
+              text.find("  epochs: 1\n") != text.npos);
+  }
+  const auto user = with({"dpo.beta=0.1"});
+  ASSERT_TRUE(user);
+  ASSERT_EQ(user->warnings.size(), 1u);
+  EXPECT_THAT(user->warnings[0], HasSubstr("dpo.beta = 0.1 (--set): not used by sft"));
+}
+
+TEST(Config, ListsWithoutBracketsAreShownHowToWriteThem) {
+  const auto targets = with({"lora.rank=4", "lora.targets=q_proj,v_proj"});
+  ASSERT_FALSE(targets);
+  EXPECT_THAT(targets.error().what, HasSubstr("lora.targets=[q_proj,v_proj]"));
+  const auto pattern = with({"lora.rank=4", "lora.targets=.*layers\\.[0-9]{1,2}.*q_proj"});
+  EXPECT_TRUE(pattern) << pattern.error().what;
+  const auto files = resolve({.algorithm = "sft",
+                              .file = "",
+                              .sets = {"model=M", "output=O", "data.path=a,b"},
+                              .options = {}});
+  ASSERT_FALSE(files);
+  EXPECT_THAT(files.error().what, HasSubstr("a list of files is written data.path=[a, b]"));
+}
+
+TEST(Config, AnUnknownRuleIsAnsweredWithAllRules) {
+  const auto got = with({"reward=exact"}, "grpo");
+  ASSERT_FALSE(got);
+  EXPECT_THAT(
+      got.error().what,
+      HasSubstr("reward[0]: unknown rule \"exact\"; did you mean exact_match?; the rules are "
+                "exact_match, gsm8k, boxed, format, regex, length, command, model, process "
+                "(docs/rewards.md)"));
 }
 
 TEST(Config, TheReferencePageIsCurrent) {

@@ -61,8 +61,7 @@ TEST(DataKeys, AMixThatMakesNoSenseIsRefused) {
 }
 
 TEST(DataKeys, AStreamNeedsANumberOfSteps) {
-  EXPECT_THAT(with({"data.path=D", "data.stream=true"}).error().what,
-              HasSubstr("--set train.steps=N"));
+  EXPECT_THAT(with({"data.path=D", "data.stream=true"}).error().what, HasSubstr("--steps N"));
   EXPECT_TRUE(with({"data.path=D", "data.stream=true", "train.steps=9"}));
   EXPECT_THAT(
       with({"data.path=D", "data.stream=true", "train.steps=9", "dpo.precompute_reference=true"},

@@ -9,7 +9,6 @@
 #include "engine/base/text.h"
 #include "launch/journal/events_file.h"
 #include "launch/journal/metrics_file.h"
-#include "launch/journal/plot.h"
 #include "launch/journal/progress.h"
 #include "launch/journal/run_journal.h"
 #include "launch/journal/samples_file.h"
@@ -84,25 +83,15 @@ TEST(Events, RecordsAreTensorboardsBytes) {
             "1800000000000000a37f4b2209000000000000f03f1a0d627261696e2e4576656e743a3286bf577a");
 }
 
-TEST(Progress, ShowsLossRewardSpeedAndTimeLeft) {
-  double now = 100;
-  Progress progress(stderr, {.terminal = false, .log_every = 0}, [&] { return now; });
-  progress.begin(10, 4);
-  now += 2;
-  progress.step(5, {{"loss", 1.23456}, {"reward", 0.5}, {"tokens", 400}, {"kl", 9}});
-  EXPECT_EQ(progress.line(), "step 5/10 loss 1.235 reward 0.5 200 tok/s ETA 0:10");
-  EXPECT_EQ(clock_text(3723), "1:02:03");
-  EXPECT_EQ(clock_text(-1), "0:00");
-}
-
 std::string written(bool terminal, double seconds_a_step) {
   std::FILE* file = std::tmpfile();
   double now = 0;
-  Progress progress(file, {.terminal = terminal, .columns = 40}, [&] { return now; });
+  Progress progress(file, {.terminal = terminal, .columns = [] { return 40; }},
+                    [&] { return now; });
   progress.begin(100, 0);
   for (std::int64_t step = 1; step <= 100; ++step) {
     now += seconds_a_step;
-    progress.step(step, {{"loss", 1}});
+    progress.step(step, {{"loss", 1}}, {});
   }
   std::string text(static_cast<std::size_t>(std::ftell(file)), '\0');
   std::rewind(file);
@@ -121,14 +110,6 @@ TEST(Progress, PlainLinesComeNowAndThenElsewhere) {
   EXPECT_THAT(text, Not(HasSubstr("\r")));
 }
 
-TEST(Progress, ATerminalKeepsOneLineWithinItsWidth) {
-  const std::string text = written(true, 0.1);
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 0);
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\r'), 100);
-  for (std::size_t at = text.find('\r'); at != std::string::npos; at = text.find('\r', at + 1))
-    EXPECT_LT(text.find('\x1b', at) - at, 41u);
-}
-
 TEST(Samples, AreReadableAndHarmless) {
   algorithms::Sample sample{.sample_id = 3,
                             .prompt = "1,2:9,2",
@@ -140,20 +121,11 @@ TEST(Samples, AreReadableAndHarmless) {
   EXPECT_EQ(sample_text(2, sample),
             "--- step 2, sample 3, reward 1.000, advantage 0.500, stop, exact_match "
             "1.000\n[prompt] 1,2:9,2\n[completion] 3,\\x1b[2J4\n\n");
+  sample.answer = "3,4";
+  EXPECT_THAT(sample_text(2, sample), HasSubstr("\n[answer] 3,4\n\n"));
+  EXPECT_EQ(parse_json(sample_line(2, sample), "line")->find("answer")->string(), "3,4");
   sample.completion = "bad \xff byte";
   EXPECT_TRUE(parse_json(sample_line(2, sample), "line"));
-}
-
-TEST(Plot, HasAPanelForEachCurve) {
-  std::vector<Curve> curves{{"loss <&>", {}}, {"reward", {{1, 0.5}}}, {"empty", {}}};
-  for (int i = 1; i <= 5000; ++i) curves[0].points.emplace_back(i, 1.0 / i);
-  const std::string picture = svg("a run", curves);
-  EXPECT_THAT(picture, HasSubstr("loss &lt;&amp;&gt;"));
-  EXPECT_THAT(picture, HasSubstr("last 0.0002"));
-  EXPECT_THAT(picture, Not(HasSubstr("empty")));
-  EXPECT_THAT(picture, Not(HasSubstr("nan")));
-  EXPECT_LT(picture.size(), 60000u);
-  EXPECT_THAT(svg("nothing yet", {}), HasSubstr("</svg>"));
 }
 
 actors::AskRecord ask(const std::string& node, const std::string& type, std::int64_t began,
@@ -161,16 +133,6 @@ actors::AskRecord ask(const std::string& node, const std::string& type, std::int
   constexpr std::int64_t ms = 1'000'000, start = 5'000'000'000;
   return {{node, "role"},           type, start, start + began * ms, start + ended * ms,
           start + (ended + 1) * ms, false};
-}
-
-TEST(Timeline, ShowsEachActorsWorkInItsRow) {
-  const auto picture =
-      timeline_svg(7, {ask("rollout-0", "generate", 0, 60), ask("rollout-0", "generate", 50, 80),
-                       ask("reference", "logprobs", 40, 99)});
-  EXPECT_THAT(picture, testing::HasSubstr("Step 7"));
-  EXPECT_THAT(picture, testing::HasSubstr(">rollout-0/role<"));
-  EXPECT_THAT(picture, testing::HasSubstr("busy 80 %")) << "handlers that overlap count once";
-  EXPECT_THAT(picture, testing::HasSubstr("busy 59 %"));
 }
 
 TEST(Timeline, LinesAreCutBackToTheStepsThatAreDone) {
@@ -203,7 +165,7 @@ TEST(RunJournal, AResumedRunHasEachStepOnce) {
   const algorithms::Sample sample{
       .sample_id = 1, .prompt = "p", .completion = "c", .finish_reason = "stop", .parts = {}};
   const auto run = [&](std::int64_t from, std::int64_t to, double loss) {
-    RunJournal journal(folder, "test", 0);
+    RunJournal journal(folder, "test", "sft", 0);
     journal.begin(6, from);
     for (std::int64_t step = from + 1; step <= to; ++step) {
       journal.sample(step, sample);
@@ -232,7 +194,7 @@ TEST(RunJournal, AResumedRunHasEachStepOnce) {
 TEST(RunJournal, ARunThatStartsOverHasStepZeroOnce) {
   const std::string folder = fresh_folder("step-zero");
   const auto run = [&](std::int64_t from, std::int64_t to, double reward) {
-    RunJournal journal(folder, "test", 0);
+    RunJournal journal(folder, "test", "grpo", 0);
     journal.begin(6, from);
     if (from == 0) journal.record(0, {{"eval/reward", reward}});
     for (std::int64_t step = from + 1; step <= to; ++step) journal.record(step, {{"loss", 1}});

@@ -77,6 +77,43 @@ TEST(Presets, CompatTrlComputesProcessRewardModelsInFloat32) {
   EXPECT_FALSE(in_float32({}));
 }
 
+TEST(Presets, AMethodHasTheLearningRateOfItsConvention) {
+  const auto rate = [](const std::string& algorithm, std::vector<std::string> sets = {}) {
+    return value_or_throw(with(algorithm, std::move(sets))).config.train.learning_rate;
+  };
+  EXPECT_EQ(rate("sft"), 2e-5);
+  for (const char* algorithm : {"dpo", "simpo", "cpo", "kto", "ppo", "grpo", "dapo", "rloo"})
+    EXPECT_EQ(rate(algorithm), 1e-6) << algorithm;
+  EXPECT_EQ(rate("orpo"), 8e-6);
+  EXPECT_EQ(rate("sft", {"lora.rank=8"}), 2e-4);
+  EXPECT_EQ(rate("dpo", {"lora.rank=8"}), 1e-5);
+  EXPECT_EQ(rate("dpo", {"compat=openrlhf"}), 9e-6);
+  EXPECT_EQ(rate("dpo", {"lora.rank=8", "train.learning_rate=3e-4"}), 3e-4);
+}
+
+TEST(Presets, TheOriginOfAMethodsDefaultIsNamed) {
+  const auto origin = [](const std::string& algorithm, std::vector<std::string> sets = {}) {
+    return value_or_throw(with(algorithm, std::move(sets))).origins.at("train.learning_rate");
+  };
+  EXPECT_EQ(origin("dpo"), "default for dpo");
+  EXPECT_EQ(origin("dapo"), "default for grpo");
+  EXPECT_EQ(origin("sft", {"lora.rank=8"}), "default for sft with an adapter");
+  EXPECT_EQ(origin("dpo", {"compat=trl"}), "compat trl");
+  EXPECT_EQ(value_or_throw(with("sft")).origins.at("train.eps"), "default");
+}
+
+TEST(Presets, EveryMethodHasADefaultLearningRateWithASource) {
+  for (const Recipe& recipe : recipes()) {
+    bool rate = false;
+    for (const MethodDefault& each : method_defaults(recipe.name)) {
+      EXPECT_NE(find_field(each.key), nullptr) << each.key;
+      EXPECT_FALSE(each.source.empty()) << recipe.name;
+      rate = rate || each.key == "train.learning_rate";
+    }
+    EXPECT_TRUE(rate) << recipe.name;
+  }
+}
+
 TEST(Presets, NoNameStandsForTwoAlgorithms) {
   const auto names = algorithm_names();
   EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size());

@@ -82,6 +82,39 @@ TEST_F(Runs, LeaveMetricsCheckpointsAndAPlot) {
   EXPECT_EQ(run_program(arguments("sft", "a", "--set resume=never")).code, 2);
 }
 
+TEST_F(Runs, TimingsAddUpAndCountAllTokens) {
+  const Said said = run_program(arguments(
+      "grpo", "a",
+      "--set reward=[{rule:\\ length,\\ max:\\ 60}] --set grpo.group_size=4 --set grpo.beta=0.01 "
+      "--set rollout.max_new_tokens=12 --set train.peak_tflops=0.5"));
+  ASSERT_EQ(said.code, 0) << said.err;
+  const auto metrics = json_lines(text("a/metrics.jsonl")),
+             lines = json_lines(text("a/timings.jsonl"));
+  ASSERT_EQ(lines.size(), 7u);
+  EXPECT_EQ(lines[0].find("peak_tflops")->number(), 0.5);
+  EXPECT_EQ(lines[0].find("peak")->string(), "train.peak_tflops");
+  for (std::size_t i = 1; i < lines.size(); ++i) {
+    double parts = 0, all = 0;
+    for (const auto& [key, value] : lines[i].object()) {
+      if (key == "timing/all") all = value.number();
+      if (key.starts_with("timing/") && key != "timing/all" && !key.starts_with("timing/non_"))
+        parts += value.number();
+    }
+    EXPECT_NEAR(parts, all, 0.001 * all);
+    for (const char* part : {"rollout", "weights", "reference", "reward", "advantage", "update"})
+      EXPECT_GT(lines[i].find(cat("timing/", part))->number(), 0) << part;
+    EXPECT_NEAR(lines[i].find("perf/tokens_per_second")->number() * all,
+                metrics[i - 1].find("tokens")->number(), 1e-6);
+    EXPECT_NEAR(lines[i].find("perf/samples_per_second")->number() * all, 16, 1e-6);
+    EXPECT_GT(lines[i].find("perf/mfu")->number(), 0);
+    EXPECT_GT(lines[i].find("perf/hfu")->number(), lines[i].find("perf/mfu")->number());
+    EXPECT_NEAR(lines[i].find("epoch")->number(), static_cast<double>(i) / 6, 1e-12);
+  }
+  EXPECT_EQ(said.err.find("peak tensor memory"), said.err.rfind("peak tensor memory"));
+  EXPECT_THAT(said.err, HasSubstr("MiB (policy, rank 0)"));
+  EXPECT_THAT(text("a/samples.txt"), HasSubstr("[answer] the"));
+}
+
 class EveryAlgorithm : public Runs, public testing::WithParamInterface<const char*> {
  protected:
   std::string more() const {

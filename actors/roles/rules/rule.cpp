@@ -214,16 +214,20 @@ constexpr std::array makers = {
 
 }  // namespace
 
+std::vector<std::string> rule_names() {
+  std::vector<std::string> names;
+  for (const NamedMaker& maker : makers) names.emplace_back(maker.name);
+  return names;
+}
+
 Result<Rule> make_rule(std::string_view name, const Json& options, const std::string& where) {
-  std::vector<std::string> known;
-  for (const NamedMaker& maker : makers) {
+  for (const NamedMaker& maker : makers)
     if (maker.name == name) return maker.make(options, where);
-    known.emplace_back(maker.name);
-  }
+  const auto known = rule_names();
   const std::string near = nearest(name, known);
   return fail(Errc::usage, cat(where, ": unknown rule ", quote(name),
-                               near.empty() ? "" : cat(", did you mean ", near, "?"),
-                               " Known rules: ", join(known, ", ")));
+                               near.empty() ? "" : cat("; did you mean ", near, "?"),
+                               "; the rules are ", join(known, ", ")));
 }
 
 }  // namespace troupe::actors::rules

@@ -37,6 +37,9 @@ struct Rule {
   std::function<Result<>()> start;
 };
 
+/// The names of all rules.
+std::vector<std::string> rule_names();
+
 /// Creates a rule from its options (an object, or null for the defaults). Errc::usage; `where`
 /// starts the message. `tag`, where a rule has it, restricts the rule to the content of the last
 /// <tag>..</tag>. Rules and their options:

@@ -138,6 +138,10 @@ Result<Layout> detect_layout(const Row& row, const LayoutOptions& options) {
   const Columns has(row.value, options.columns, options.tags);
   const auto found = layout_for(options.purpose, has);
   if (found != Layout::automatic) return found;
+  for (const auto& [name, column] : options.columns)
+    if (!column.empty() && !has(name))
+      return fail(Errc::usage, cat(row.where(), ": data.columns maps ", name, " to ", quote(column),
+                                   ", which this row lacks. It has: ", keys_of(row.value)));
   return fail(Errc::usage, cat(row.where(), ": the row's columns fit no known layout. Known: ",
                                known_layouts(options.purpose), ". Found: ", keys_of(row.value),
                                ". Map columns to these names, as in data.columns.prompt=question"));

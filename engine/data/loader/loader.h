@@ -67,6 +67,10 @@ class Loader {
 
   /// Number of batches of a whole run; 0: no limit, or a stream, whose length is not known.
   std::int64_t batches() const { return stream_ ? 0 : sampler_->batches(); }
+  /// Passes over the data so far; nullopt for a stream, whose length is not known.
+  std::optional<double> epoch() const {
+    return stream_ ? std::nullopt : std::optional(sampler_->epoch());
+  }
   bool streams() const { return stream_ != nullptr; }
   /// All examples; empty for a stream.
   const Dataset<T>& dataset() const { return dataset_; }

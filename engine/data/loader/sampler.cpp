@@ -84,6 +84,12 @@ std::vector<Sampler::Item> Sampler::next_batch() {
   return batch;
 }
 
+double Sampler::epoch() const {
+  double drawn = 0;
+  for (const auto& source : sources_) drawn += static_cast<double>(source.drawn());
+  return drawn / static_cast<double>(size_);
+}
+
 std::int64_t Sampler::batches() const {
   return (static_cast<std::int64_t>(limit().value_or(0)) + options_.batch_size - 1) /
          options_.batch_size;

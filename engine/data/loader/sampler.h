@@ -53,6 +53,8 @@ class Sampler {
   /// Number of batches of a whole run; 0: no limit.
   std::int64_t batches() const;
   std::size_t size() const { return size_; }
+  /// Passes over the data so far: items returned / size().
+  double epoch() const;
   const LoaderOptions& options() const { return options_; }
 
   /// {"epoch", "position"} of one source, {"parts": [{"size", "weight", "epochs", "epoch",

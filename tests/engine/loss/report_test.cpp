@@ -32,10 +32,12 @@ TEST(Report, ElementsOfWeightZeroMayBeNaN) {
   EXPECT_EQ(report.values().at("x"), 1);
 }
 
-TEST(Report, AMeanOfNothingIsZero) {
+TEST(Report, AMeanOfNothingHasNoValue) {
   Report report;
   report.mean("x", 0, 0);
-  EXPECT_EQ(report.values().at("x"), 0);
+  EXPECT_FALSE(report.values().contains("x"));
+  EXPECT_EQ(report.find("x"), std::nullopt);
+  EXPECT_TRUE(report.statistics().at("x").empty());
 }
 
 TEST(Report, OneNameWithTwoKindsIsABug) {

@@ -97,8 +97,6 @@ std::string refusal(ScheduleKind kind, ScheduleOptions options) {
 
 TEST(Schedule, NonsenseIsRefusedInWords) {
   EXPECT_THAT(refusal(ScheduleKind::cosine, {}), HasSubstr("needs the number of steps"));
-  EXPECT_THAT(refusal(ScheduleKind::linear, {.total_steps = 5, .warmup_steps = 6}),
-              HasSubstr("more than the 5 steps"));
   EXPECT_THAT(refusal(ScheduleKind::linear, {.total_steps = 5, .warmup_steps = -1}),
               HasSubstr("found -1"));
   EXPECT_THAT(refusal(ScheduleKind::cosine, {.total_steps = 5, .min_ratio = 1.5}),

@@ -1,42 +1,41 @@
-#include "benchmarks/support/peak.h"
+#include "engine/ops/cpu/instruction_peak.h"
 
 #include <algorithm>
 #include <array>
 #include <barrier>
+#include <chrono>
 #include <thread>
-
-#include "benchmarks/support/clock.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
 
-namespace troupe::benchmarks {
+namespace troupe::engine::ops {
 namespace {
 
 // Enough independent sums to hide an instruction's latency, few enough to stay in registers.
 constexpr int sums_of_16_registers = 12, sums_of_32_registers = 24;
 
 // Each sum has a different initial value: the compiler would compute equal ones once.
-constexpr float first(int sum) {
+constexpr float initial_sum(int sum) {
   return static_cast<float>(sum);
 }
 
-using Vec4 = float __attribute__((vector_size(16)));
+using Floats4 = float __attribute__((vector_size(16)));
 
 // Baseline instructions: a product, then a sum.
 float multiply_add_128(std::int64_t steps) {
-  std::array<Vec4, sums_of_16_registers> sums;
+  std::array<Floats4, sums_of_16_registers> sums;
 #pragma GCC unroll 32
   for (int i = 0; i < sums_of_16_registers; ++i)
-    sums[static_cast<std::size_t>(i)] = Vec4{} + first(i);
+    sums[static_cast<std::size_t>(i)] = Floats4{} + initial_sum(i);
   for (; steps > 0; --steps) {
 #pragma GCC unroll 32
-    for (Vec4& sum : sums) sum = sum * 0.999F + 0.001F;
+    for (Floats4& sum : sums) sum = sum * 0.999F + 0.001F;
   }
-  Vec4 all{};
+  Floats4 all{};
 #pragma GCC unroll 32
-  for (const Vec4& sum : sums) all += sum;
+  for (const Floats4& sum : sums) all += sum;
   return all[0] + all[1] + all[2] + all[3];
 }
 
@@ -45,7 +44,7 @@ __attribute__((target("avx2,fma"))) float multiply_add_256(std::int64_t steps) {
   const __m256 factor = _mm256_set1_ps(0.999F), term = _mm256_set1_ps(0.001F);
   __m256 sums[sums_of_16_registers];
 #pragma GCC unroll 32
-  for (int i = 0; i < sums_of_16_registers; ++i) sums[i] = _mm256_set1_ps(first(i));
+  for (int i = 0; i < sums_of_16_registers; ++i) sums[i] = _mm256_set1_ps(initial_sum(i));
   for (; steps > 0; --steps) {
 #pragma GCC unroll 32
     for (auto& sum : sums) sum = _mm256_fmadd_ps(sum, factor, term);
@@ -60,7 +59,7 @@ __attribute__((target("avx512f"))) float multiply_add_512(std::int64_t steps) {
   const __m512 factor = _mm512_set1_ps(0.999F), term = _mm512_set1_ps(0.001F);
   __m512 sums[sums_of_32_registers];
 #pragma GCC unroll 32
-  for (int i = 0; i < sums_of_32_registers; ++i) sums[i] = _mm512_set1_ps(first(i));
+  for (int i = 0; i < sums_of_32_registers; ++i) sums[i] = _mm512_set1_ps(initial_sum(i));
   for (; steps > 0; --steps) {
 #pragma GCC unroll 32
     for (auto& sum : sums) sum = _mm512_fmadd_ps(sum, factor, term);
@@ -75,7 +74,7 @@ __attribute__((target("avx512f,avx512bf16"))) float dot_bf16_512(std::int64_t st
   const auto ones = reinterpret_cast<__m512bh>(_mm512_set1_epi16(0x3f80));  // 1.0 in bf16
   __m512 sums[sums_of_32_registers];
 #pragma GCC unroll 32
-  for (int i = 0; i < sums_of_32_registers; ++i) sums[i] = _mm512_set1_ps(first(i));
+  for (int i = 0; i < sums_of_32_registers; ++i) sums[i] = _mm512_set1_ps(initial_sum(i));
   for (; steps > 0; --steps) {
 #pragma GCC unroll 32
     for (auto& sum : sums) sum = _mm512_dpbf16_ps(sum, ones, ones);
@@ -102,12 +101,14 @@ InstructionPeak::Instruction InstructionPeak::multiply_add(const std::string& is
   return {2.0 * 4 * sums_of_16_registers, multiply_add_128};
 }
 
-InstructionPeak::InstructionPeak(const Options& options)
-    : threads_(options.threads), instructions_{multiply_add(options.isa)} {
+InstructionPeak::InstructionPeak(int threads, Precision precision, const std::string& isa)
+    : threads_(threads), instructions_{multiply_add(isa)} {
 #if defined(__x86_64__)
-  const bool allowed = options.isa.empty() || options.isa == "avx512_bf16";
-  if (options.bf16() && allowed && __builtin_cpu_supports("avx512bf16"))
+  const bool allowed = isa.empty() || isa == "avx512_bf16";
+  if (precision == Precision::bf16 && allowed && __builtin_cpu_supports("avx512bf16"))
     instructions_.push_back({4.0 * 16 * sums_of_32_registers, dot_bf16_512});
+#else
+  static_cast<void>(precision);
 #endif
 }
 
@@ -120,19 +121,19 @@ double InstructionPeak::rate(const Instruction& instruction, std::int64_t steps)
       start.arrive_and_wait();
       result = instruction.run(steps);
     });
-  const double taken = seconds([&] {
-    start.arrive_and_wait();
-    threads.clear();  // joins
-  });
+  const auto began = std::chrono::steady_clock::now();
+  start.arrive_and_wait();
+  threads.clear();  // joins
+  const double taken =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   volatile float kept = results[0];
   static_cast<void>(kept);
-  return 1e-9 * instruction.flops * static_cast<double>(steps * threads_) / taken;
+  return instruction.flops * static_cast<double>(steps * threads_) / taken;
 }
 
-void InstructionPeak::measure() {
-  constexpr std::int64_t steps = 400'000;  // a few milliseconds
+void InstructionPeak::measure(std::int64_t steps) {
   for (const Instruction& instruction : instructions_)
     for (int i = 0; i < 5; ++i) best_ = std::max(best_, rate(instruction, steps));
 }
 
-}  // namespace troupe::benchmarks
+}  // namespace troupe::engine::ops

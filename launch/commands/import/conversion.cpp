@@ -1,0 +1,193 @@
+#include "launch/commands/import/conversion.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "engine/base/text.h"
+#include "launch/commands/import/converters.h"
+#include "launch/commands/import/settings.h"
+#include "launch/recipes/recipes.h"
+
+namespace troupe::launch {
+namespace {
+
+/// The value that this algorithm's part of "sft,dpo:1024 kto:512" or of "3" names, or "".
+std::string default_for(std::string_view rule, std::string_view algorithm,
+                        std::string_view recipe) {
+  std::vector<std::string> values;
+  for (const auto part : pieces(rule, ' ')) {
+    const auto colon = part.find(':');
+    if (colon == part.npos) {
+      values.emplace_back(part);
+      continue;
+    }
+    for (const auto method : pieces(part.substr(0, colon), ','))
+      if (method == algorithm || method == recipe) return std::string(part.substr(colon + 1));
+  }
+  return join(values, ", ");
+}
+
+/// Applies the rows of a table to settings.
+class Importer {
+ public:
+  Importer(const ForeignRun& run, Tool tool, const std::string& algorithm)
+      : run_(run), out_(tool, run), algorithm_(algorithm) {}
+
+  Result<Converted> convert() {
+    if (algorithm_.empty()) find_algorithm();
+    const Recipe* recipe = find_recipe(algorithm_);
+    if (!recipe)
+      return fail(Errc::usage, cat("the settings do not say the method; add --algorithm, one of ",
+                                   join(algorithm_names(), ", ")));
+    out_.begin(algorithm_, std::string(recipe->name));
+    for (const ForeignSetting& each : run_.settings) setting(each);
+    tool_defaults();
+    finish(out_);
+    return std::move(out_.converted);
+  }
+
+ private:
+  /// The settings whose target is the algorithm, or whose value sets it.
+  void find_algorithm() {
+    if (out_.tool == Tool::verl && rl_is_absent()) algorithm_ = "sft";
+    for (const ForeignSetting& each : run_.settings)
+      for (const ToolKey* row : rows_of(out_.tool, each.key)) take_algorithm(*row, each.value);
+    if (!algorithm_.empty()) return;
+    method_of_program();
+    for (const ToolKey& row : keys_of(out_.tool))
+      if (algorithm_.empty() && !row.targets.empty() && row.targets[0].key == "algorithm" &&
+          !row.tool_default.empty())
+        take_algorithm(row, scalar_node(row.tool_default));
+    if (algorithm_.empty() && out_.tool == Tool::trl && out_.given("num_generations"))
+      algorithm_ = "grpo";
+  }
+
+  bool rl_is_absent() const {
+    return std::ranges::none_of(run_.settings, [](const ForeignSetting& each) {
+      return each.key.starts_with("actor_rollout_ref") || each.key.starts_with("algorithm");
+    });
+  }
+
+  void take_algorithm(const ToolKey& row, const YamlNode& value) {
+    const bool direct = !row.targets.empty() && row.targets[0].key == "algorithm";
+    for (const auto& [theirs, ours] : row.values) {
+      if (theirs != text_of(value)) continue;
+      for (const auto part : pieces(ours, ',')) {
+        if (part.starts_with("algorithm:"))
+          algorithm_ = part.substr(10);
+        else if (direct && part != "!" && part.find(':') == part.npos && algorithm_.empty())
+          algorithm_ = part;
+      }
+    }
+  }
+
+  /// "train_rm" of OpenRLHF, "reward" of TRL, "fsdp_sft_trainer" of verl.
+  void method_of_program() {
+    std::string name = run_.method;
+    if (name.starts_with("train_")) name = name.substr(6);
+    if (name == "rm" || name == "reward" || name == "reward_modeling") name = "orm";
+    if (name.find("sft") != std::string::npos) name = "sft";
+    if (find_recipe(name)) algorithm_ = name;
+  }
+
+  void setting(const ForeignSetting& each) {
+    // The file is named once, by the report's head; a command line has no lines.
+    const auto colon = each.where.rfind(':');
+    out_.current =
+        cat(each.key, ' ', quoted(text_of(each.value)),
+            colon == std::string::npos ? "" : cat(" (line ", each.where.substr(colon + 1), ")"));
+    const auto rows = rows_of(out_.tool, each.key);
+    if (rows.empty())
+      return out_.line(Outcome::unknown, cat("not known of ", title_of(out_.tool),
+                                             "; look for it in troupe explain --reference"));
+    apply(*chosen(rows), each.value);
+  }
+
+  static std::string quoted(const std::string& text) {
+    return text.size() > 60 ? text.substr(0, 57) + "..." : text;
+  }
+
+  /// Of several rows for one name, the one whose keys this method reads.
+  const ToolKey* chosen(const std::vector<const ToolKey*>& rows) const {
+    for (const ToolKey* row : rows)
+      if (row->equivalent != Equivalent::setting || !out_.targets(*row).empty()) return row;
+    return rows[0];
+  }
+
+  void apply(const ToolKey& row, const YamlNode& value) {
+    const std::string text = text_of(value);
+    const bool off = text == "null" || text == "false" || text == "none" || text.empty();
+    if (row.equivalent == Equivalent::built_in) return out_.line(Outcome::not_needed, row.remark);
+    if (row.equivalent == Equivalent::none)
+      return off ? out_.line(Outcome::already_default, "off")
+                 : out_.line(Outcome::no_equivalent, row.remark);
+    for (const auto& [theirs, ours] : row.values)
+      if (theirs == text) return listed(row, ours);
+    if (text == "null") return out_.line(Outcome::already_default, "not set");
+    if (row.targets[0].key == "algorithm")
+      return out_.line(Outcome::no_equivalent, cat("the method is ", algorithm_));
+    if (out_.targets(row).empty() && row.converter != "batch")
+      return out_.line(Outcome::not_needed, cat("not used by ", algorithm_));
+    if (!row.converter.empty()) return convert_value(out_, row, value);
+    if (row.copies) return out_.set(out_.targets(row)[0], value);
+    out_.line(Outcome::no_equivalent,
+              cat("this value has none", row.remark.empty() ? "" : ": ", row.remark));
+  }
+
+  /// A value with a rule of its own in the table.
+  void listed(const ToolKey& row, std::string_view ours) {
+    if (ours == "!")
+      return out_.line(Outcome::no_equivalent,
+                       cat("this value has none", row.remark.empty() ? "" : ": ", row.remark));
+    if (row.targets[0].key == "algorithm" || ours.find("algorithm:") != ours.npos) {
+      for (const auto part : pieces(ours, ','))
+        if (const auto colon = part.find(':'); colon != part.npos && !part.starts_with("algorithm"))
+          out_.put(std::string(part.substr(0, colon)), part.substr(colon + 1));
+      return out_.line(Outcome::became, cat("algorithm: ", algorithm_));
+    }
+    if (ours.empty())
+      return out_.line(Outcome::already_default,
+                       row.remark.empty() ? std::string("the default") : std::string(row.remark));
+    const auto targets = out_.targets(row);
+    if (targets.empty()) return out_.line(Outcome::not_needed, cat("not used by ", algorithm_));
+    out_.set(targets[0], node_of_value(ours));
+  }
+
+  /// Settings that the run leaves to the tool and whose defaults differ from ours.
+  void tool_defaults() {
+    for (const ToolKey& row : keys_of(out_.tool)) {
+      const std::string value = default_for(row.tool_default, algorithm_, out_.recipe);
+      const bool given =
+          std::ranges::any_of(row.names, [&](std::string_view name) { return out_.given(name); });
+      if (value.empty() || given || out_.targets(row).empty() ||
+          row.targets[0].key == "algorithm" || row.converter == "batch" ||
+          row.converter == "rollout_batch")
+        continue;
+      out_.current = cat(row.names[0], ' ', value, " (", title_of(out_.tool), "'s default)");
+      const bool list = row.targets[0].key == "train.betas" && !value.starts_with('[');
+      apply(row, node_of_value(list ? cat('[', value, ']') : value));
+    }
+  }
+
+  const ForeignRun& run_;
+  ImportSettings out_;
+  std::string algorithm_;
+};
+
+}  // namespace
+
+std::vector<const ToolKey*> rows_of(Tool tool, const std::string& key) {
+  std::string_view name = key;
+  const std::string normal = normal_name(key);
+  for (name = normal;; name.remove_prefix(name.find('.') + 1)) {
+    auto rows = find_rows(tool, name);
+    if (!rows.empty() || tool != Tool::mindspeed || name.find('.') == name.npos) return rows;
+  }
+}
+
+Result<Converted> convert(const ForeignRun& run, Tool tool, const std::string& algorithm) {
+  return Importer(run, tool, algorithm).convert();
+}
+
+}  // namespace troupe::launch

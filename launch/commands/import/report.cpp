@@ -1,0 +1,113 @@
+#include "launch/commands/import/report.h"
+
+#include <algorithm>
+#include <array>
+
+#include "engine/base/text.h"
+#include "launch/config/resolve.h"
+#include "launch/config/schema.h"
+
+namespace troupe::launch {
+namespace {
+
+constexpr std::array<std::string_view, 6> always{"compat",    "model",  "output",
+                                                 "data.path", "reward", "algorithm"};
+
+bool is_always(const std::string& key) {
+  return std::ranges::find(always, key) != always.end();
+}
+
+/// What resolve() makes of some of the values, without files; `values` are keys and YAML.
+Result<Resolved> resolved(const Converted& converted, bool all) {
+  Sources sources{.algorithm = converted.algorithm,
+                  .file = "",
+                  .sets = {"model=M", "output=O", "data.path=D"},
+                  .check_files = false,
+                  .options = {}};
+  for (const auto& [key, value] : converted.values)
+    if (all || is_always(key) || key == "lora.rank" || key == "lora.adapter")
+      sources.sets.push_back(cat(key, '=', value.yaml));
+  return resolve(sources);
+}
+
+/// Removes the values that are the defaults of this run.
+void drop_defaults(Converted& converted) {
+  const auto base = resolved(converted, false), whole = resolved(converted, true);
+  if (!base || !whole) return;
+  for (const Field& field : fields()) {
+    const auto found = converted.values.find(field.key);
+    if (found == converted.values.end() || is_always(field.key) ||
+        value_text(field, base->config) != value_text(field, whole->config) ||
+        field.key == "lora.rank")
+      continue;
+    const std::string from = found->second.from;
+    converted.values.erase(found);
+    // One setting can give two values.
+    if (std::ranges::any_of(converted.values,
+                            [&](const auto& each) { return each.second.from == from; }))
+      continue;
+    for (ReportLine& line : converted.lines)
+      if (line.outcome == Outcome::became && line.setting == from)
+        line.outcome = Outcome::already_default;
+  }
+}
+
+std::string comment(const std::string& from) {
+  std::string text = from;
+  std::ranges::replace(text, '\n', ' ');
+  return text.empty() ? "" : cat("  # ", text);
+}
+
+/// The entries of data.columns as one map.
+void join_columns(Converted& converted) {
+  constexpr std::string_view prefix = "data.columns.";
+  std::vector<std::string> entries, from;
+  for (const auto& [key, value] : converted.values) {
+    if (!key.starts_with(prefix)) continue;
+    entries.push_back(cat(key.substr(prefix.size()), ": ", value.yaml));
+    from.push_back(value.from);
+  }
+  std::erase_if(converted.values, [&](const auto& each) { return each.first.starts_with(prefix); });
+  if (!entries.empty())
+    converted.values["data.columns"] = {cat('{', join(entries, ", "), '}'), join(from, ", ")};
+}
+
+std::string section_text(const Converted& converted, Outcome outcome, std::string_view title) {
+  std::string text;
+  for (const ReportLine& line : converted.lines)
+    if (line.outcome == outcome) text += cat("  ", line.setting, "  ->  ", line.text, "\n");
+  return text.empty() ? "" : cat(title, ":\n", text);
+}
+
+}  // namespace
+
+std::string run_file(Converted& converted, Tool tool, const std::string& source) {
+  join_columns(converted);
+  drop_defaults(converted);
+  std::string text = cat("# A run of ", title_of(tool), ", converted from ", source,
+                         " by troupe import.\nalgorithm: ", converted.algorithm, "\n");
+  std::string section;
+  for (const Field& field : fields()) {
+    const auto found = converted.values.find(field.key);
+    if (found == converted.values.end() || field.key == "algorithm") continue;
+    const std::string_view of = section_of(field.key);
+    if (of != section && !of.empty()) text += cat(of, ":\n");
+    section = of;
+    text += cat(of.empty() ? "" : "  ", of.empty() ? field.key : field.key.substr(of.size() + 1),
+                ": ", found->second.yaml, comment(found->second.from), "\n");
+  }
+  return text;
+}
+
+std::string import_report(const Converted& converted, Tool tool) {
+  std::string text = section_text(converted, Outcome::became, "Converted");
+  text += section_text(converted, Outcome::already_default, "Already the default");
+  text += section_text(converted, Outcome::not_needed, "Not needed");
+  text += section_text(converted, Outcome::no_equivalent, "Without an equivalent");
+  text += section_text(converted, Outcome::unknown, cat("Not known of ", title_of(tool)));
+  for (const std::string& note : converted.notes)
+    text += cat(&note == &converted.notes.front() ? "Notes:\n" : "", "  ", note, "\n");
+  return text;
+}
+
+}  // namespace troupe::launch

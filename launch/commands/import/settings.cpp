@@ -1,0 +1,126 @@
+#include "launch/commands/import/settings.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "engine/base/text.h"
+#include "launch/config/schema.h"
+#include "launch/recipes/recipes.h"
+
+namespace troupe::launch {
+namespace {
+
+/// "3" for "3.0" where a whole number is expected.
+std::string whole_text(const Field& field, const std::string& text) {
+  double number = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool whole = code == std::errc() && end == text.data() + text.size() &&
+                     number == std::floor(number) && std::abs(number) < 1e15;
+  return whole && field.kind == ValueKind::whole ? to_text(number, 0) : text;
+}
+
+std::string refusal(const std::string& key, const YamlNode& value) {
+  const Field* field = find_field(key);
+  if (!field) return key.starts_with("data.columns.") ? "" : cat("there is no key ", key);
+  RunConfig scratch;
+  std::string why = assign(*field, value, scratch);
+  each_number_out_of_range(scratch, [&](const Field& wrong, double, bool) {
+    if (wrong.key == key && why.empty()) why = cat("must be ", allowed_text(wrong));
+  });
+  return why;
+}
+
+}  // namespace
+
+YamlNode node_of_value(std::string_view text) {
+  if (text.starts_with('[') || text.starts_with('{'))
+    if (auto parsed = parse_yaml(text, "a value")) return *parsed;
+  return scalar_node(text);
+}
+
+std::string yaml_of(const YamlNode& value) {
+  if (value.kind == YamlNode::Kind::scalar) return yaml_text(text_of(value));
+  std::vector<std::string> items;
+  for (const YamlNode& item : value.items) items.push_back(yaml_of(item));
+  for (const auto& [name, member] : value.members)
+    items.push_back(cat(yaml_text(name), ": ", yaml_of(member)));
+  const bool map = value.kind == YamlNode::Kind::map;
+  return cat(map ? '{' : '[', join(items, ", "), map ? '}' : ']');
+}
+
+void ImportSettings::begin(const std::string& algorithm, const std::string& recipe_name) {
+  converted.algorithm = algorithm;
+  recipe = recipe_name;
+}
+
+bool ImportSettings::given(std::string_view name) const {
+  return !theirs(name, "").empty();
+}
+
+std::string ImportSettings::theirs(std::string_view name, const std::string& otherwise) const {
+  std::string text = otherwise;
+  for (const ForeignSetting& each : run.settings)
+    for (const ToolKey* row : rows_of(tool, each.key))
+      if (std::ranges::find(row->names, name) != row->names.end()) text = text_of(each.value);
+  return text;
+}
+
+double ImportSettings::number(std::string_view name, double otherwise) const {
+  const std::string text = theirs(name, "");
+  double value = otherwise;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return std::isfinite(value) ? value : otherwise;
+}
+
+std::vector<std::string> ImportSettings::targets(const ToolKey& row) const {
+  std::vector<std::string> own, all;
+  for (const Target& target : row.targets) {
+    const std::string key(target.key.starts_with("data.columns.") ? "data.columns" : target.key);
+    const Field* field = find_field(key);
+    if (key != "algorithm" && key != column_maps_key &&
+        (!field || !reads(converted.algorithm, *field)))
+      continue;
+    if (target.algorithm.empty())
+      all.emplace_back(target.key);
+    else if (target.algorithm == converted.algorithm)
+      own.emplace_back(target.key);
+  }
+  return own.empty() ? all : own;
+}
+
+bool ImportSettings::has(std::string_view key) const {
+  return converted.values.contains(std::string(key));
+}
+
+std::string ImportSettings::put(const std::string& key, std::string_view value) {
+  const Field* field = find_field(key);
+  YamlNode node = node_of_value(value);
+  if (field && node.kind == YamlNode::Kind::scalar) node.text = whole_text(*field, node.text);
+  std::string why = refusal(key, node);
+  if (!why.empty()) return why;
+  // A number or a word needs no quotes, and a text of digits none that matter.
+  const bool text = !field || field->kind == ValueKind::text || field->kind == ValueKind::texts;
+  converted.values[key] = {text || node.kind != YamlNode::Kind::scalar ? yaml_of(node) : node.text,
+                           current};
+  return "";
+}
+
+void ImportSettings::set(const std::string& key, const YamlNode& value) {
+  const std::string text = value.kind == YamlNode::Kind::scalar ? text_of(value) : yaml_of(value);
+  const std::string why = put(key, text);
+  if (why.empty())
+    line(Outcome::became, cat(key, ": ", converted.values[key].yaml));
+  else
+    line(Outcome::no_equivalent, cat(key, ": ", why));
+}
+
+void ImportSettings::line(Outcome outcome, std::string_view text) {
+  converted.lines.push_back({outcome, current, std::string(text)});
+}
+
+void ImportSettings::note(std::string text) {
+  converted.notes.push_back(std::move(text));
+}
+
+}  // namespace troupe::launch

@@ -1,0 +1,47 @@
+// The settings that an import has made so far, and its report.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "launch/commands/import/conversion.h"
+
+namespace troupe::launch {
+
+class ImportSettings {
+ public:
+  ImportSettings(Tool of, const ForeignRun& from) : tool(of), run(from) {}
+  void begin(const std::string& algorithm, const std::string& recipe_name);
+
+  const Tool tool;
+  const ForeignRun& run;
+  std::string recipe;
+  Converted converted;
+  std::string current;  ///< the setting that is being converted, for the report
+
+  /// True if the run gives this setting of the tool.
+  bool given(std::string_view name) const;
+  /// Its text, or `otherwise`.
+  std::string theirs(std::string_view name, const std::string& otherwise) const;
+  double number(std::string_view name, double otherwise) const;
+
+  /// The keys of a row that this run's method reads; of keys for one algorithm only, that one.
+  std::vector<std::string> targets(const ToolKey& row) const;
+  /// True if our key has a value already.
+  bool has(std::string_view key) const;
+
+  /// Sets a key and reports it; a value that the key refuses is reported as without equivalent.
+  void set(const std::string& key, const YamlNode& value);
+  /// Sets a key without a line of its own. Returns "" or why the key refuses the value.
+  std::string put(const std::string& key, std::string_view value);
+  void line(Outcome outcome, std::string_view text);
+  void note(std::string text);
+};
+
+/// A text, or a list in brackets.
+YamlNode node_of_value(std::string_view text);
+/// A value as YAML: a list in brackets, a text in quotes where it needs them.
+std::string yaml_of(const YamlNode& value);
+
+}  // namespace troupe::launch

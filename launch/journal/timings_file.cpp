@@ -1,0 +1,108 @@
+#include "launch/journal/timings_file.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <ctime>
+
+#include "engine/base/file.h"
+#include "engine/base/json.h"
+#include "engine/base/text.h"
+#include "launch/journal/metrics_file.h"
+
+namespace troupe::launch {
+
+void StepWork::add(const algorithms::Processed& more) {
+  processed.tokens += more.tokens;
+  processed.samples += more.samples;
+  processed.epoch = more.epoch;
+}
+
+algorithms::Metrics timing_metrics(const StepSeconds& seconds, const StepWork& work,
+                                   const Measured& measured) {
+  algorithms::Metrics out{{"timing/all", seconds.all}};
+  // A part that the method was not said to have is shown where it took time.
+  const auto shown = [&](Part part) {
+    return part == Part::other || seconds.parts[index_of(part)] > 0 ||
+           std::ranges::find(measured.parts, part) != measured.parts.end();
+  };
+  for (const Part part :
+       {Part::rollout, Part::weights, Part::reference, Part::reward, Part::advantage, Part::update,
+        Part::update_critic, Part::eval, Part::save, Part::other})
+    if (shown(part))
+      out.emplace_back(cat("timing/", part_names[index_of(part)]), seconds.parts[index_of(part)]);
+  for (const Part part : {Part::rollout, Part::reference, Part::reward})
+    if (shown(part))
+      out.emplace_back(cat("timing/non_overlap_", part_names[index_of(part)]),
+                       seconds.alone[index_of(part)]);
+  if (seconds.all > 0) {
+    // Step 0 processes nothing: it is an evaluation.
+    if (work.processed.samples > 0) {
+      out.emplace_back("perf/tokens_per_second", work.processed.tokens / seconds.all);
+      out.emplace_back("perf/samples_per_second", work.processed.samples / seconds.all);
+    }
+    const double tflops = work.model_flops / seconds.all * 1e-12;
+    if (measured.flops) out.emplace_back("perf/tflops", tflops);
+    if (measured.flops && measured.peak_tflops > 0) {
+      out.emplace_back("perf/mfu", tflops / measured.peak_tflops);
+      out.emplace_back("perf/hfu",
+                       work.hardware_flops / seconds.all * 1e-12 / measured.peak_tflops);
+    }
+  }
+  if (work.processed.epoch) out.emplace_back("epoch", *work.processed.epoch);
+  return out;
+}
+
+std::string utc_text(double seconds) {
+  const auto whole = static_cast<std::time_t>(std::floor(seconds));
+  const int milliseconds =
+      std::clamp(static_cast<int>((seconds - static_cast<double>(whole)) * 1e3), 0, 999);
+  std::tm parts{};
+  ::gmtime_r(&whole, &parts);
+  char date[32], out[48];
+  std::strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &parts);
+  std::snprintf(out, sizeof(out), "%s.%03dZ", date, milliseconds);
+  return out;
+}
+
+std::string timings_header(double now, std::int64_t done_steps, const Measured& measured) {
+  Json line;
+  line.set("time", utc_text(now));
+  if (measured.peak_tflops > 0)
+    line.set("peak_tflops", measured.peak_tflops).set("peak", measured.peak_source);
+  if (done_steps > 0) line.set("resumed_after_step", done_steps);
+  return line.dump() + "\n";
+}
+
+std::string timings_line(std::int64_t step, double now, double wall,
+                         const algorithms::Metrics& metrics) {
+  Json line;
+  line.set("step", step).set("time", utc_text(now)).set("wall", wall);
+  for (const auto& [name, value] : metrics) line.set(name, value);
+  return line.dump() + "\n";
+}
+
+Result<double> truncate_timings_after(const std::string& path, std::int64_t step) {
+  if (::access(path.c_str(), F_OK) != 0) return 0;
+  RETURN_IF_ERROR(read_file(path));  // do not replace an unreadable file
+  std::string kept, headers;
+  std::int64_t last = -1;
+  double wall = 0;
+  for_each_line(path, [&](const Json& line, std::string_view text) {
+    const Json* found = line.find("step");
+    if (!found) {
+      headers.append(text).push_back('\n');
+      return;
+    }
+    if (!found->is_integer() || found->integer() > step || found->integer() <= last) return;
+    last = found->integer();
+    wall = get_number(line, "wall", path).value_or(wall);
+    kept.append(std::exchange(headers, {})).append(text).push_back('\n');
+  });
+  RETURN_IF_ERROR(write_file_durably(path, kept));
+  return wall;
+}
+
+}  // namespace troupe::launch

@@ -1,0 +1,183 @@
+#include "launch/migration/mindspeed.h"
+
+namespace troupe::launch {
+
+namespace {
+
+constexpr std::string_view mindspeed_rows = R"(
+# Method, model and output
+stage | algorithm | sft=sft dpo=dpo simpo=simpo orm=orm prm=prm ray_ppo=ppo trl_ppo=ppo ray_grpo=grpo ray_dapo=dapo pretrain=algorithm:sft,sft.mask_prompt:false ray_online_dpo=! |
+adv_estimator | algorithm | group_norm=grpo gae=ppo |
+tokenizer_name_or_path | model | @model | a Hugging Face model directory, with its weights
+load, pretrained_checkpoint | model | @weights | Megatron's checkpoints are not read: the Hugging Face model directory
+save | output | |
+model, defaults, spec, yaml_cfg, mm_model | = | config.json of the model's folder describes it
+finetune, no_load_optim, no_load_rng, no_initialization, use_checkpoint_args, exit_on_missing_checkpoint, load_checkpoint_loosely, ckpt_step | resume | true= false= | never, or auto
+no_save_optim, no_save_rng, no_shared_storage, use_dist_ckpt, dist_ckpt_format, auto_detect_ckpt_format, async_save, ckpt_fully_parallel_save, ckpt_assume_constant_structure | = | a checkpoint is a model directory with the training state
+save_interval | train.save_every | @rollout_steps | MindSpeed-RL counts rollouts | | 0
+log_interval | train.log_every | |
+log_throughput, log_params_norm, log_num_zeros_in_grad, log_progress, timing_log_level, timing_log_option, log_max_throughput, log_straggler, enable_one_logger, log_timers_to_tensorboard, log_batch_size_to_tensorboard, log_validation_ppl_to_tensorboard, log_memory_to_tensorboard, tensorboard_*, use_tensorboard, logging_level | = | metrics.jsonl and TensorBoard events are always written
+use_wandb, wandb_* | - | metrics.jsonl and TensorBoard events are always written
+auto_settings*, exit_interval, exit_duration_in_mins, exit_signal_handler | - | troupe explain prints parameters and memory before a run; a signal saves and ends it
+
+# Data
+data_path, input, train_data_path | data.path | @files | files of rows, as they are
+valid_data_path, test_data_path | eval.path | @files |
+eval_interval | eval.every | |
+eval_iters | = | all rows of eval.path are evaluated
+split | = | data.path is for training, eval.path is held out
+handler_name | data.format | * | detected from the rows
+json_keys, map_keys | data.map_keys | | or data.columns
+dataset_additional_keys, merge_group_keys, dataset_impl, output_prefix, workers, n_subs, cache_dir, overwrite_cache, num_workers, data_cache_path, no_mmap_bin_files, dataloader_type, num_dataset_builder_threads, script_data_dir, hf_datasets_params, datasets | = | rows are read directly, every column is kept
+interleave_probs | - | the weights of data.mix
+mix_strategy | data.mix | concat= interleave_under=! interleave_over=! |
+streaming | data.stream | |
+max_samples, sample_rate, mock_data, dataset_dir | - | name shorter files in data.path
+seq_length | train.max_length | |
+max_position_embeddings, max_model_len | = | the model's own limit; train.max_length lowers it
+pad_to_multiple_of, variable_seq_lengths, no_pad_to_seq_lengths, padded_samples, pack, neat_pack, reset_position_ids, reset_attention_mask, eod_mask_loss, use_remove_padding, no_create_attention_mask_in_dataloader, is_instruction_dataset, is_pairwise_dataset, attention_mask_type | = | sequences are packed without padding and never attend to each other
+append_eod | = | the end token is appended to plain text
+no_shuffle | data.shuffle | true=false false= |
+full_shuffle_instruction_dataset | data.shuffle | |
+tokenizer_type, tokenizer_model, tokenizer_kwargs, tokenizer_not_use_fast, tokenizer_padding_side, vocab_file, merge_file, vocab_extra_ids, trust_remote_code | = | the tokenizer of the model's folder
+prompt_type, prompt_type_path | chat_template | * | the name of a prompt type, or a template file
+enable_thinking | - | a prompt type or a template file in chat_template
+placeholder_token | prm.placeholder | |
+reward_tokens | prm.reward_tokens | @list |
+
+# Training
+train_iters, train_samples | train.steps | @iterations | optimizer steps; MindSpeed-RL counts rollouts
+global_batch_size | train.batch_size | @batch | rows of an optimizer step; MindSpeed-RL: prompts of a rollout
+micro_batch_size, rampup_batch_size, ref_forward_micro_batch_size, actor_forward_micro_batch_size, use_dynamic_bsz, *max_packing_token_size, *dynamic_max_batch_size, *_dispatch_size | = | train.micro_batch_tokens: tokens per pass, which never change the result
+lr | train.learning_rate | |
+min_lr | train.min_lr_ratio | @min_lr | divided by lr
+lr_decay_style | train.schedule | linear=linear cosine=cosine constant=constant inverse-square-root=inverse_sqrt WSD=wsd | | linear
+lr_warmup_iters | train.warmup_steps | |
+lr_warmup_fraction | train.warmup_steps | @ratio | a number of steps: the fraction of the run
+lr_wsd_decay_iters | train.decay_steps | | with train.schedule: wsd
+lr_decay_iters, lr_decay_samples, lr_warmup_samples, lr_warmup_init, lr_wsd_decay_samples, lr_wsd_decay_style, override_opt_param_scheduler, use_checkpoint_opt_param_scheduler | - | the schedule spans the run
+decoupled_lr, decoupled_min_lr, start_weight_decay, end_weight_decay, weight_decay_incr_style | - | one learning rate and one weight decay
+adam_beta1 | train.betas | @beta1 | the first of the two
+adam_beta2 | train.betas | @beta2 | the second of the two
+adam_eps | train.eps | |
+weight_decay | train.weight_decay | | | 0.01
+clip_grad | train.max_grad_norm | |
+optimizer | train.betas | adam= sgd=! | AdamW is the only optimizer
+bf16 | train.dtype | true=bf16 false= |
+fp16, loss_scale, initial_loss_scale, min_loss_scale, loss_scale_window, hysteresis, fp16_lm_cross_entropy | = | use train.dtype: bf16; there is no fp16 and no loss scale
+fp32_residual_connection, apply_query_key_layer_scaling, attention_softmax_in_fp32, accumulate_allreduce_grads_in_fp32, calculate_per_token_loss | = | sums, softmax and norms are f32
+seed | train.seed | | | 1234
+recompute_activations | train.recompute | true=[attention] |
+recompute_granularity | train.recompute | full=[full] selective=[attention] |
+recompute_activation_function | train.recompute | true=[activation] |
+recompute_norm | train.recompute | true=[norm] |
+recompute_method, recompute_num_layers, recompute_in_advance, recompute_in_bubble, swap_attention, distribute_saved_activations | = | train.micro_batch_tokens and train.recompute bound the memory of a step
+lora_r | lora.rank | |
+lora_alpha | lora.alpha | |
+lora_target_modules | lora.targets | linear_qkv=[q_proj,k_proj,v_proj] linear_proj=[o_proj] linear_fc1=[gate_proj,up_proj] linear_fc2=[down_proj] @megatron_list | the model's names: q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj
+lora_load | lora.adapter | @model |
+lora_fusion, lora_ckpt_filter, lora_register_forward_hook | = | only the adapter is saved
+qlora, share_backbone | - | train an adapter over the unquantized model
+tensor_model_parallel_size | parallel.tp | |
+pipeline_model_parallel_size, num_layers_per_virtual_pipeline_stage, num_layer_list, noop_layers, context_parallel_size, context_parallel_algo, cp_*, expert_model_parallel_size, expert_tensor_parallel_size, sequence_parallel, use_tp_pp_dp_mapping, tp_split_expert, standalone_embedding_stage | - | parallel.tp and parallel.dp are the only parallelism
+use_distributed_optimizer, swap_optimizer, reuse_fp32_param, overlap_grad_reduce, overlap_param_gather, delay_param_gather, ddp_bucket_size, ddp_average_in_collective, no_delay_grad_reduce, use_cp_send_recv_overlap | - | every replica holds the full optimizer state
+num_experts, moe_*, n_shared_experts, first_k_dense_replace, seq_aux, routed_scaling_factor, norm_topk_prob, multi_head_latent_attention, multi_latent_attention, num_nextn_predict_layers, qk_*_head_dim, q_lora_rank, kv_lora_rank, v_head_dim, enable_expert_parallel, eplb_token_collects, expert_map_path | - | mixtures of experts and latent attention are not supported
+num_layers, hidden_size, ffn_hidden_size, num_attention_heads, kv_channels, num_query_groups, group_query_attention, position_embedding_type, use_rotary_position_embeddings, rotary_*, rope_scaling_*, low_freq_factor, high_freq_factor, original_max_position_embeddings, beta_fast, beta_slow, normalization, norm_epsilon, swiglu, geglu, gelu_tanh, squared_relu, openai_gelu, add_qkv_bias, add_dense_bias, disable_bias_linear, untie_embeddings_and_output_weights, make_vocab_size_divisible_by, padded_vocab_size, vocab_size, qk_layernorm, sliding_window, input_embeds_norm, output_logit_softcapping, attn_logit_softcapping, query_pre_attn_scalar, post_norm, scale_emb, scale_depth, dim_model_base, apply_layernorm_1p, add_rmsnorm_offset, embed_layernorm, use_glm_rope | = | config.json of the model's folder says it
+attention_dropout, hidden_dropout, init_method_std, init_method_xavier_uniform, data_parallel_random_init | = | models are trained without dropout, from their weights
+distributed_backend, distributed_timeout_minutes, nproc_per_node, nnodes, node_rank, master_addr, master_port, local_rank | = | mpirun or troupe launch start the processes; train.timeout bounds each request
+use_deter_comp, deterministic_mode, npu_deterministic, guarantee_order | = | the same run always gives the same bits
+enable_high_availability, enable_elastic_training | = | a run resumes bit-exactly from its last checkpoint
+profile | profile.enabled | |
+profile_step_start | profile.step_start | |
+profile_step_end | profile.step_end | |
+profile_ranks | profile.ranks | @list |
+profile_level | profile.level | level_none= * |
+profile_with_cpu | profile.with_cpu | |
+profile_with_stack | profile.with_stack | |
+profile_with_memory | profile.with_memory | |
+profile_record_shapes | profile.record_shapes | |
+profile_save_path | profile.save_path | |
+op_cal_tflops | profile.enabled | | GFLOP/s of each operator
+
+# Preferences and rewards
+dpo_beta | dpo.beta | |
+dpo_loss_type | dpo.loss | sigmoid=[sigmoid] hinge=[hinge] ipo=[ipo] kto_pair=[kto_pair] |
+dpo_label_smoothing | dpo.label_smoothing | @cdpo | with dpo.loss: cdpo
+pref_ftx | dpo.loss_weights, simpo.nll_weight | @rpo | sft in the list dpo.loss, with dpo.nll_mean: answer
+ref_model | dpo.reference | @model |
+refer_model_iter | = | the reference is scored in passes of train.micro_batch_tokens
+simpo_beta | simpo.beta | |
+gamma_beta_ratio | simpo.gamma_beta_ratio | |
+simpo_loss_type | simpo.loss | sigmoid=sigmoid hinge=hinge ipo=ipo |
+simpo_label_smoothing | simpo.label_smoothing | |
+
+# Reinforcement learning
+n_samples_per_prompt | grpo.group_size, ppo.samples | |
+mini_batch_size, ppo_mini_batch_size | grpo.minibatches, ppo.minibatches | @mini_batch | prompts of an optimizer step: global_batch_size / mini_batch_size
+epochs, ppo_epochs | grpo.epochs, ppo.epochs | |
+shuffle_mini_batch, shuffle_minibatch | = | the minibatches of PPO are shuffled for every pass
+clip_ratio | grpo.clip_low, grpo.clip_high, ppo.clip_low, ppo.clip_high | @both | of both sides
+clip_higher_enable | grpo.clip_high | true= false= | clip_ratio_low and clip_ratio_high are used
+clip_ratio_low | grpo.clip_low, ppo.clip_low | | with clip_higher_enable
+clip_ratio_high | grpo.clip_high, ppo.clip_high | | with clip_higher_enable
+token_level_loss | grpo.aggregation, ppo.aggregation | true=bnpo false=grpo |
+kl_penalty | grpo.kl, ppo.kl | low_var_kl=k3 kl=k1 abs=abs mse=k2 |
+init_kl_coef, kl_coef | grpo.beta, ppo.kl_coef | |
+kl_ctrl_type | ppo.kl_schedule | fixed=fixed adaptive=adaptive |
+kl_ctrl_type | grpo.beta | fixed= adaptive=! | the coefficient is fixed
+kl_target | ppo.kl_target | |
+kl_horizon | ppo.kl_horizon | |
+use_kl_in_reward | ppo.kl_place | true=reward false= |
+entropy_coeff | grpo.entropy_coef, ppo.entropy_coef | |
+gamma | ppo.gamma, reinforce_pp:grpo.gamma | |
+lam | ppo.lambda | |
+advantage_whiten | ppo.whiten_advantages | |
+cliprange_value | critic.value_clip | |
+critic_config.lr | critic.learning_rate | |
+critic_config.lr_decay_style | critic.schedule | linear=linear cosine=cosine constant=constant |
+critic_config.weight_decay | critic.weight_decay | |
+critic_config.clip_grad | critic.max_grad_norm | |
+critic_config.load | critic.model | @model |
+critic_config.*, reference_config.*, ref_config.* | = | the other roles have the policy's settings
+reward_config.load | reward | @reward_model | the rule {rule: model, path: DIR}
+reward_config.* | = | reward models are scored in passes of train.micro_batch_tokens
+missing_eos_penalty | ppo.missing_eos_penalty | |
+filter_groups_enable | grpo.dynamic_sampling | |
+filter_groups_max_batches | grpo.max_refills | -1=0 * |
+filter_groups_metric | grpo.dynamic_metric | acc= * | the label of a reward rule; empty: the total reward
+filter_groups_train_batch_size | = | train.batch_size x grpo.minibatches prompts are kept
+overlong_buffer_enable | grpo.overlong_buffer | true= false= | grpo.overlong_buffer above 0
+overlong_buffer | grpo.overlong_buffer | |
+overlong_buffer_penalty_factor | grpo.overlong_factor | |
+rollout_max_tokens | = | rollout.max_new_tokens
+verifier_function | reward | @rewards | the list of rules
+verifier_weight | reward | @reward_weights | the weight of each rule: {rule: boxed, weight: 0.5}
+verifier_timeout, verifier_parallel | - | timeout and workers of a command rule (docs/rewards.md)
+rule_reward | = | reward has rules or models
+max_prompt_length | train.max_length | @prompt_length | plus rollout.max_new_tokens
+max_tokens | rollout.max_new_tokens | | | ppo,grpo:128
+temperature | rollout.temperature | | | ppo,grpo:0.2
+top_p | rollout.top_p | |
+top_k | rollout.top_k | -1=0 * | 0 is all tokens | ppo,grpo:50
+min_p | rollout.min_p | |
+max_num_seqs | rollout.max_sequences | |
+logprobs, detokenize, dtype, gpu_memory_utilization, max_num_batched_tokens, infer_*, offload_train_*, enable_prefix_caching, num_scheduler_steps, enforce_eager, torchair_graph, ascend_scheduler_config_enabled, data_parallel_size, limit_mm_image_per_prompt | = | there is one set of weights and no second engine; rollout.cache_tokens bounds the KV cache
+use_integrated_worker, integrated_mode_config, *_resource, num_npus, blocking, num_cpus_*, runtime_env_path, zmq_communication, use_dp_batch_balance, num_samples_per_step, resource_pool* | - | a cluster file of troupe launch (docs/operations.md)
+partial_rollout_max_split, require_max_age_all_finished, async_engine, multi_turn_enable, tool_*, max_tool_*, max_parallel_calls, max_total_response_length, is_multimodal, reuse_image_embeds, colocate_actor_and_vit | - | partial rollouts, multi-turn tools and images are not supported
+msprobe_config.*, mstx, profile_export_type, profile_data_simplification, profile_analysis, profile_with_npu, profile_with_module | = | specific to Ascend's tools; a trace and a table are always written
+
+# Options for its hardware
+hccl_buffersize, hccl_group_buffer*, hccl_ep_group_buffer_adaptive_factor, hccl_slice_size, disable_gloo_group | = | messages are in host memory, and rank 0 writes checkpoints
+use_mc2, use_ascend_mc2, use_ascend_coc, coc_*, moe_bmm_mc2, tp_comm_overlap | = | products and collectives are separate kernels
+use_flash_attn, use_fusion_attn_v2, shape_order, sparse_mode, pre_tockens, next_tockens | = | one tiled attention kernel applies the model's window
+use_fused_*, use_mcore_models, use_legacy_models, no_*_fusion, *_fusion, gemm_gradient_accumulation_fusion, optimization_level, use_cpu_initialization, empty_unused_memory_level, manual_gc*, test_mode, skip_train | = | fused kernels are always used
+enable_hbmfault_repair, md5_validate, check_weight_hash_across_dp_replicas_interval, no_check_for_nan_in_loss_and_grad | = | weight transfers carry checksums, and a gradient that is not finite ends the run
+)";
+
+}  // namespace
+
+std::string_view mindspeed_text() {
+  return mindspeed_rows;
+}
+
+}  // namespace troupe::launch

@@ -1,0 +1,238 @@
+// troupe import: configurations after published examples of each tool become run files that explain
+// accepts, and each of their settings is reported.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/base/file.h"
+#include "engine/base/text.h"
+#include "launch/commands/import/conversion.h"
+#include "launch/config/resolve.h"
+#include "tests/launch/program.h"
+
+namespace troupe::launch {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+std::string example(const std::string& name) {
+  return data("import/" + name);
+}
+
+struct Imported {
+  Said said;
+  std::string file;  ///< the run file
+};
+
+Imported import_of(const std::string& arguments) {
+  Imported out;
+  out.file = scratch_folder() + "/run.yaml";
+  out.said = run_program(cat("import ", arguments, " --output ", out.file));
+  return out;
+}
+
+RunConfig config_in(const std::string& file) {
+  return value_or_throw(config_of(value_or_throw(read_file(file)), file));
+}
+
+struct Example {
+  const char* input;
+  const char* options;
+  const char* rows;
+};
+
+class PublishedExamples : public testing::TestWithParam<Example> {};
+
+TEST_P(PublishedExamples, BecomeRunFilesThatExplainAccepts) {
+  const auto [input, options, rows] = GetParam();
+  const Imported got = import_of(cat(example(input), ' ', options));
+  ASSERT_EQ(got.said.code, 0) << got.said.err;
+  EXPECT_THAT(got.said.err, Not(HasSubstr("is not complete")));
+  const Said explained = run_program(
+      cat("explain --config ", got.file, " --model ", data("models/stories260k/hf"), " --data ",
+          data(rows),
+          " --set eval.path=[] --set train.max_length=512 --set rollout.max_new_tokens=64"
+          " --set parallel.tp=1 --set reward=boxed --set dpo.reference= --set critic.model="));
+  EXPECT_EQ(explained.code, 0) << explained.err;
+}
+
+/// Each setting of the input has a line in the report: nothing is dropped.
+TEST_P(PublishedExamples, HaveALineForEachSetting) {
+  const auto [input, options, rows] = GetParam();
+  const Imported got = import_of(cat(example(input), ' ', options));
+  const ForeignRun run = value_or_throw(read_foreign_file(example(input)));
+  EXPECT_GT(run.settings.size(), 8u);
+  for (const ForeignSetting& each : run.settings)
+    EXPECT_THAT(got.said.err, HasSubstr(cat("  ", each.key, ' '))) << each.key;
+  EXPECT_THAT(got.said.err, Not(HasSubstr("Not known of")));
+}
+
+constexpr const char* pair_rows = "datasets/pairwise/hh_rlhf_harmless_base_test_head.jsonl";
+constexpr const char* text_rows = "datasets/math/gsm8k_train_head.jsonl";
+
+INSTANTIATE_TEST_SUITE_P(
+    Each, PublishedExamples,
+    testing::Values(Example{"trl_dpo.yaml", "--algorithm dpo --devices 4", pair_rows},
+                    Example{"trl_grpo.yaml", "", text_rows},
+                    Example{"llama_factory_lora_sft.yaml", "", text_rows},
+                    Example{"llama_factory_simpo.yaml", "", pair_rows},
+                    Example{"verl_grpo.sh", "", text_rows}, Example{"verl_ppo.yaml", "", text_rows},
+                    Example{"openrlhf_dpo.sh", "", pair_rows},
+                    Example{"openrlhf_ppo.sh", "", text_rows},
+                    Example{"mindspeed_rl_grpo.yaml", "", text_rows},
+                    Example{"mindspeed_llm_dpo.sh", "", pair_rows}),
+    [](const auto& info) {
+      std::string name = info.param.input;
+      return name.substr(0, name.find('.'));
+    });
+
+TEST(Import, TrlsDpoKeepsItsLossesAndItsBatchArithmetic) {
+  const Imported got = import_of(example("trl_dpo.yaml") + " --algorithm dpo --devices 4");
+  const RunConfig config = config_in(got.file);
+  EXPECT_EQ(name_of(config.compat), "trl");
+  EXPECT_EQ(config.train.batch_size, 64);
+  EXPECT_EQ(config.train.steps, 1000);
+  EXPECT_EQ(config.train.learning_rate, 5e-7);
+  EXPECT_EQ(config.dpo.loss.kind.size(), 2u);
+  EXPECT_EQ(config.dpo.loss.weights, (std::vector<double>{1, 0.2}));
+  EXPECT_THAT(got.said.err,
+              AllOf(HasSubstr("2 (per_device_train_batch_size) x 8 (gradient_accumulation_steps) x "
+                              "4 (devices) = 64"),
+                    HasSubstr("optim rmsprop"), HasSubstr("AdamW is the only optimizer"),
+                    HasSubstr("beta 0.1")));
+}
+
+TEST(Import, TrlsGrpoCountsCompletionsPerDeviceAndOursPrompts) {
+  const Imported got = import_of(example("trl_grpo.yaml"));
+  const RunConfig config = config_in(got.file);
+  EXPECT_EQ(config.algorithm, "grpo");
+  EXPECT_EQ(config.train.batch_size, 4);  // 8 x 4 completions of 8 a prompt
+  EXPECT_EQ(config.grpo.minibatches, 2);  // 8 steps per generation, accumulated by 4
+  EXPECT_EQ(config.grpo.epochs, 2);
+  EXPECT_EQ(config.grpo.loss.surrogate.clip_low, 0.2);
+  EXPECT_EQ(config.grpo.loss.surrogate.clip_high, 0.28);
+  EXPECT_EQ(config.lora.rank, 32);
+  EXPECT_EQ(config.lora.targets, (std::vector<std::string>{"q_proj", "v_proj"}));
+  ASSERT_EQ(config.reward.size(), 2u);
+  EXPECT_EQ(config.reward[1].weight, 0.5);
+  EXPECT_EQ(config.train.keep_last, 2);
+  EXPECT_EQ(config.train.seed, 7);
+}
+
+TEST(Import, LlamaFactorysLoraRun) {
+  const Imported got = import_of(example("llama_factory_lora_sft.yaml"));
+  const RunConfig config = config_in(got.file);
+  EXPECT_EQ(config.algorithm, "sft");
+  EXPECT_EQ(config.lora.rank, 8);
+  EXPECT_EQ(config.train.batch_size, 8);
+  EXPECT_EQ(config.train.learning_rate, 1e-4);
+  EXPECT_EQ(config.train.epochs, 3);
+  EXPECT_EQ(config.train.max_length, 2048);
+  EXPECT_EQ(name_of(config.train.schedule), "cosine");
+  EXPECT_EQ(config.data.path, (std::vector<std::string>{"identity", "alpaca_en_demo"}));
+  EXPECT_THAT(got.said.err, HasSubstr("identity, alpaca_en_demo are no files here"));
+}
+
+TEST(Import, PrefLossChoosesTheMethod) {
+  const RunConfig config = config_in(import_of(example("llama_factory_simpo.yaml")).file);
+  EXPECT_EQ(config.algorithm, "simpo");
+  EXPECT_EQ(config.simpo.loss.beta, 2);
+  EXPECT_EQ(config.simpo.loss.gamma, 1);
+  EXPECT_EQ(config.lora.rank, 0);
+}
+
+TEST(Import, VerlsOverridesInAScript) {
+  const Imported got = import_of(example("verl_grpo.sh"));
+  const RunConfig config = config_in(got.file);
+  EXPECT_EQ(config.algorithm, "grpo");
+  EXPECT_EQ(name_of(config.compat), "verl");
+  EXPECT_EQ(config.grpo.group, 5);
+  EXPECT_EQ(config.grpo.loss.beta, 0.001);
+  EXPECT_EQ(config.train.batch_size, 256);
+  EXPECT_EQ(config.grpo.minibatches, 4);
+  EXPECT_EQ(config.train.max_length, 1536);
+  EXPECT_EQ(config.train.save_every, 80);  // 20 rollouts of 4 updates
+  EXPECT_EQ(config.reward.at(0).rule, "gsm8k");
+  EXPECT_THAT(got.said.err, HasSubstr("1024 (data.train_batch_size) / 256"));
+}
+
+TEST(Import, VerlsPpoWithARewardModelAndAnOverride) {
+  const Imported got =
+      import_of(example("verl_ppo.yaml") + " algorithm.lam=0.9 trainer.total_training_steps=10");
+  const RunConfig config = config_in(got.file);
+  EXPECT_EQ(config.algorithm, "ppo");
+  EXPECT_EQ(config.ppo.gae.lambda, 0.9);
+  EXPECT_EQ(config.ppo.kl_coef, 0.001);
+  EXPECT_EQ(config.train.steps, 10 * 2 * 4);
+  EXPECT_EQ(config.reward.at(0).rule, "model");
+}
+
+TEST(Import, OpenRlhfsCommandLineBehindALauncher) {
+  const Said said = run_program(
+      "import -- deepspeed --num_gpus 8 --module openrlhf.cli.train_rm --pretrain M "
+      "--train_batch_size 64 --learning_rate 9e-6 --max_epochs 2 --loss logexp --adam_betas 0.9 "
+      "0.99 --zero_stage 3 --save_path O --dataset D");
+  ASSERT_EQ(said.code, 0) << said.err;
+  const RunConfig config = value_or_throw(config_of(said.out, "stdout"));
+  EXPECT_EQ(config.algorithm, "orm");
+  EXPECT_EQ(config.train.batch_size, 64);
+  EXPECT_EQ(config.train.epochs, 2);
+  EXPECT_EQ(config.train.betas, (std::array<double, 2>{0.9, 0.99}));
+  EXPECT_EQ(name_of(config.orm.loss.kind), "log_exp");
+  EXPECT_THAT(said.err, AllOf(HasSubstr("zero_stage 3"), HasSubstr("deepspeed --num_gpus 8")));
+}
+
+TEST(Import, OpenRlhfsPpoCountsSamples) {
+  const RunConfig config = config_in(import_of(example("openrlhf_ppo.sh")).file);
+  EXPECT_EQ(config.algorithm, "ppo");
+  EXPECT_EQ(config.train.batch_size, 128);
+  EXPECT_EQ(config.ppo.minibatches, 8);
+  EXPECT_EQ(config.ppo.policy.surrogate.clip_high, 0.27);
+  EXPECT_EQ(config.data.columns.at("prompt"), "context_messages");
+}
+
+TEST(Import, MindSpeedsConservativeSmoothingAndLikelihoodTerm) {
+  const Imported got = import_of(example("mindspeed_llm_dpo.sh"));
+  const RunConfig config = config_in(got.file);
+  EXPECT_EQ(config.algorithm, "dpo");
+  EXPECT_EQ(config.chat_template, "qwen");
+  EXPECT_EQ(config.parallel.tp, 2);
+  EXPECT_EQ(config.train.steps, 200);
+  EXPECT_NEAR(config.train.min_lr_ratio, 0.1, 1e-12);
+  EXPECT_EQ(config.dpo.loss.weights, (std::vector<double>{1, 0.1}));
+}
+
+TEST(Import, MindSpeedRlsVerifiersAreRules) {
+  const RunConfig config = config_in(import_of(example("mindspeed_rl_grpo.yaml")).file);
+  EXPECT_EQ(config.grpo.minibatches, 2);
+  EXPECT_EQ(config.train.batch_size, 32);
+  EXPECT_EQ(config.model, "./Qwen2.5-7B");
+  EXPECT_EQ(config.train.betas, (std::array<double, 2>{0.9, 0.95}));
+  ASSERT_EQ(config.reward.size(), 2u);
+  EXPECT_EQ(config.reward[0].rule, "boxed");
+  EXPECT_EQ(config.reward[1].weight, 0.5);
+}
+
+TEST(Import, AsksForTheToolAndTheMethodWhereTheyAreNotSaid) {
+  const std::string file = scratch_folder() + "/short.yaml";
+  ASSERT_TRUE(write_file_durably(file, "output_dir: out\nlearning_rate: 1e-5\n"));
+  const Said either = run_program("import " + file);
+  EXPECT_EQ(either.code, 2);
+  EXPECT_THAT(either.err, HasSubstr("could be of trl or llama-factory; give --tool"));
+  const Said method = run_program(cat("import ", file, " --tool trl"));
+  EXPECT_EQ(method.code, 2);
+  EXPECT_THAT(method.err, HasSubstr("do not say the method; add --algorithm"));
+  EXPECT_EQ(run_program(cat("import ", file, " --tool trl --algorithm sft")).code, 0);
+  EXPECT_EQ(run_program(cat("import ", file, " --tool word")).code, 2);
+}
+
+TEST(Import, ASettingThatNobodyKnowsIsReported) {
+  const std::string file = scratch_folder() + "/odd.yaml";
+  ASSERT_TRUE(write_file_durably(file, "stage: sft\ntemplate: qwen\nmy_own_flag: 3\n"));
+  const Said said = run_program("import " + file);
+  EXPECT_THAT(said.err, AllOf(HasSubstr("Not known of LLaMA-Factory"), HasSubstr("my_own_flag 3")));
+}
+
+}  // namespace
+}  // namespace troupe::launch
