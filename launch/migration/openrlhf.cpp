@@ -78,7 +78,8 @@ multiturn, data.multiturn | = | every assistant turn of a conversation is traine
 pretrain_mode, model.pretrain_mode_enable | sft.mask_prompt | true=false | rows of text
 eval_dataset, eval.dataset | eval.path | @files |
 eval_steps, eval.steps | eval.every | -1=0 * |
-eval_temperature, eval.temperature, eval_n_samples_per_prompt, eval.n_samples_per_prompt | - | sample with troupe generate
+eval_temperature, eval.temperature | eval.temperature | |
+eval_n_samples_per_prompt, eval.n_samples_per_prompt | eval.samples | |
 dataloader_num_workers, data.dataloader_num_workers | = | rows are read directly
 image_key, data.image_key, max_images_per_prompt, data.max_images_per_prompt, freeze_visual_encoder, actor.freeze_visual_encoder | - | only text models are supported
 

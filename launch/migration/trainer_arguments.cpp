@@ -46,7 +46,7 @@ eval_steps | eval.every | @steps |
 eval_strategy, evaluation_strategy | eval.every | steps= no= epoch=! | eval.every counts steps; without eval.path nothing is evaluated
 eval_on_start, eval_delay, do_eval | = | eval.path and eval.every decide
 do_train, do_predict, predict_with_generate | = | troupe train trains; troupe generate and troupe score are commands
-load_best_model_at_end, metric_for_best_model, greater_is_better | - | compare eval/loss in metrics.jsonl; train.keep_last: 0 keeps every checkpoint
+load_best_model_at_end, metric_for_best_model, greater_is_better | - | set train.keep_best: eval/loss; the link best in output names the checkpoint
 report_to | = | TensorBoard events and metrics.jsonl are always written; there is no WandB integration
 run_name, project, trackio_space_id | - | the name of the run is its output directory
 gradient_checkpointing | train.recompute | true=[full] false= | same results with less memory

@@ -100,7 +100,7 @@ off_policy_mask_threshold | grpo.off_policy_mask | null= * |
 use_bias_correction_kl | grpo.kl_times_ratio | |
 normalize_advantages | grpo.normalize_advantages | true=samples false= |
 reward_clip_range | grpo.reward_clip, ppo.reward_clip | null= @magnitude |
-num_generations_eval | - | held-out rows are not sampled during training
+num_generations_eval | eval.samples | |
 use_vllm, vllm_* | = | samples are generated inside the run, by the trainer's own kernels
 vllm_importance_sampling_correction | grpo.correction | true= false= | not needed: trainer and rollout agree bit for bit
 vllm_importance_sampling_mode | = | trainer and rollout agree bit for bit; grpo.correction corrects for int8 rollouts

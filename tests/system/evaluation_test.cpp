@@ -120,7 +120,7 @@ TEST_F(Evaluated, TheBestCheckpointSurvivesKills) {
   const auto of = [&](const std::string& output) {
     return arguments(
         "sft", output,
-        cat("--set train.steps=14 --set train.save_every=3 --set "
+        cat("--set train.steps=9 --set train.save_every=3 --set "
             "train.schedule=constant --set train.learning_rate=2e-2 --set eval.every=1 "
             "--set train.keep_best=eval/loss --set eval.path='",
             launch::data("datasets/math/gsm8k_test_head.jsonl"), "' "));
@@ -151,7 +151,7 @@ TEST_F(Evaluated, TheBestCheckpointSurvivesKills) {
 }
 
 TEST_F(Evaluated, ARunThatNoLongerImprovesEndsAndGoesOnWithMorePatience) {
-  // The loss falls from the first step on, and a higher one is asked for.
+  // The loss falls from the first step on, and a higher one counts as better.
   const auto of = [&](const std::string& output, int patience) {
     return arguments(
         "sft", output,

@@ -83,6 +83,8 @@ void add_passes(EvalSummary& out, const std::vector<ItemResult>& items, double p
     for (const std::int64_t each : passed)
       values.push_back({algorithms::pass_at_k(out.samples, each, k)});
     add_mean(out, cat("pass@", k), values);
+    auto& interval = *out.estimates.back().interval;  // of a probability
+    interval = {std::max(0.0, interval.low), std::min(1.0, interval.high)};
   }
 }
 
