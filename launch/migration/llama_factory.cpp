@@ -73,7 +73,7 @@ top_k | rollout.top_k | | | ppo:50
 repetition_penalty | rollout.repetition_penalty | |
 do_sample, num_beams, length_penalty, max_length, skip_special_tokens | = | options of troupe generate; rollouts sample
 plot_loss | = | plot.svg is always written
-early_stopping_steps | train.early_stopping.patience | | set train.early_stopping.metric, too: eval/loss
+early_stopping_steps | train.early_stopping.patience | | evaluations, with train.early_stopping.metric: eval/loss
 include_effective_tokens_per_second, include_num_input_tokens_seen | = | the progress line has tokens per second
 export_*, low_cpu_mem_usage | = | a checkpoint is a Hugging Face model directory; troupe merge merges an adapter
 vllm_*, sglang_* | = | samples are generated inside the run

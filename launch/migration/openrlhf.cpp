@@ -15,7 +15,7 @@ max_ckpt_num, ckpt.max_num | train.keep_last | 1=2 * | at least 2
 max_ckpt_mem, ckpt.max_mem | - | train.keep_last bounds the number of checkpoints
 save_hf_ckpt, ckpt.save_hf, disable_ds_ckpt, ckpt.disable_ds, use_ds_universal_ckpt, ds.use_universal_ckpt | = | a checkpoint is a Hugging Face model directory
 save_value_network, critic.save_value_network | = | the critic is saved in OUTPUT/critic
-ckpt.best_metric_key | - | compare the metrics in metrics.jsonl; train.keep_last: 0 keeps every checkpoint
+ckpt.best_metric_key | train.keep_best | @best | a metric of the evaluation: eval/reward
 logging_steps, logger.logging_steps | train.log_every | |
 use_wandb, wandb_*, wandb, logger.wandb.* | - | metrics.jsonl and TensorBoard events are always written
 use_tensorboard, logger.tensorboard_dir | = | TensorBoard events are always written

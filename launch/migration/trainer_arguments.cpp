@@ -44,9 +44,11 @@ overwrite_output_dir | resume | true= false= | a folder with a run is resumed; c
 eval_dataset | eval.path | @files |
 eval_steps | eval.every | @steps |
 eval_strategy, evaluation_strategy | eval.every | steps= no= epoch=! | eval.every counts steps; without eval.path nothing is evaluated
-eval_on_start, eval_delay, do_eval | = | eval.path and eval.every decide
+eval_on_start, eval_delay, do_eval | = | eval.path and eval.every decide; grpo and ppo also evaluate before the first step
 do_train, do_predict, predict_with_generate | = | troupe train trains; troupe generate and troupe score are commands
-load_best_model_at_end, metric_for_best_model, greater_is_better | - | set train.keep_best: eval/loss; the link best in output names the checkpoint
+load_best_model_at_end | train.keep_best | @best | the checkpoint that the link best in output names
+metric_for_best_model | train.keep_best | @best_metric | eval/loss; with a minus in front, lower is better
+greater_is_better | train.keep_best | @best | a plus or a minus in front of the metric
 report_to | = | TensorBoard events and metrics.jsonl are always written; there is no WandB integration
 run_name, project, trackio_space_id | - | the name of the run is its output directory
 gradient_checkpointing | train.recompute | true=[full] false= | same results with less memory

@@ -90,7 +90,7 @@ actor_rollout_ref.rollout.quantization | rollout.weights | null= int8=int8 fp8=!
 actor_rollout_ref.rollout.tensor_model_parallel_size, actor_rollout_ref.rollout.data_parallel_size, actor_rollout_ref.rollout.expert_parallel_size, actor_rollout_ref.rollout.pipeline_model_parallel_size | - | parallel of the role rollout in a cluster file of troupe launch
 actor_rollout_ref.rollout.val_kwargs.n | eval.samples | |
 actor_rollout_ref.rollout.val_kwargs.temperature | eval.temperature | |
-actor_rollout_ref.rollout.val_kwargs.* | - | held-out prompts are sampled as in rollout.*
+actor_rollout_ref.rollout.val_kwargs.* | = | held-out prompts are sampled as in rollout
 actor_rollout_ref.rollout.multi_turn.*, actor_rollout_ref.rollout.agent.* | - | multi-turn tools are not supported
 actor_rollout_ref.rollout.* | = | samples are generated inside the run; rollout.cache_tokens bounds the KV cache
 
@@ -146,9 +146,9 @@ trainer.default_local_dir | output | |
 trainer.resume_mode | resume | auto=auto disable=never resume_path= |
 trainer.resume_from_path | resume | null= * |
 trainer.critic_warmup | critic.warmup_rounds | |
-trainer.test_freq | eval.every | -1=0 * |
-trainer.val_before_train | = | held-out prompts are always evaluated before the first step
-trainer.val_only | - | troupe eval evaluates a model
+trainer.test_freq | eval.every | -1=0 @rollout_steps | rollouts times the optimizer steps of each
+trainer.val_before_train | = | grpo and ppo evaluate before the first step if eval.path is set
+trainer.val_only | - | troupe eval
 trainer.logger, trainer.project_name, trainer.experiment_name, trainer.log_val_generations, trainer.rollout_data_dir, trainer.validation_data_dir | = | metrics.jsonl, TensorBoard events and samples.txt are in output; there is no WandB integration
 trainer.nnodes, trainer.n_gpus_per_node | - | start as many processes with mpirun -n N or a cluster file of troupe launch; the batch does not depend on it
 trainer.* | = | there is no Ray, and one kind of device

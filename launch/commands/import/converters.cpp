@@ -161,6 +161,22 @@ void chat_template(const Call& call) {
   call.is_default(cat("the model's own template; no prompt type is called ", call.text));
 }
 
+/// The metric by which the best checkpoint is chosen has a setting of its own.
+void best(const Call& call) {
+  if (call.text == "false" || call.text == "null") return call.is_default("off");
+  if (call.settings.given("metric_for_best_model") || call.settings.recipe == "grpo" ||
+      call.settings.recipe == "ppo")
+    return call.settings.line(Outcome::became, "train.keep_best, see the metric");
+  call.set("eval/loss");
+}
+
+void best_metric(const Call& call) {
+  std::string name = call.text.starts_with("eval_") ? call.text.substr(5) : call.text;
+  const std::string better = call.settings.theirs("greater_is_better", "");
+  const std::string sign = better == "true" ? "+" : better == "false" ? "-" : "";
+  call.set(cat(sign, name.starts_with("eval/") ? "" : "eval/", name));
+}
+
 /// Whether an adapter is trained, whose rank has a key of its own.
 void peft(const Call& call) {
   const bool trl = call.settings.tool == Tool::trl;
@@ -273,6 +289,8 @@ constexpr std::array converters{Named{"batch", factor},
                                 Named{"weights", weights_folder},
                                 Named{"dataset_dir", dataset_dir},
                                 Named{"template", chat_template},
+                                Named{"best", best},
+                                Named{"best_metric", best_metric},
                                 Named{"peft", peft},
                                 Named{"both", both},
                                 Named{"two", two},
@@ -337,6 +355,7 @@ void finish_steps(ImportSettings& settings) {
     count(name, "train.steps", settings.number(name, 0));
   for (const std::string_view name : {"save_interval", "trainer.save_freq"})
     count(name, "train.save_every", settings.number(name, 0));
+  count("trainer.test_freq", "eval.every", settings.number("trainer.test_freq", 0));
   const double samples = static_cast<double>(whole_value(settings, "train.batch_size") *
                                              whole_value(settings, recipe + ".minibatches"));
   count("total_episodes", "train.steps", std::ceil(settings.number("total_episodes", 0) / samples));
