@@ -135,6 +135,7 @@ void HealthMonitor::update(const HealthRule& rule, double value, State& state) c
   ++state.seen;
   state.last = value;
   const bool first = state.seen <= first_steps;
+  if (state.seen == 1) state.first = state.best = value;
   if (first && rule.bound == Bound::below_first)
     state.start = state.seen == 1 ? value : std::min(state.start, value);
   else if (first)
@@ -142,8 +143,7 @@ void HealthMonitor::update(const HealthRule& rule, double value, State& state) c
   if (rule.bound == Bound::above_best) {
     state.recent.push_back(value);
     if (state.recent.size() > first_steps) state.recent.erase(state.recent.begin());
-    if (state.seen == first_steps) state.best = mean_of_range(state.recent);
-    if (state.seen > first_steps) state.best = std::min(state.best, mean_of_range(state.recent));
+    if (!first) state.best = std::min(state.best, mean_of_range(state.recent));
   }
   const Position where = position(rule, state);
   state.outside = where == Position::outside ? state.outside + 1 : 0;
@@ -162,24 +162,39 @@ HealthMonitor::Position HealthMonitor::position(const HealthRule& rule, const St
   if (std::isnan(value)) return Position::between;
   if (rule.bound == Bound::at_least) return above(rule.limit, 0.8 * rule.limit);
   if (rule.bound == Bound::at_most) return below(rule.limit, 1.5 * rule.limit);
-  if (state.seen <= first_steps) return Position::between;
+  // The start is known after a few steps; until then only a jump from the first one counts.
+  const bool started = state.seen > first_steps;
   const double bound = rule.limit * state.start;
   switch (rule.bound) {
     case Bound::below_start:
-      return state.start > 0 ? below(bound, 2 * bound) : Position::between;
+      return started && state.start > 0 ? below(bound, 2 * bound) : Position::between;
     case Bound::above_start:
-      return state.start > 0 && value >= 1 ? above(bound, 0.8 * bound) : Position::between;
+      return started && state.start > 0 && value >= 1 ? above(bound, 0.8 * bound)
+                                                      : Position::between;
     case Bound::above_best:
-      return state.best > 0 ? above(std::max(rule.limit * state.best, 1.2 * state.start), 0)
-                            : Position::between;
+      return state.first > 0 ? above(loss_bound(rule.limit, state, started), 0) : Position::between;
     case Bound::below_first:
-      return state.start < 0 ? below(std::min(bound, state.start - fall(state.start)), bound)
+      return state.first < 0 ? below(logp_bound(rule.limit, state, started), state.first)
                              : Position::between;
     case Bound::at_least:
     case Bound::at_most:
       break;
   }
   return Position::between;
+}
+
+// A loss above three times the first one or, once learning has begun, far above its best and above
+// the first steps. Half a nat is noise.
+double HealthMonitor::loss_bound(double limit, const State& state, bool started) {
+  const double jump = 3 * state.first;
+  const double learned = started ? std::max(limit * state.best, 1.2 * state.start) : jump;
+  return std::max(std::min(jump, learned), state.best + 0.5);
+}
+
+double HealthMonitor::logp_bound(double limit, const State& state, bool started) {
+  const double jump = 10 * state.first - fall(state.first);
+  if (!started) return jump;
+  return std::max(jump, std::min(limit * state.start, state.start - fall(state.start)));
 }
 
 bool HealthMonitor::muted(const HealthRule& rule, bool reinforcement) const {

@@ -18,8 +18,10 @@ struct HealthRule {
     at_most,
     below_start,  ///< below limit times the maximum of the first steps
     above_start,  ///< above limit times it
-    above_best,   ///< above limit times the smallest mean of five steps, and above the start
-    below_first,  ///< of a negative metric: below limit times the minimum of the first steps
+    above_best,   ///< above limit times the smallest mean of five steps and above the first
+                  ///< steps, or above three times the first value
+    below_first,  ///< of a negative metric: below limit times the minimum of the first steps, or
+                  ///< below ten times the first value
   };
   /// Rules of one cause: while one of them is violated, the others give no warning.
   enum class Cause { equal_rewards, divergence, off_policy, clipping, truncation, failed_rewards };
@@ -66,14 +68,17 @@ class HealthMonitor {
  private:
   struct State {
     std::int64_t seen = 0, outside = 0, inside = 0;  ///< outside and inside: steps in a row
+    double first = 0;                                ///< value of the first step
     double start = 0;                                ///< of the first steps
-    double best = 0;                                 ///< smallest mean of `recent`
+    double best = 0;                                 ///< smallest of `first` and means of `recent`
     std::vector<double> recent;
     double last = 0;
     bool active = false, warned = false;
   };
   enum class Position { inside, between, outside };
   Position position(const HealthRule& rule, const State& state) const;
+  static double loss_bound(double limit, const State& state, bool started);
+  static double logp_bound(double limit, const State& state, bool started);
   void update(const HealthRule& rule, double value, State& state) const;
   bool muted(const HealthRule& rule, bool reinforcement) const;
   std::string text(const HealthRule& rule) const;

@@ -112,6 +112,9 @@ TEST(HealthMonitor, ReportsDivergenceOnceForEveryMethod) {
                                         5784, 3,   3,   3,   3,   3, 60, 60,  60,   60,   60}),
               ElementsAre(AllOf(HasSubstr("step 11: loss rose to 5.78e+03, its best was 3.16"),
                                 HasSubstr("train.learning_rate"))));
+  HealthMonitor at_once("sft");
+  EXPECT_THAT(check_steps(at_once, "loss", {3.4, 900, 5000, 5784, 4000, 3000, 2000}),
+              ElementsAre(HasSubstr("step 6: loss rose to 3e+03, its best was 3.4")));
   HealthMonitor noisy("dpo");
   EXPECT_THAT(check_steps(noisy, "loss",
                           {0.69, 0.6, 0.5, 0.2, 0.1, 0.05, 0.6, 0.02, 0.3, 0.01, 0.7, 0.5, 0.4}),
@@ -121,6 +124,11 @@ TEST(HealthMonitor, ReportsDivergenceOnceForEveryMethod) {
                           {-90, -95, -92, -88, -91, -120, -200, -400, -900, -6881, -7000}),
               ElementsAre(AllOf(HasSubstr("logps/chosen fell to -6.88e+03, from -95"),
                                 HasSubstr("dpo.beta"))));
+  HealthMonitor lengths("dpo");
+  EXPECT_THAT(
+      check_steps(lengths, "logps/chosen", {-50, -150, -120, -180, -60, -200, -240, -260, -230}),
+      IsEmpty())
+      << "answers of other lengths";
   HealthMonitor nan("ppo");
   EXPECT_THAT(check_steps(nan, "loss", {0.1, std::nan(""), std::nan("")}),
               ElementsAre(HasSubstr("step 2: loss is nan")));
