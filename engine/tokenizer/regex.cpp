@@ -5,6 +5,7 @@
 
 #include <time.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
 
@@ -57,6 +58,12 @@ struct Regex::Code {
 
 namespace {
 
+std::uint64_t time_for(std::size_t bytes) {
+  return base_nanoseconds + nanoseconds_per_byte * bytes;
+}
+
+thread_local std::uint64_t* shared_time = nullptr;  // of the text whose parts are searched
+
 std::uint64_t processor_nanoseconds() {
   timespec now{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -79,6 +86,12 @@ class Search {
       windowed_.reset(pcre2_match_context_copy(contexts[0].get()));
       check(windowed_ != nullptr, "pcre2: no memory");
     }
+  }
+
+  Search(const Search&) = delete;
+  ~Search() {
+    if (deadline_ > 0 && shared_time)
+      *shared_time -= std::min(*shared_time, processor_nanoseconds() - began_at_);
   }
 
   const PCRE2_SIZE* bounds() const { return pcre2_get_ovector_pointer(data_.get()); }
@@ -106,8 +119,10 @@ class Search {
   // Whether what takes `more` time would end too late. The time counts from the first question.
   bool late(std::uint64_t more = 0) {
     asked_at_ = processor_nanoseconds();
-    if (deadline_ == 0)
-      deadline_ = asked_at_ + base_nanoseconds + nanoseconds_per_byte * text_.size();
+    if (deadline_ == 0) {
+      began_at_ = asked_at_;
+      deadline_ = asked_at_ + (shared_time ? *shared_time : time_for(text_.size()));
+    }
     over_ = asked_at_ + more > deadline_;
     return over_;
   }
@@ -143,12 +158,19 @@ class Search {
   std::string_view text_;
   MatchPtr data_;
   ContextPtr windowed_;
-  std::uint64_t steps_, deadline_ = 0, asked_at_ = 0;
+  std::uint64_t steps_, deadline_ = 0, began_at_ = 0, asked_at_ = 0;
   std::size_t checked_until_ = 0, slow_places_ = 0;
   bool over_ = false;
 };
 
 }  // namespace
+
+SearchTime::SearchTime(std::size_t bytes) : left_(time_for(bytes)), outer_(shared_time) {
+  shared_time = &left_;
+}
+SearchTime::~SearchTime() {
+  shared_time = outer_;
+}
 
 Regex::Regex(std::unique_ptr<Code> code) : code_(std::move(code)) {
 }

@@ -2,6 +2,7 @@
 // machine code, with a limit on backtracking).
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -18,6 +19,19 @@ struct Range {
   std::size_t begin = 0;
   std::size_t end = 0;
   bool operator==(const Range&) const = default;
+};
+
+/// Bounds the time of the slow searches in the parts of one text of `bytes`, on this thread while
+/// it lives: they share what one search of the text may take.
+class SearchTime {
+ public:
+  explicit SearchTime(std::size_t bytes);
+  ~SearchTime();
+  SearchTime(const SearchTime&) = delete;
+
+ private:
+  std::uint64_t left_;
+  std::uint64_t* outer_;
 };
 
 class Regex {

@@ -83,6 +83,7 @@ std::vector<TokenId> Tokenizer::encode(std::string_view text, bool add_special,
   const Pipeline& pipeline = *pipeline_;
   std::string repaired;
   if (!valid_utf8(text)) text = repaired = repair_utf8(text);
+  const SearchTime time(text.size());
   std::unique_ptr<Workspace> workspace = pipeline.workspaces.take();
   if (!workspace) workspace = pipeline.model->make_workspace();
   const bool plain = special_text == SpecialText::plain;

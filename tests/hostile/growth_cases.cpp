@@ -139,6 +139,12 @@ const std::vector<Case> cases = {
     line_of({"RegexThatRepeatsRepeats", split_by("(a{1,1000}){1,1000}b"), encode, 0,
              "the tokenizer's regular expression gives up on this text"},
             "a", 1'000'000),
+    line_of({"RegexOnManyWords",
+             tokenizer(R"("pre_tokenizer":{"type":"Sequence","pretokenizers":[)"
+                       R"({"type":"FixedLength","length":22},{"type":"Split","pattern":{"Regex":)"
+                       R"("(?:a|b|a){1,16}[cd]"},"behavior":"Isolated","invert":false}]})"),
+             encode, 0, "the tokenizer's regular expression gives up on this text"},
+            "a", 600'000),
     {"ALineOfFourTerabytes", sparse("rows.jsonl", R"({"prompt":"a)"), train, 5,
      "@/rows.jsonl:1: expected a row of at most 8 MiB, found a line that does not end within "
      "1024 "
