@@ -142,9 +142,10 @@ Result<Layout> detect_layout(const Row& row, const LayoutOptions& options) {
     if (!column.empty() && !has(name))
       return fail(Errc::usage, cat(row.where(), ": data.columns maps ", name, " to ", quote(column),
                                    ", which this row lacks. It has: ", keys_of(row.value)));
-  return fail(Errc::usage, cat(row.where(), ": the row's columns fit no known layout. Known: ",
-                               known_layouts(options.purpose), ". Found: ", keys_of(row.value),
-                               ". Map columns to these names, as in data.columns.prompt=question"));
+  return fail(Errc::bad_input,
+              cat(row.where(), ": the row's columns fit no known layout. Known: ",
+                  known_layouts(options.purpose), ". Found: ", keys_of(row.value),
+                  ". Map columns to these names, as in data.columns.prompt=question"));
 }
 
 }  // namespace troupe::engine::data

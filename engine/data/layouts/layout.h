@@ -71,7 +71,8 @@ struct LayoutOptions {
 /// Errc::usage if the layout does not fit the purpose.
 Result<> check_layout(Layout layout, Purpose purpose);
 
-/// Detects the layout from the keys of the row. Errc::usage, with the keys and the known layouts.
+/// Detects the layout from the keys of the row. Errc::bad_input, with the keys and the known
+/// layouts.
 Result<Layout> detect_layout(const Row& row, const LayoutOptions& options);
 
 }  // namespace troupe::engine::data

@@ -72,6 +72,7 @@ void add_report(const DataReport& from, DataReport& to) {
   to.rows += from.rows;
   to.bad += from.bad;
   to.untrainable += from.untrainable;
+  to.too_long += from.too_long;
   to.truncated += from.truncated;
   for (const auto& example : from.examples)
     if (to.examples.size() < max_report_messages) to.examples.push_back(example);
@@ -117,7 +118,9 @@ std::string DataReport::text() const {
   std::string out =
       cat(rows, " rows read as ", name_of(layout), ", ", rows - bad - untrainable, " used");
   if (truncated > 0) out += cat(", ", truncated, " of them truncated to train.max_length");
-  if (untrainable > 0) out += cat(", ", untrainable, " dropped: too long for train.max_length");
+  if (too_long > 0) out += cat(", ", too_long, " dropped: too long for train.max_length");
+  if (untrainable > too_long)
+    out += cat(", ", untrainable - too_long, " dropped: no token to train on");
   if (bad > 0) out += cat(", ", bad, " malformed");
   if (!examples.empty()) out += cat(" (first: ", examples.front(), ")");
   return out;

@@ -60,6 +60,7 @@ struct DataReport {
   /// Well-formed, but with no trainable token within max_length. Prompts: longer than max_length;
   /// pairs of a reward model: one of the two is longer.
   std::int64_t untrainable = 0;
+  std::int64_t too_long = 0;          ///< untrainable because of max_length
   std::int64_t truncated = 0;         ///< used, but truncated to max_length
   std::vector<std::string> examples;  ///< the first messages about skipped rows, at most 10
   /// The report as one line for a log.

@@ -149,6 +149,9 @@ Result<std::vector<T>> ExampleReader<T>::next() {
     ++position_.row;
     auto used = row ? convert(**row) : Result<std::vector<T>>(fail(row.error()));
     if (used && !used->empty()) return used;
+    // Rows of an unknown layout are not malformed: no other row would be understood.
+    const bool unknown_layout = row && layout_.layout == Layout::automatic;
+    if (!used && unknown_layout) return used;
     if (!used) RETURN_IF_ERROR(skip_row(used.error()));
   }
 }
@@ -158,6 +161,22 @@ Result<> ExampleReader<T>::seek(RowPosition position) {
   reader_.reset();
   position_ = position;
   return {};
+}
+
+// Counts a row that has no example: whether without a limit it would have one tells the reason.
+template <class T>
+void ExampleReader<T>::drop(const Row& row, const Sample& sample) {
+  EncodeOptions unlimited = options_->encode;
+  unlimited.max_length = 0;
+  const auto whole = encoded<T>(sample, *encoder_, unlimited);
+  const bool too_long = whole && whole->has_value();
+  ++report_.untrainable;
+  report_.too_long += too_long;
+  const std::int64_t limit = options_->encode.max_length;
+  add_message(cat(row.where(), !too_long ? cat(": no token to train on")
+                               : options_->encode.skip_longer
+                                   ? cat(": longer than ", limit, " tokens")
+                                   : cat(": no token to train on within ", limit, " tokens")));
 }
 
 template <class T>
@@ -173,11 +192,7 @@ Result<std::vector<T>> ExampleReader<T>::convert(const Row& row) {
   auto example = encoded<T>(*sample, *encoder_, options_->encode);
   if (!example) return fail(example.error().code, cat(row.where(), ": ", example.error().what));
   if (!*example) {
-    ++report_.untrainable;
-    add_message(
-        cat(row.where(),
-            options_->encode.skip_longer ? ": longer than " : ": no token to train on within ",
-            options_->encode.max_length, " tokens"));
+    drop(row, *sample);
     return std::vector<T>{};
   }
   report_.truncated += is_truncated(**example);

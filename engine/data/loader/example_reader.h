@@ -37,6 +37,7 @@ class ExampleReader {
   ExampleReader(const DataOptions& options, DataSource source, const TextEncoder& encoder);
   Result<bool> open_file();
   Result<std::vector<T>> convert(const Row& row);
+  void drop(const Row& row, const Sample& sample);
   Result<> skip_row(const Error& error);
   void add_message(const std::string& what);
 

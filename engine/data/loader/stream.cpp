@@ -37,13 +37,38 @@ Result<Stream<T>> Stream<T>::open(DataOptions options, const TextEncoder& encode
     auto reader = ExampleReader<T>::open(*out.options_, source, encoder);
     RETURN_IF_ERROR(reader);
     for (const auto& path : reader->files()) {
+      const auto stamp = stamp_of(path);
+      RETURN_IF_ERROR(stamp);
       auto print = sampled_fingerprint(path);
       RETURN_IF_ERROR(print);
+      out.stamps_.push_back(*stamp);
       out.files_.push_back(std::move(*print));
     }
     out.sources_.push_back({.options = source, .reader = std::move(*reader)});
   }
   return out;
+}
+
+// A file with another stamp is read again: it may be a copy, or only have been touched.
+template <class T>
+Result<> Stream<T>::check_unchanged(const Source& source) {
+  for (const std::string& path : source.reader.files()) {
+    const auto at = static_cast<std::size_t>(
+        std::ranges::find(files_, path, &FileFingerprint::path) - files_.begin());
+    const auto stamp = stamp_of(path);
+    RETURN_IF_ERROR(stamp);
+    if (*stamp == stamps_[at]) continue;
+    const auto print = sampled_fingerprint(path);
+    RETURN_IF_ERROR(print);
+    if (*print != files_[at])
+      return fail(Errc::bad_input,
+                  cat("the data file ", path, " was replaced while the run reads it: it had ",
+                      files_[at].bytes, " bytes, XXH3 ", files_[at].xxh3, ", and now has ",
+                      print->bytes, " bytes, XXH3 ", print->xxh3,
+                      "; restore the old content and resume, or start a new run"));
+    stamps_[at] = *stamp;
+  }
+  return {};
 }
 
 // Reads the next block of the pass; empty at its end.
@@ -67,6 +92,7 @@ Result<> Stream<T>::fill(std::size_t k) {
       source.block.push_back(std::make_shared<const T>(std::move(example)));
     }
   }
+  RETURN_IF_ERROR(check_unchanged(source));
   if (loader_.shuffle)
     source.order = permutation(source.block.size(), loader_.seed,
                                permutation_stream(k, source.epoch, source.number));

@@ -6,6 +6,7 @@
 
 #include <memory>
 
+#include "engine/base/file_stamp.h"
 #include "engine/data/loader/example_reader.h"
 #include "engine/data/loader/sampler.h"
 
@@ -26,7 +27,8 @@ class Stream {
                              const LoaderOptions& loader);
 
   /// The next example; nullopt after the sources' own epochs (loader.epochs is not used). Errors of
-  /// malformed rows beyond the limit, and of files.
+  /// malformed rows beyond the limit, and of files; Errc::bad_input for a file whose content was
+  /// replaced since open(), which is checked after each block is read.
   Result<std::optional<Item>> next();
   /// {"shuffle", "seed", "rows", "sources": [...], "files"}.
   Json state() const;
@@ -55,12 +57,14 @@ class Stream {
   Result<> fill(std::size_t k);
   Result<> make_ready(std::size_t k);
   Result<> end_pass(Source& source);
+  Result<> check_unchanged(const Source& source);
   Result<> restore_source(std::size_t k, const Json& state);
 
   std::unique_ptr<DataOptions> options_;  // stable address for the readers when this is moved
   LoaderOptions loader_;
   std::vector<Source> sources_;
   std::vector<FileFingerprint> files_;
+  std::vector<FileStamp> stamps_;  // of files_
 };
 
 }  // namespace troupe::engine::data

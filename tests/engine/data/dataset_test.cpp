@@ -119,6 +119,23 @@ TEST(Dataset, RowsWithNothingLeftToTrainOnAreCountedNotKept) {
   EXPECT_THAT(none.error().what, HasSubstr("no row to train on"));
 }
 
+TEST(Dataset, RowsWithoutATargetAreNotCalledTooLong) {
+  Scratch scratch;
+  const auto path = scratch.write("rows.jsonl",
+                                  "{\"input_ids\":[1,2,3],\"labels\":[-100,-100,-100]}\n"
+                                  "{\"input_ids\":[5],\"labels\":[5]}\n"
+                                  "{\"input_ids\":[1,2,3,4],\"labels\":[-100,-100,-100,4]}\n"
+                                  "{\"input_ids\":[1,2],\"labels\":[1,2]}\n");
+  const auto data = value_or_throw(
+      load<SftExample>({.paths = {path}, .encode = {.max_length = 3}}, ByteEncoder()));
+  EXPECT_EQ(data.report.untrainable, 3);
+  EXPECT_EQ(data.report.too_long, 1);
+  EXPECT_THAT(data.report.text(),
+              AllOf(HasSubstr("1 used, 1 dropped: too long for train.max_length, 2 dropped: no "
+                              "token to train on"),
+                    HasSubstr("rows.jsonl:1: no token to train on)")));
+}
+
 TEST(Dataset, AnEmptyFileIsRefused) {
   Scratch scratch;
   EXPECT_THAT(

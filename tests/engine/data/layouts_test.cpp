@@ -160,7 +160,7 @@ TEST(Layouts, ColumnsCanBeMappedIntoObjectsToo) {
 TEST(Layouts, AnUnknownOneIsRefusedWithTheKeysAndTheKnownOnes) {
   const auto sft = sample_of(R"({"quetion":"a","anser":"b"})", {.purpose = Purpose::sft});
   ASSERT_FALSE(sft);
-  EXPECT_EQ(sft.error().code, Errc::usage);
+  EXPECT_EQ(sft.error().code, Errc::bad_input);
   EXPECT_THAT(unquoted(sft.error().what),
               AllOf(HasSubstr("rows.jsonl:7"), HasSubstr("Found: quetion, anser"),
                     HasSubstr("question, answer"), HasSubstr("data.columns")));

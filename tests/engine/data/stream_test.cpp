@@ -150,6 +150,32 @@ TEST_F(Streams, RefuseAStateOfOtherDataOrAnotherOrder) {
   EXPECT_THAT(why(loader(4), state), HasSubstr("c.jsonl has changed"));
 }
 
+TEST_F(Streams, NoticeAFileThatIsReplacedDuringTheRun) {
+  const auto read_on = [&](const std::string& content, bool in_place) {
+    auto stream = loader(4);
+    take(stream, 2);
+    if (!in_place) std::filesystem::remove(scratch_.path("c.jsonl"));
+    scratch_.write("c.jsonl", content);
+    take(stream, 20);  // three passes
+  };
+  std::string same, other;
+  for (int i = 12; i < 23; ++i) same += row(i);
+  for (int i = 12; i < 23; ++i) other += row(i + 20);
+  EXPECT_NO_THROW(read_on(same, false)) << "a copy with the same content";
+  EXPECT_NO_THROW(read_on(same, true));
+  for (const bool in_place : {false, true}) {
+    scratch_.write("c.jsonl", same);
+    try {
+      read_on(other, in_place);
+      ADD_FAILURE() << "other rows of the same number were read";
+    } catch (const Failure& failure) {
+      EXPECT_EQ(failure.error().code, Errc::bad_input);
+      EXPECT_THAT(failure.what(), AllOf(HasSubstr(scratch_.path("c.jsonl")),
+                                        HasSubstr("was replaced while the run reads it")));
+    }
+  }
+}
+
 TEST_F(Streams, StopAtARowBeyondTheLimitOfMalformedOnes) {
   options_.bad_row_limit = 0;
   auto stream = loader(4);
