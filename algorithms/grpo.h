@@ -26,7 +26,7 @@ struct DynamicSampling {
   static void each_field(auto& self, auto&& field) {
     field("dynamic_sampling", self.on,
           "sample further prompts to replace groups with equal rewards (DAPO)");
-    field("max_refills", self.max_refills, at_least_0,
+    field("max_refills", self.max_refills, Range{0, 1e12},
           "dynamic sampling: maximum number of additional prompt batches per rollout; 0: no limit");
     field("dynamic_bounds", self.bounds,
           "dynamic sampling: keep groups whose mean reward lies strictly between these two numbers "

@@ -25,7 +25,7 @@ struct ReferenceSync {
   std::int64_t every = 0;  ///< steps between two updates; 0: the reference is fixed
   double share = 0.6;      ///< weight of the policy in the updated reference
   static void each_field(auto& self, auto&& field) {
-    field("sync_every", self.every, at_least_0,
+    field("sync_every", self.every, Range{0, 1e12},
           "update the reference towards the policy every N steps (TR-DPO; TRL's sync_ref_model "
           "with 512); 0: never");
     field("sync_share", self.share, from_0_to_1,

@@ -30,6 +30,7 @@
 #include "launch/commands/score.h"
 #include "launch/commands/train.h"
 #include "launch/commands/version.h"
+#include "launch/config/paths.h"
 #include "launch/recipes/recipes.h"
 #include "launch/run/exit_code.h"
 #include "transports/mpi/mpi_world.h"
@@ -102,12 +103,21 @@ void add_worker(CLI::App& app, Action& action) {
   });
 }
 
+/// Expands ~ in `--model=~/x`, which shells leave as it is.
+CLI::Option* path(CLI::Option* option) {
+  return option->transform([name = option->get_name()](const std::string& given) {
+    auto expanded = expand_home(name, given);
+    return expanded ? std::move(*expanded)
+                    : throw CLI::ValidationError(name, expanded.error().what);
+  });
+}
+
 void add_model(CLI::App& command, ModelOptions& options) {
-  command
-      .add_option("--model", options.model,
-                  "Hugging Face model directory, or a LoRA adapter's that names its base")
+  path(command.add_option("--model", options.model,
+                          "Hugging Face model directory, or a LoRA adapter's that names its base"))
       ->required();
-  command.add_option("--adapter", options.adapter, "directory of a PEFT adapter for the model");
+  path(command.add_option("--adapter", options.adapter,
+                          "directory of a PEFT adapter for the model"));
   command.add_option("--dtype", options.dtype, "f32 or bf16: data type of matrix multiplications")
       ->capture_default_str();
   command
@@ -287,13 +297,13 @@ void add_merge(CLI::App& app, Action& action) {
   auto options = std::make_shared<MergeOptions>();
   CLI::App* command =
       app.add_subcommand("merge", "Merge a LoRA or DoRA adapter into its base model");
-  command->add_option("--model", options->model, "Hugging Face model directory of the base model")
+  path(command->add_option("--model", options->model,
+                           "Hugging Face model directory of the base model"))
       ->required();
-  command
-      ->add_option("--adapter", options->adapter,
-                   "directory with adapter_config.json, such as a run's checkpoint")
+  path(command->add_option("--adapter", options->adapter,
+                           "directory with adapter_config.json, such as a run's checkpoint"))
       ->required();
-  command->add_option("--output", options->output, "new directory for the merged model")
+  path(command->add_option("--output", options->output, "new directory for the merged model"))
       ->required();
   command
       ->add_option("--dtype", options->dtype, "f32, bf16 or f16: data type of the stored weights")

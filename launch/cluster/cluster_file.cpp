@@ -190,7 +190,9 @@ Result<std::vector<GroupSpec>> parse_cluster(std::string_view text, const std::s
 
 Result<std::vector<GroupSpec>> read_cluster(const std::string& path, const RunConfig& config) {
   const auto text = read_file(path, 1u << 20);
-  if (!text) return fail(Errc::usage, cat("--cluster: ", text.error().what));
+  if (!text)
+    return fail(text.error().code == Errc::not_found ? Errc::not_found : Errc::usage,
+                cat("--cluster: ", text.error().what));
   return parse_cluster(*text, path, config);
 }
 

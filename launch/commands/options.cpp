@@ -91,8 +91,18 @@ void add_limits(CLI::App& command, GenerateOptions& o) {
 void add_sources(CLI::App& command, Sources& sources) {
   command.add_option("--algorithm", sources.algorithm,
                      cat("one of ", join(algorithm_names(), ", ")));
-  command.add_option("--config", sources.file,
-                     "YAML or JSON file with the keys of docs/configuration.md");
+  const auto take_file = [&sources](const std::vector<std::string>& files) {
+    if (files.size() > 1)
+      throw CLI::ValidationError(
+          "--config", cat("is given ", files.size(), " times (", join(files, ", "),
+                          "), and one file is read; override its values with --set key=value"));
+    sources.file = files.front();
+  };
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--config", take_file,
+          "YAML or JSON file with the keys of docs/configuration.md; -: standard input")
+      ->allow_extra_args(false);
   const auto setting = [&](const char* option, const char* key, const char* help) {
     const auto give = [&sources, option, key](const std::string& value) {
       sources.options.push_back({option, key, value});

@@ -8,6 +8,7 @@
 
 #include "engine/base/fields.h"
 #include "engine/data/layouts/sample.h"
+#include "launch/config/ranges.h"
 #include "launch/config/yaml.h"
 
 namespace troupe::launch {
@@ -23,7 +24,7 @@ struct MixSource {
   static void each_field(auto& self, auto&& field) {
     field("path", self.path, "file, folder, pattern, or list of them");
     field("weight", self.weight, above_0, "sampling weight");
-    field("epochs", self.epochs, at_least_0, "passes after which the source ends; 0: no limit");
+    field("epochs", self.epochs, passes_from_0, "passes after which the source ends; 0: no limit");
     field("format", self.format, "row layout");
     field("columns", self.columns, "column names");
   }
@@ -74,7 +75,7 @@ struct DataConfig {
     field("chat", self.chat,
           "apply the chat template to plain prompts as a user message; auto: alpaca rows only, if "
           "the model has a template");
-    field("max_bad_rows", self.max_bad_rows, at_least_0,
+    field("max_bad_rows", self.max_bad_rows, count_from_0,
           "malformed rows that are skipped and counted; one more stops the run");
   }
 };

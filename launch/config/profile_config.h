@@ -9,6 +9,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/fields.h"
+#include "launch/config/ranges.h"
 
 namespace troupe::launch {
 
@@ -30,8 +31,8 @@ struct ProfileConfig {
     field("enabled", self.enabled,
           "profile some steps: write a trace and an operator table; also --profile, and each key "
           "below as an option (--profile-step-start)");
-    field("step_start", self.step_start, at_least_1, "first profiled step; steps count from 1");
-    field("step_end", self.step_end, at_least_1, "first step after the profiled ones");
+    field("step_start", self.step_start, count_from_1, "first profiled step; steps count from 1");
+    field("step_end", self.step_end, count_from_1, "first step after the profiled ones");
     field("ranks", self.ranks, Range{-1, 1023}, "profiled ranks of each group; -1: all");
     field("level", self.level,
           "level0: operators; level1: also communication; level2: also hardware counters "

@@ -5,8 +5,10 @@
 #include "engine/adapter/model_folders.h"
 #include "engine/base/file.h"
 #include "engine/base/json.h"
+#include "engine/base/read_stream.h"
 #include "engine/base/text.h"
 #include "launch/config/data_config.h"
+#include "launch/config/paths.h"
 #include "launch/config/schema.h"
 #include "launch/config/validate.h"
 #include "launch/config/yaml.h"
@@ -18,6 +20,13 @@
 namespace troupe::launch {
 
 namespace {
+
+constexpr std::size_t max_config_bytes = 1u << 20;
+
+/// True for standard input and for bash's <(command).
+bool is_stream(std::string_view path) {
+  return path == "-" || path == "/dev/stdin" || path.starts_with("/dev/fd/");
+}
 
 /// A file without line numbers, for JSON that is not YAML (tabs, for one).
 YamlNode from_json(const Json& json) {
@@ -45,15 +54,20 @@ class Resolver {
   }
 
   void file(const std::string& path) {
-    const auto found = read_file(path, 1u << 20);
-    if (!found) return unread(cat("--config: ", found.error().what));
+    const auto found = is_stream(path)
+                           ? read_stream(path == "-" ? "/dev/stdin" : path, max_config_bytes)
+                           : read_file(path, max_config_bytes);
+    if (!found) {
+      missing_ += found.error().code == Errc::not_found;
+      return unread(cat("--config: ", found.error().what));
+    }
     text(*found, path);
   }
 
   void text(std::string_view text, const std::string& path) {
     auto root = parse_yaml(text, path);
     if (!root) {
-      const auto json = parse_json(text, path, {.depth = 16, .bytes = 1u << 20});
+      const auto json = parse_json(text, path, {.depth = 16, .bytes = max_config_bytes});
       if (!json) return unread(root.error().what);
       root = from_json(*json);
     }
@@ -108,10 +122,11 @@ class Resolver {
     apply(check_files);
     if (!unread_) validate_all(check_files);
     if (problems_.empty()) return std::move(out_);
+    const Errc code = missing_ == problems_.size() ? Errc::not_found : Errc::usage;
     const std::string head = problems_.size() == 1
                                  ? "the configuration has a problem:"
                                  : cat("the configuration has ", problems_.size(), " problems:");
-    return fail(Errc::usage, cat(head, "\n  - ", join(problems_, "\n  - ")));
+    return fail(code, cat(head, "\n  - ", join(problems_, "\n  - ")));
   }
 
  private:
@@ -123,9 +138,12 @@ class Resolver {
   }
 
   void validate_all(bool check_files) {
-    Findings findings{.problems = {}, .warnings = {}, .reported = reported_, .unused = {}};
+    Findings findings{
+        .problems = {}, .missing = 0, .warnings = {}, .reported = reported_, .unused = {}};
+    for (std::string& each : expand_home(out_.config)) problem(std::move(each));
     validate(out_.config, out_.origins, findings);
     if (check_files) validate_files(out_.config, findings);
+    missing_ += findings.missing;
     problems_.insert(problems_.end(), findings.problems.begin(), findings.problems.end());
     out_.warnings.insert(out_.warnings.end(), findings.warnings.begin(), findings.warnings.end());
   }
@@ -290,6 +308,7 @@ class Resolver {
   std::vector<Given> given_;
   std::vector<std::string> problems_;
   std::set<std::string> reported_;  ///< keys with a problem
+  std::size_t missing_ = 0;         // how many of them are missing files
   bool unread_ = false;
 };
 

@@ -19,7 +19,7 @@ struct OptionSetting {
 
 struct Sources {
   std::string algorithm;                    ///< of --algorithm; empty: not given
-  std::string file;                         ///< of --config; empty: none
+  std::string file;                         ///< of --config; "-": standard input; empty: none
   std::vector<std::string> sets;            ///< "key=value", in order; later ones win
   bool check_files = true;                  ///< also check that the model and the data exist
   std::vector<OptionSetting> options = {};  ///< in order; the same key must not be in `sets`
@@ -33,7 +33,8 @@ struct Resolved {
 
 /// Errc::usage with every problem on a line of its own: unknown keys (and the nearest known one),
 /// wrong types, values out of range (and the nearest valid one), required keys that are missing,
-/// combinations that contradict themselves, files that are not there.
+/// combinations that contradict themselves, files that are not there. Errc::not_found if missing
+/// files are the only problem. Paths that begin with ~ are expanded.
 Result<Resolved> resolve(const Sources& sources);
 
 /// Every setting that the run uses as a YAML file that resolves to the same values again, without

@@ -8,6 +8,7 @@
 #include "engine/base/json.h"
 #include "engine/generate/sampling_params.h"
 #include "engine/models/packed_weights.h"
+#include "launch/config/ranges.h"
 
 namespace troupe::launch {
 
@@ -20,7 +21,7 @@ struct RolloutConfig {
   static void each_field(auto& self, auto&& field) {
     auto& s = self.sampling;
     field("temperature", s.temperature, Range{0, 100}, "sampling temperature");
-    field("top_k", s.top_k, at_least_0, "sample from the k most likely tokens; 0: off");
+    field("top_k", s.top_k, count_from_0, "sample from the k most likely tokens; 0: off");
     field("top_p", s.top_p, above_0_to_1, "nucleus sampling mass");
     field("min_p", s.min_p, from_0_to_1, "minimum probability relative to the most likely token");
     field("repetition_penalty", s.repetition_penalty, above_0,
@@ -34,7 +35,7 @@ struct RolloutConfig {
           "full: sample from the policy's weights; int8: from an 8-bit copy, for less memory and "
           "time; old log-probabilities are then recomputed by the policy, and "
           "sampling/sampling_logp_difference reports the mismatch");
-    field("cache_tokens", self.cache_tokens, at_least_0,
+    field("cache_tokens", self.cache_tokens, Range{0, 2147483632},
           "capacity of the KV cache in tokens; 0: rollout.max_sequences of train.max_length, at "
           "most 1 GiB but at least one sequence if that is set");
   }

@@ -15,6 +15,7 @@
 #include "engine/adapter/lora_config.h"
 #include "launch/config/data_config.h"
 #include "launch/config/profile_config.h"
+#include "launch/config/ranges.h"
 #include "launch/config/rollout_config.h"
 #include "launch/config/train_config.h"
 
@@ -50,7 +51,7 @@ struct LoraSection : engine::adapter::LoraConfig {
     field("adapter", self.adapter,
           "directory of a PEFT adapter to start from, which defines rank and all else; empty: a "
           "new adapter");
-    field("seed", self.seed, at_least_0,
+    field("seed", self.seed, seed_range,
           "random seed of the adapter's initial weights and dropout");
   }
 };
@@ -70,7 +71,7 @@ struct EvalConfig {
     field("path", self.path,
           "held-out rows in the data's layout: file, folder, or list of them; their loss and "
           "metrics (grpo, ppo: the rewards of completions) are logged as eval/...");
-    field("every", self.every, at_least_0,
+    field("every", self.every, count_from_0,
           "evaluate every N steps; 0: only after the last step; grpo, ppo: also before the first");
     field("samples", self.samples, Range{1, algorithms::max_eval_samples},
           "grpo, ppo: completions per held-out prompt; eval/pass@K is reported for K = 1, 2, 4, "

@@ -11,6 +11,7 @@
 #include "engine/base/fields.h"
 #include "engine/ops/types.h"
 #include "engine/optim/schedule.h"
+#include "launch/config/ranges.h"
 
 namespace troupe::launch {
 
@@ -29,8 +30,8 @@ struct OptimizerConfig {
   static void each_field(auto& self, auto&& field) {
     field("learning_rate", self.learning_rate, Range{0, 10}, "peak learning rate");
     field("schedule", self.schedule, "learning-rate schedule after the warmup");
-    field("warmup_steps", self.warmup_steps, at_least_0, "steps of linear warmup");
-    field("decay_steps", self.decay_steps, at_least_0,
+    field("warmup_steps", self.warmup_steps, count_from_0, "steps of linear warmup");
+    field("decay_steps", self.decay_steps, count_from_0,
           "wsd: steps of the final decay; 0: a tenth of the run");
     field("min_lr_ratio", self.min_lr_ratio, from_0_to_1,
           "final learning rate as a fraction of the peak");
@@ -72,9 +73,9 @@ struct CheckpointConfig {
   bool save_only_model = false;
 
   static void each_field(auto& self, auto&& field) {
-    field("save_every", self.save_every, at_least_0,
+    field("save_every", self.save_every, count_from_0,
           "save a checkpoint every N steps; 0: only after the last");
-    field("keep_last", self.keep_last, at_least_0, "checkpoints to keep (at least 2); 0: all");
+    field("keep_last", self.keep_last, kept_range, "checkpoints to keep (at least 2); 0: all");
     field("save_dtype", self.save_dtype,
           "data type of the weights in checkpoints; auto: as the model was stored; bf16, f16: the "
           "exact f32 weights are kept in training/, so that resuming keeps its bits. Adapters are "
@@ -106,9 +107,9 @@ struct TrainConfig : OptimizerConfig, CheckpointConfig {
   std::int64_t timeout = 3600;
 
   static void each_field(auto& self, auto&& field) {
-    field("steps", self.steps, at_least_0,
+    field("steps", self.steps, count_from_0,
           "optimizer steps; overrides train.epochs; 0: as many as the epochs make");
-    field("epochs", self.epochs, at_least_1, "passes over the data if train.steps is 0");
+    field("epochs", self.epochs, passes_from_1, "passes over the data if train.steps is 0");
     field("batch_size", self.batch_size, Range{1, 1 << 20},
           "rows, pairs or prompts per optimizer step");
     field("micro_batch_tokens", self.micro_batch_tokens, Range{1, 1 << 30},
@@ -129,7 +130,7 @@ struct TrainConfig : OptimizerConfig, CheckpointConfig {
           "train.stochastic_rounding) and optimizer state are f32");
     field("stochastic_rounding", self.stochastic_rounding,
           "keep weights in bf16 with stochastic rounding instead of an f32 master copy");
-    field("seed", self.seed, at_least_0, "random seed for shuffling and sampling");
+    field("seed", self.seed, seed_range, "random seed for shuffling and sampling");
     field("peak_tflops", self.peak_tflops, at_least_0, peak_tflops_doc);
     field("threads", self.threads, Range{0, 1024},
           "threads; 0: all processors available to the process; never changes results");
@@ -138,7 +139,7 @@ struct TrainConfig : OptimizerConfig, CheckpointConfig {
           "threads");
     CheckpointConfig::each_field(self, field);
     each_selection_field(self, field);
-    field("log_every", self.log_every, at_least_0,
+    field("log_every", self.log_every, count_from_0,
           "steps between progress lines if stderr is not a terminal; 0: none");
     field("timeout", self.timeout, Range{1, 604800},
           "timeout of a request to an actor (samples of a batch, an update, a save), in seconds");
@@ -170,7 +171,7 @@ struct CriticConfig : OptimizerConfig {
           "model directory of a critic, an outcome reward model or a language model to start from; "
           "empty: the initial weights");
     algorithms::ValueLoss::each_field(self.loss, field);
-    field("warmup_rounds", self.warmup_rounds, at_least_0,
+    field("warmup_rounds", self.warmup_rounds, Range{0, 1 << 30},
           "rollout steps in which only the critic is trained");
     OptimizerConfig::each_field(self, field);
   }

@@ -15,6 +15,7 @@
 #include "launch/migration/advice.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"
+#include "launch/recipes/rewards.h"
 #include "launch/recipes/sampling.h"
 #include "launch/recipes/selection.h"
 
@@ -133,11 +134,16 @@ class General {
   const RunConfig& c_;
 };
 
+void missing(Findings& findings, std::string problem) {
+  findings.problems.push_back(std::move(problem));
+  ++findings.missing;
+}
+
 void need_model(std::string_view key, const std::string& path, Findings& findings) {
   std::error_code ignored;
   if (path.empty() || std::filesystem::is_regular_file(path + "/config.json", ignored)) return;
-  findings.problems.push_back(
-      cat(key, " = ", quote(path, 400), ": ", engine::checkpoint::why_not_a_model(path)));
+  missing(findings,
+          cat(key, " = ", quote(path, 400), ": ", engine::checkpoint::why_not_a_model(path)));
 }
 
 void need_files(std::string_view key, const std::vector<std::string>& paths, Findings& findings) {
@@ -147,14 +153,13 @@ void need_files(std::string_view key, const std::vector<std::string>& paths, Fin
     const bool pattern = path.find_first_of("*?[") != std::string::npos;
     const auto comma = path.find(',');
     if (!pattern)
-      findings.problems.push_back(
-          cat(key, ": no file or folder ", quote(path, 400),
-              comma == std::string::npos
-                  ? ""
-                  : cat("; a list of files is written ", key, "=[", path.substr(0, comma), ", ",
-                        path.substr(comma + 1), "]")));
+      missing(findings, cat(key, ": no file or folder ", quote(path, 400),
+                            comma == std::string::npos
+                                ? ""
+                                : cat("; a list of files is written ", key, "=[",
+                                      path.substr(0, comma), ", ", path.substr(comma + 1), "]")));
     const auto found = pattern ? engine::data::list_data_files({path}) : std::vector<std::string>{};
-    if (!found) findings.problems.push_back(cat(key, ": ", found.error().what));
+    if (!found) missing(findings, cat(key, ": ", found.error().what));
   }
 }
 
@@ -164,8 +169,18 @@ void need_reward_programs(const RunConfig& config, Findings& findings) {
   if (list.array().empty()) return;
   const auto rules = actors::rules::Rules::from_json(list, "reward");
   if (!rules) return;
-  if (const auto found = rules->check_files(); !found)
+  const auto found = rules->check_files();
+  if (!found && found.error().code == Errc::not_found)
+    missing(findings, found.error().what);
+  else if (!found)
     findings.problems.push_back(found.error().what);
+}
+
+void need_reward_models(const RunConfig& config, Findings& findings) {
+  const auto items = reward_items(config);
+  if (!items) return;  // reported by the recipe
+  for (const RewardItem& item : *items)
+    need_model(cat("reward ", item.label, ": path"), item.path(), findings);
 }
 
 }  // namespace
@@ -222,26 +237,29 @@ void validate_files(const RunConfig& config, Findings& findings) {
   std::error_code ignored;
   need_model("model", config.model, findings);
   if (!config.lora.adapter.empty() && !engine::adapter::is_adapter(config.lora.adapter))
-    findings.problems.push_back(
-        cat("lora.adapter = ", quote(config.lora.adapter, 400),
-            ": has no adapter_config.json; the directory of a PEFT adapter is expected"));
-  if (const Recipe* recipe = find_recipe(config.algorithm); recipe && recipe->reference)
-    need_model(cat(recipe->name, ".reference"), recipe->reference(config), findings);
+    missing(findings,
+            cat("lora.adapter = ", quote(config.lora.adapter, 400),
+                ": has no adapter_config.json; the directory of a PEFT adapter is expected"));
+  if (const Recipe* recipe = find_recipe(config.algorithm)) {
+    if (recipe->reference)
+      need_model(cat(recipe->name, ".reference"), recipe->reference(config), findings);
+    if (recipe->roles(config).critic.needed)
+      need_model("critic.model", config.critic.model, findings);
+    if (recipe->roles(config).reward.needed) need_reward_models(config, findings);
+  }
   need_files("data.path", config.data.path, findings);
   need_files("eval.path", config.eval.path, findings);
   need_reward_programs(config, findings);
   for (const MixSource& source : config.data.mix) need_files("data.mix", source.path, findings);
-  if (!config.chat_template.empty() &&
-      !std::filesystem::is_regular_file(config.chat_template, ignored) &&
+  if (!config.chat_template.empty() && !std::filesystem::exists(config.chat_template, ignored) &&
       !engine::tokenizer::is_prompt_type(config.chat_template)) {
-    findings.problems.push_back(
-        cat("chat_template: no file ", quote(config.chat_template, 400),
-            ", and no prompt type of that name (docs/coming-from-mindspeed.md)"));
+    missing(findings, cat("chat_template: no file ", quote(config.chat_template, 400),
+                          ", and no prompt type of that name (docs/coming-from-mindspeed.md)"));
   }
   if (!resume_is_automatic(config) && !std::filesystem::is_directory(config.resume, ignored)) {
-    findings.problems.push_back(
-        cat("resume = ", quote(config.resume, 400),
-            ": must be auto, never, or a checkpoint directory; there is no such directory"));
+    missing(findings,
+            cat("resume = ", quote(config.resume, 400),
+                ": must be auto, never, or a checkpoint directory; there is no such directory"));
   }
 }
 

@@ -14,6 +14,7 @@ namespace troupe::launch {
 
 struct Findings {
   std::vector<std::string> problems;  ///< the run is refused
+  std::size_t missing = 0;            ///< how many of the problems are missing files
   std::vector<std::string> warnings;
   std::set<std::string> reported;  ///< keys with a problem, which get no second one
   std::set<std::string> unused;    ///< keys that are given and have no effect
@@ -30,6 +31,14 @@ class Validation final : public algorithms::SettingsReport {
 
   /// A text that begins with the name of a key is left out if the key has a problem already.
   void problem(std::string text) override;
+  /// A file that a result misses counts as missing.
+  template <class T>
+  void check(const Result<T>& result) {
+    const std::size_t before = findings_.problems.size();
+    SettingsReport::check(result);
+    if (!result && result.error().code == Errc::not_found)
+      findings_.missing += findings_.problems.size() - before;
+  }
   void warn(std::string text) override { findings_.warnings.push_back(std::move(text)); }
   std::string named(std::string_view key) const override;
   bool given(std::string_view key) const override;
@@ -50,7 +59,7 @@ class Validation final : public algorithms::SettingsReport {
 void validate(const RunConfig& config, const Origins& origins, Findings& findings);
 /// The keys that have no effect on a run of this configuration.
 std::set<std::string> unused_keys(const RunConfig& config);
-/// Checks that the model, the data and the reference exist.
+/// Checks that all models, adapters and files that the run reads exist.
 void validate_files(const RunConfig& config, Findings& findings);
 
 }  // namespace troupe::launch

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 namespace troupe::launch {
 
@@ -19,6 +20,16 @@ bool read_number(const std::string& text, Number& to) {
   if (code != std::errc() || end != text.data() + text.size()) return false;
   to = number;
   return true;
+}
+
+template <class Whole>
+std::string read_whole(Whole& to, const YamlNode& node) {
+  if (node.kind == Kind::scalar && read_number(node.text, to)) return "";
+  const bool digits = node.kind == Kind::scalar && !node.text.empty() &&
+                      node.text.find_first_not_of("0123456789") == std::string::npos;
+  return expected(digits ? cat("a whole number of at most ", std::numeric_limits<Whole>::max())
+                         : "a whole number",
+                  node);
 }
 
 // Unquoted scalars that look like numbers or booleans are read as such, as in JSON.
@@ -181,14 +192,10 @@ std::string read_value(bool& to, const YamlNode& node) {
   return "";
 }
 std::string read_value(int& to, const YamlNode& node) {
-  if (node.kind != Kind::scalar || !read_number(node.text, to))
-    return expected("a whole number", node);
-  return "";
+  return read_whole(to, node);
 }
 std::string read_value(std::int64_t& to, const YamlNode& node) {
-  if (node.kind != Kind::scalar || !read_number(node.text, to))
-    return expected("a whole number", node);
-  return "";
+  return read_whole(to, node);
 }
 std::string read_value(double& to, const YamlNode& node) {
   double number = 0;
@@ -228,7 +235,8 @@ std::string read_value(MixSource& to, const YamlNode& node) {
   }
   if (to.path.empty()) return "a source needs the key path";
   if (!(to.weight > 0)) return cat("weight: must be above 0, found ", to.weight);
-  if (to.epochs < 0) return cat("epochs: must be at least 0, found ", to.epochs);
+  if (!contains(passes_from_0, static_cast<double>(to.epochs)))
+    return cat("epochs: must be ", range_text(passes_from_0), ", found ", to.epochs);
   return "";
 }
 

@@ -20,9 +20,10 @@ inline constexpr int exit_interrupted = 130;
 
 /// What each exit code means, as in docs/operations.md.
 inline constexpr std::array<std::pair<int, std::string_view>, 13> exit_codes{{
-    {exit_usage, "usage: an unknown option or key; contradictory settings"},
-    {3, "bad input: more invalid data rows than allowed"},
-    {4, "not found: a missing file"},
+    {exit_usage,
+     "usage: an unknown option or key; contradictory settings; resuming with another model"},
+    {3, "bad input: more invalid data rows than allowed; rows whose columns fit no layout"},
+    {4, "not found: a missing file or directory"},
     {5, "corrupt: a file that does not match its format or checksum"},
     {6, "unsupported: an unsupported model family"},
     {7, "io: a full disk, missing permission, a file that was truncated while it was read"},

@@ -85,7 +85,7 @@ const std::vector<Case> cases = {
     {"RowIdsOfTwoLengths", rows("{\"input_ids\":[1,2,3],\"labels\":[1,2]}\n"), train, 3,
      "@/rows.jsonl:1: expected as many labels as token ids, found 2 under \"labels\" and 3 under "
      "\"input_ids\""},
-    {"RowOfNoKnownForm", rows("{\"x\":1}\n"), train, 2,
+    {"RowOfNoKnownForm", rows("{\"x\":1}\n"), train, 3,
      "@/rows.jsonl:1: the row's columns fit no known layout. Known: "},
     {"RowWithoutTheMappedColumn", rows("{\"prompt\":\"a\",\"completion\":\"b\"}\n"),
      cat(train, " --set data.columns.prompt=question"), 2,

@@ -86,9 +86,10 @@ const std::vector<Case> cases = {
     {"SettingAMapForANumber", more("train:\n  steps: {a: 1}\n"), explain, 2,
      "train.steps (@/run.yaml:7): a whole number is expected, found a map"},
     {"StepsNegative", more("train:\n  steps: -1\n"), explain, 2,
-     "train.steps = -1 (@/run.yaml:7): must be at least 0; the nearest valid value is 0"},
+     "train.steps = -1 (@/run.yaml:7): must be at least 0, at most 1000000000000; the nearest "
+     "valid value is 0"},
     {"StepsTenToThe30", more("train:\n  steps: 1000000000000000000000000000000\n"), explain, 2,
-     "train.steps (@/run.yaml:7): a whole number is expected, found "
+     "train.steps (@/run.yaml:7): a whole number of at most 9223372036854775807 is expected, found "
      "\"1000000000000000000000000000000\""},
     {"StepsAWord", more("train:\n  steps: many\n"), explain, 2,
      "train.steps (@/run.yaml:7): a whole number is expected, found \"many\""},
@@ -106,7 +107,7 @@ const std::vector<Case> cases = {
      "--config: @/run.yaml: expected a regular file, found a device or pipe"},
     {"SettingsADirectory", [](const Folder& f) { f.directory(file); }, explain, 2,
      "--config: @/run.yaml: expected a regular file, found a directory"},
-    {"SettingsNotThere", [](const Folder&) {}, explain, 2,
+    {"SettingsNotThere", [](const Folder&) {}, explain, 4,
      "--config: @/run.yaml: cannot open for reading: No such file or directory"},
     {"ImportOfLaughs", text(laughs()), import_run, 2,
      "@/run.yaml:1: anchors (&name) are not accepted; write the value out"},

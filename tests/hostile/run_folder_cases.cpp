@@ -70,6 +70,26 @@ const std::vector<Case> cases = {
      7,
      "@/out/latest/training/manifest.json: cannot open for reading: Too many levels of symbolic "
      "links"},
+    {"RunWithAFolderForTheLink",
+     [](const Folder& f) {
+       trained(f)
+           .remove("out/latest")
+           .directory("out/latest/training")
+           .write("out/latest/training/state.json", "{\"step\": 1, \"state\": {}}");
+     },
+     go_on, 2,
+     "@/out/latest: expected a link to the newest checkpoint, found a folder or file; a copy that "
+     "follows links makes one. Remove it if @/out/checkpoint-1 exists"},
+    {"RunWithAPipeForItsStarts",
+     [](const Folder& f) { trained(f).remove("out/starts.jsonl").pipe("out/starts.jsonl"); }, go_on,
+     7, "@/out/starts.jsonl: cannot open: "},
+    {"RunWithGarbageForFingerprints",
+     [](const Folder& f) {
+       trained(f)
+           .write("out/.fingerprints.json", "[{\"inode\": -1}, 3, {\"xxh3_128\": 7}")
+           .write("out/identity.json", "\x01");
+     },
+     go_on, 0, "step 2"},
     {"RunOfAnotherAlgorithm", [](const Folder& f) { trained(f); },
      "train --algorithm dpo --set model=@ --set data.path=@/rows.jsonl --set output=@/out --set "
      "train.steps=2",

@@ -172,7 +172,7 @@ TEST(Launch, RejectsInvalidCommands) {
   EXPECT_THAT(contradicts.err, HasSubstr("parallel.tp 4, parallel.dp 1 (--set) and "));
   EXPECT_THAT(contradicts.err, HasSubstr("(policy: dp 1 x tp 2) contradict each other"));
   const Said none = run_program(cat("launch --cluster nowhere.yaml -- ", sft));
-  EXPECT_EQ(none.code, exit_usage);
+  EXPECT_EQ(none.code, exit_code(Errc::not_found));
   EXPECT_THAT(none.err, HasSubstr("--cluster: nowhere.yaml"));
   EXPECT_FALSE(std::filesystem::exists(testing::TempDir() + "/never"))
       << "nothing is made before all is known to fit";
