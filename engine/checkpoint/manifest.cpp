@@ -87,9 +87,12 @@ Result<Manifest> parse(const std::string& text, const std::string& where) {
   return manifest;
 }
 
-Result<> compare(const Manifest::File& expected, const std::string& folder) {
+using Measure = std::function<Result<Manifest::File>(const std::string&)>;
+
+Result<> compare(const Manifest::File& expected, const std::string& folder,
+                 const Measure& measure = measure_file) {
   const std::string path = cat(folder, "/", expected.path);
-  const auto found = measure_file(path);
+  const auto found = measure(path);
   if (!found) return fail(Errc::corrupt, found.error().what);
   if (found->bytes != expected.bytes)
     return fail(Errc::corrupt,
@@ -157,6 +160,34 @@ Result<Manifest> verify_checkpoint(const std::string& folder) {
       return fail(Errc::corrupt, cat(folder, "/", quote(path), ": not listed in ", where));
   }
   return manifest;
+}
+
+Result<> verify_model_files(const std::string& folder, const Measure& measure) {
+  const std::string where = cat(folder, "/", manifest_file);
+  std::error_code ignored;
+  if (!fs::exists(where, ignored)) return {};
+  const auto text = read_file(where, manifest_bytes);
+  RETURN_IF_ERROR(text);
+  const auto manifest = parse(*text, where);
+  RETURN_IF_ERROR(manifest);
+  const auto changed = [&](const std::string& what) {
+    return fail(Errc::corrupt,
+                cat(what,
+                    "; the checkpoint was damaged or changed after it was saved. Restore it, "
+                    "or remove ",
+                    folder, "/training to use the files as they are"));
+  };
+  for (const auto& file : manifest->files) {
+    if (file.path.find('/') != std::string::npos) continue;
+    if (const auto same = compare(file, folder, measure); !same) return changed(same.error().what);
+  }
+  const auto present = files_of(folder);
+  RETURN_IF_ERROR(present);
+  for (const auto& path : *present)
+    if (path.ends_with(".safetensors") && path.find('/') == std::string::npos &&
+        std::ranges::find(manifest->files, path, &Manifest::File::path) == manifest->files.end())
+      return changed(cat(folder, "/", quote(path), ": not listed in ", where));
+  return {};
 }
 
 std::uint64_t checksum(std::span<const float> values) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,6 +36,14 @@ std::string to_text(const Manifest& manifest);
 /// found, for any byte that differs, a missing file, and weights that the manifest does not list.
 /// Errc::not_found: no manifest.
 Result<Manifest> verify_checkpoint(const std::string& folder);
+
+/// Verifies the model of `folder`, whose training state is not read: the files that its manifest
+/// lists outside training/, and that no other weights lie there. A folder without a manifest is no
+/// checkpoint of troupe and passes. `measure`: measure_file, or one that remembers. Errc::corrupt,
+/// which says how to use a folder that was changed on purpose.
+Result<> verify_model_files(
+    const std::string& folder,
+    const std::function<Result<Manifest::File>(const std::string&)>& measure = measure_file);
 
 /// XXH3 (64 bits) of the values' bytes, for tensors that are sent between processes.
 std::uint64_t checksum(std::span<const float> values);

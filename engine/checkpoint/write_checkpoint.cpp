@@ -70,6 +70,7 @@ class Protocol {
 
   Result<std::string> run() {
     RETURN_IF_ERROR(sweep());
+    RETURN_IF_ERROR(check_space(output_, tensor_bytes(), options_.free_bytes(output_)));
     auto written = write();
     const std::string aside = cat(output_, "/", temporary_prefix, snapshot_.step, "-0");
     if (written) written = step("publish", [&] { return publish(temporary_, path_, aside); });
@@ -106,6 +107,17 @@ class Protocol {
       if (failed) return fail(Errc::io, cat(output_, ": cannot sweep: ", failed.message()));
       return {};
     });
+  }
+
+  // Of the weights as they are stored, the moments, and the f32 weights beside rounded ones.
+  std::uint64_t tensor_bytes() const {
+    std::int64_t values = 0;
+    for (const nn::Parameter& each : snapshot_.parameters.all())
+      values += each.logical_shape().count();
+    const bool rounded = snapshot_.model.type != StoredType::f32;
+    const auto bits =
+        bits_of(snapshot_.model.type) + (snapshot_.exp_avg ? 64u : 0u) + (rounded ? 32u : 0u);
+    return static_cast<std::uint64_t>(values) * bits / 8;
   }
 
   Result<> write() {

@@ -13,6 +13,7 @@
 #include "engine/base/error.h"
 #include "engine/base/json.h"
 #include "engine/checkpoint/directory_lock.h"
+#include "engine/checkpoint/disk_space.h"
 #include "engine/checkpoint/save_parameters.h"
 #include "engine/nn/parameters.h"
 #include "engine/parallel/grid.h"
@@ -41,13 +42,16 @@ struct WriteOptions {
   std::int64_t best_step = 0;
   /// Called with the name of each step before it runs, for tests; an error makes the step fail.
   std::function<Result<>(std::string_view step)> before;
+  /// Free bytes of the output's file system; another function for tests.
+  std::uint64_t (*free_bytes)(const std::string& directory) = checkpoint::free_bytes;
 };
 
 /// Writes OUTPUT/checkpoint-STEP and points OUTPUT/latest at it (first OUTPUT/best, if the best
 /// checkpoint is there); returns the checkpoint's path. All
 /// files are written durably to a temporary folder, which one rename publishes. Removes temporary
-/// folders of killed runs. On an error (a full disk) the temporary folder is removed and earlier
-/// checkpoints stay. Replaces a checkpoint of the same step.
+/// folders of killed runs. Compares the free space with what the tensors need before it writes. On
+/// an error (a full disk) the temporary folder is removed and earlier checkpoints stay. Replaces a
+/// checkpoint of the same step.
 Result<std::string> write_checkpoint(const DirectoryLock& output, const Snapshot& snapshot,
                                      const WriteOptions& options = {});
 /// Overload for a model that is split over a group; writes equal bytes. Collective: rank 0, which

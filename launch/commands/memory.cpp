@@ -12,6 +12,7 @@
 #include "launch/recipes/recipes.h"
 #include "launch/recipes/rewards.h"
 #include "launch/recipes/sampling.h"
+#include "launch/run/checkpoint_space.h"
 #include "launch/run/settings.h"
 
 namespace troupe::launch {
@@ -23,13 +24,8 @@ std::uint64_t size(std::int64_t value) {
 }
 
 /// Bytes of the adapter's weights; 0 without one.
-std::uint64_t adapter_bytes(const RunConfig& config, engine::models::DecoderSpec spec) {
-  if (!adapts(config)) return 0;
-  spec.lora = value_or_throw(wanted_adapter(config, spec)).lora;
-  std::int64_t values = 0;
-  for (const auto& tensor : engine::models::parameter_list(spec))
-    if (tensor.trainable) values += tensor.shape.count();
-  return 4 * size(values);
+std::uint64_t adapter_bytes(const RunConfig& config, const engine::models::DecoderSpec& spec) {
+  return adapts(config) ? 4 * size(trained_values(config, spec)) : 0;
 }
 
 /// Bytes of the reward models. Throws Failure.

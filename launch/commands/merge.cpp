@@ -6,6 +6,7 @@
 #include "engine/adapter/adapter.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"
+#include "engine/checkpoint/manifest.h"
 #include "engine/checkpoint/save_parameters.h"
 #include "engine/ops/cpu/cpu_options.h"
 
@@ -26,6 +27,8 @@ checkpoint::StoredType type_of(const std::string& dtype) {
 int merge(const MergeOptions& options) {
   const auto type = type_of(options.dtype);
   const auto device = engine::ops::make_cpu_device({});
+  value_or_throw(checkpoint::verify_model_files(options.model));
+  value_or_throw(checkpoint::verify_model_files(options.adapter));
   const auto model = value_or_throw(checkpoint::load_decoder(*device, options.model, false));
   value_or_throw(engine::adapter::merge_adapter(*model, options.adapter));
   std::error_code failed;

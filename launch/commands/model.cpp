@@ -3,6 +3,7 @@
 #include "engine/adapter/peft_file.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"
+#include "engine/checkpoint/manifest.h"
 #include "engine/ops/cpu/cpu_options.h"
 #include "launch/commands/json_lines.h"
 #include "launch/run/settings.h"
@@ -33,6 +34,9 @@ Result<Model> Model::load(const ModelOptions& options, NeededHead head) {
   model.folders_ = std::move(*folders);
   const auto& [base, adapter_folder, text] = model.folders_;
   model.device_ = engine::ops::make_cpu_device({.threads = options.threads});
+  RETURN_IF_ERROR(engine::checkpoint::verify_model_files(base));
+  if (!adapter_folder.empty())
+    RETURN_IF_ERROR(engine::checkpoint::verify_model_files(adapter_folder));
   auto spec = engine::checkpoint::read_folder_spec(base);
   RETURN_IF_ERROR(spec);
   RETURN_IF_ERROR(check_head(*spec, head, options.model));

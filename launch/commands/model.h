@@ -27,8 +27,9 @@ enum class NeededHead { any, language };
 class Model {
  public:
   /// Loads configuration and weights; an adapter's base with the adapter. Returns the errors of
-  /// checkpoint::load_decoder; Errc::usage for an unknown dtype, and for a reward model or critic
-  /// where a language model is needed.
+  /// checkpoint::load_decoder; Errc::corrupt for a damaged checkpoint
+  /// (checkpoint::verify_model_files); Errc::usage for an unknown dtype, and for a reward model or
+  /// critic where a language model is needed.
   static Result<Model> load(const ModelOptions& options, NeededHead head = NeededHead::any);
 
   engine::models::Decoder& decoder() { return *decoder_; }

@@ -81,7 +81,13 @@ class InProcess final : public Placement {
 }  // namespace
 
 int train(const Sources& sources) {
-  const Resolved run = value_or_throw(resolve(sources));
+  if (transports::mpi::under_mpirun() && (sources.file == "-" || sources.file == "/dev/stdin"))
+    throw Failure({Errc::usage,
+                   "--config -: mpirun passes its standard input to one rank only; write the "
+                   "configuration to a file"});
+  Resolved run = value_or_throw(resolve(sources));
+  if (auto lower = value_or_throw(limit_max_length(run.config)); !lower.empty())
+    run.warnings.push_back(std::move(lower));
   for (const std::string& warning : run.warnings) log_warning(warning);
   value_or_throw(check_profile_ranks(run.config, policy_grid(run.config).ranks()));
   return transports::mpi::under_mpirun() ? train_under_mpirun(run.config)

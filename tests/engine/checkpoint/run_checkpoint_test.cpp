@@ -55,6 +55,27 @@ TEST_F(RunCheckpoint, RoundedWeightsStillResumeExactly) {
   EXPECT_TRUE(holds(*path, 3));
 }
 
+TEST_F(RunCheckpoint, IsNotBegunWhereItDoesNotFit) {
+  ASSERT_TRUE(write(1));
+  WriteOptions full;
+  full.free_bytes = [](const std::string&) -> std::uint64_t { return 11 * 12 - 1; };
+  const auto refused = write(2, full);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::io);
+  EXPECT_THAT(refused.error().what,
+              HasSubstr(cat("a checkpoint needs 1 MiB, 0 MiB are free in ", out.path())));
+  EXPECT_THAT(names(), ElementsAre(".lock", "checkpoint-1", "latest"));
+  full.free_bytes = [](const std::string&) -> std::uint64_t { return 11 * 12; };
+  EXPECT_TRUE(write(2, full));
+}
+
+TEST_F(RunCheckpoint, FreeSpaceIsThatOfItsFileSystem) {
+  EXPECT_TRUE(check_space(out.path(), 1, free_bytes(out.path())));
+  const auto refused = check_space(out.path(), std::uint64_t{1} << 62, free_bytes(out.path()));
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().what, HasSubstr("a checkpoint needs 4398046511104 MiB"));
+}
+
 TEST_F(RunCheckpoint, ARunWithoutCheckpointsStartsAnew) {
   EXPECT_FALSE(find_latest(out.path()).value());
   EXPECT_FALSE(find_latest(out / "none").value());
