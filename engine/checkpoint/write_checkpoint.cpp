@@ -115,8 +115,9 @@ class Protocol {
     for (const nn::Parameter& each : snapshot_.parameters.all())
       values += each.logical_shape().count();
     const bool rounded = snapshot_.model.type != StoredType::f32;
-    const auto bits =
-        bits_of(snapshot_.model.type) + (snapshot_.exp_avg ? 64u : 0u) + (rounded ? 32u : 0u);
+    const bool whole = !snapshot_.only_model;
+    const auto bits = bits_of(snapshot_.model.type) + (whole && snapshot_.exp_avg ? 64u : 0u) +
+                      (whole && rounded ? 32u : 0u);
     return static_cast<std::uint64_t>(values) * bits / 8;
   }
 

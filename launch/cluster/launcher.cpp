@@ -1,6 +1,10 @@
 #include "launch/cluster/launcher.h"
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <condition_variable>
+#include <csignal>
 #include <map>
 #include <mutex>
 #include <set>
@@ -18,6 +22,7 @@
 #include "launch/run/exit_code.h"
 #include "launch/run/interrupt.h"
 #include "launch/run/placement.h"
+#include "launch/run/settings.h"
 #include "transports/zmq/hub.h"
 
 namespace troupe::launch {
@@ -46,6 +51,16 @@ class JoinedNodes {
   std::set<std::string> nodes_;
 };
 
+// Ctrl-Z would stop launch alone: its groups, which are process groups of their own, would take it
+// for dead within seconds and end.
+void refuse_to_be_suspended(int) {
+  constexpr std::string_view text =
+      "\nCtrl-Z: launch is not suspended, because its processes would continue without it. Ctrl-C "
+      "saves a checkpoint and ends the run; the same command resumes it.\n";
+  const int before = errno;
+  if (::write(STDERR_FILENO, text.data(), text.size()) < 0) errno = before;
+}
+
 class Controller final : public Placement {
  public:
   Controller(const RunConfig& config, std::vector<NodeSpec> nodes)
@@ -65,6 +80,7 @@ class Controller final : public Placement {
 
   int run() {
     const Interrupts interrupts(run_.stop());
+    std::signal(SIGTSTP, refuse_to_be_suspended);
     open_hub();
     for (const NodeSpec& node : nodes_) start(node);
     supervisor_.watch();
@@ -194,6 +210,8 @@ void take_grid(Resolved& run, const std::vector<NodeSpec>& nodes, const std::str
 int launch(const LaunchOptions& options) {
   Resolved run = value_or_throw(resolve(options.sources));
   const auto nodes = nodes_of(value_or_throw(read_cluster(options.cluster, run.config)));
+  if (auto lower = value_or_throw(limit_max_length(run.config)); !lower.empty())
+    run.warnings.push_back(std::move(lower));
   for (const std::string& warning : run.warnings) log_warning(warning);
   take_grid(run, nodes, options.cluster);
   int largest = 1;

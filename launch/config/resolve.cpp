@@ -140,7 +140,6 @@ class Resolver {
   void validate_all(bool check_files) {
     Findings findings{
         .problems = {}, .missing = 0, .warnings = {}, .reported = reported_, .unused = {}};
-    for (std::string& each : expand_home(out_.config)) problem(std::move(each));
     validate(out_.config, out_.origins, findings);
     if (check_files) validate_files(out_.config, findings);
     missing_ += findings.missing;
@@ -224,6 +223,7 @@ class Resolver {
         preset(*defaults, compat_origin);
     if (const Preset* own = find_preset(algorithm)) preset(*own, algorithm_origin);
     for (const Given& each : given_) put(each.key, each.node, each.origin);
+    for (std::string& each : expand_home(out_.config)) problem(std::move(each));
     if (check_files) adapter_as_model();
     if (!recipe) return;
     out_.config.algorithm = algorithm;

@@ -154,7 +154,7 @@ struct TrainConfig : OptimizerConfig, CheckpointConfig {
     field("early_stopping.metric", self.early_stopping_metric,
           "end the run when this metric of the evaluation no longer improves; as in "
           "train.keep_best; empty: off");
-    field("early_stopping.patience", self.early_stopping_patience, at_least_1,
+    field("early_stopping.patience", self.early_stopping_patience, count_from_1,
           "evaluations without an improvement that end the run");
   }
 };

@@ -16,6 +16,7 @@
 #include "launch/recipes/recipes.h"
 #include "launch/recipes/rewards.h"
 #include "launch/recipes/sampling.h"
+#include "launch/run/run_record.h"
 #include "launch/run/settings.h"
 #include "launch/run/trained_model.h"
 
@@ -59,7 +60,8 @@ roles::Saver trainer_saver(const RunConfig& config, const std::string& source,
                            std::shared_ptr<const checkpoint::DirectoryLock> output,
                            const engine::parallel::Mesh* mesh) {
   const auto type = saved_type(config, source);
-  return [config, source, type, output = std::move(output), mesh](
+  Json identity = output ? recorded_identity(config.output) : Json();
+  return [config, source, type, output = std::move(output), mesh, identity = std::move(identity)](
              std::int64_t step, const actors::protocol::RunState& state,
              engine::train::Trainer& trainer) {
     Json whole = Json::Object{};
@@ -69,6 +71,7 @@ roles::Saver trainer_saver(const RunConfig& config, const std::string& source,
     whole.set("algorithm", std::move(algorithm));
     whole.set("data", state.data);
     if (!state.selection.is_null()) whole.set("selection", state.selection);
+    if (!identity.is_null()) whole.set("identity", identity);
     if (trainer.optimizer().steps() != step)
       whole.set("updates", static_cast<double>(trainer.optimizer().steps()));
     auto& optimizer = trainer.optimizer();

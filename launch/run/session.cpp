@@ -1,5 +1,7 @@
 #include "launch/run/session.h"
 
+#include <filesystem>
+
 #include "engine/base/file.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
@@ -9,6 +11,8 @@
 #include "engine/checkpoint/read_checkpoint.h"
 #include "launch/config/resolve.h"
 #include "launch/recipes/lora.h"
+#include "launch/run/checkpoint_space.h"
+#include "launch/run/run_record.h"
 
 namespace troupe::launch {
 namespace checkpoint = engine::checkpoint;
@@ -20,6 +24,25 @@ engine::models::DecoderSpec spec_of_run(const RunConfig& config, const std::stri
 }
 
 namespace {
+
+// A folder called `latest`, made by a copy that followed the link, could not be replaced at the
+// first save.
+void check_latest(const std::string& output) {
+  const std::string latest = output + "/latest";
+  std::error_code ignored;
+  if (!std::filesystem::exists(std::filesystem::symlink_status(latest, ignored)) ||
+      std::filesystem::is_symlink(latest, ignored))
+    return;
+  const auto state = checkpoint::read_training_state(latest);
+  const std::string name = state ? cat("checkpoint-", state->step) : "checkpoint-STEP";
+  throw Failure(
+      {Errc::usage,
+       cat(latest,
+           ": expected a link to the newest checkpoint, found a folder or file; a copy that "
+           "follows links makes one. Remove it if ",
+           output, "/", name, " exists, or rename it to ", name,
+           "; the next save makes the link again")});
+}
 
 // The checkpoint that the key resume selects, or "".
 std::string find_resume_checkpoint(const RunConfig& config) {
@@ -37,26 +60,39 @@ std::string find_resume_checkpoint(const RunConfig& config) {
   return found->path;
 }
 
+// Throws Failure if the checkpoint is of another algorithm.
+void check_algorithm(const std::string& checkpoint, const Json& state, const RunConfig& config) {
+  const Json* algorithm = state.find("algorithm");
+  const Json* name = algorithm && algorithm->is_object() ? algorithm->find("name") : nullptr;
+  if (name && *name == Json(config.algorithm)) return;
+  throw Failure({Errc::usage,
+                 cat(checkpoint, " was written by algorithm ", name ? name->dump() : "null",
+                     ", but this run uses ", quote(config.algorithm),
+                     ": choose another output directory; to start a new run from the checkpoint: ",
+                     new_run_from(checkpoint, config))});
+}
+
 }  // namespace
 
 Session::Session(const RunConfig& config)
-    : config_(config),
-      lock_(value_or_throw(checkpoint::DirectoryLock::acquire(config.output))),
-      resume_from_(find_resume_checkpoint(config)) {
-  value_or_throw(write_file_durably(config.output + "/config.yaml", to_yaml(config)));
-  if (resume_from_.empty()) return;
-  auto found = value_or_throw(checkpoint::read_training_state(resume_from_));
-  value_or_throw(checkpoint::check_resumable(found, resume_from_));
-  done_ = found.step;
-  state_ = std::move(found.state);
-  const Json* algorithm = state_.find("algorithm");
-  const Json* name = algorithm && algorithm->is_object() ? algorithm->find("name") : nullptr;
-  if (!name || *name != Json(config_.algorithm))
-    throw Failure(
-        {Errc::usage, cat(resume_from_, " was written by algorithm ", name ? name->dump() : "null",
-                          ", but this run uses ", quote(config_.algorithm),
-                          ": choose another output directory")});
-  log_info(cat("resuming from ", resume_from_));
+    : config_(config), lock_(value_or_throw(checkpoint::DirectoryLock::acquire(config.output))) {
+  check_latest(config_.output);
+  resume_from_ = find_resume_checkpoint(config_);
+  std::vector<Change> changes;
+  if (!resume_from_.empty()) {
+    auto found = value_or_throw(checkpoint::read_training_state(resume_from_));
+    value_or_throw(checkpoint::check_resumable(found, resume_from_));
+    done_ = found.step;
+    state_ = std::move(found.state);
+    check_algorithm(resume_from_, state_, config_);
+    log_info(cat("resuming from ", resume_from_));
+  }
+  const Identity identity = identify(config_);
+  if (!resume_from_.empty()) changes = check_identity(identity, resume_from_, state_, config_);
+  value_or_throw(write_file_durably(config_.output + "/config.yaml", to_yaml(config_)));
+  record_start(config_, identity, resume_from_, done_, changes);
+  const bool complete = config_.train.steps > 0 && done_ >= config_.train.steps;
+  if (!complete) check_checkpoint_space(config_, spec());
 }
 
 engine::models::DecoderSpec Session::spec() const {

@@ -16,9 +16,10 @@ engine::models::DecoderSpec spec_of_run(const RunConfig& config, const std::stri
 
 class Session {
  public:
-  /// Locks the output directory, writes the resolved configuration to it, and finds the checkpoint
-  /// to resume from. Throws Failure: another run holds the lock, every checkpoint is damaged, a
-  /// checkpoint exists but resume is "never", ...
+  /// Locks the output directory, finds the checkpoint to resume from, compares what its run was
+  /// created from with `config` (run_record.h), and writes the resolved configuration. Throws
+  /// Failure: another run holds the lock, every checkpoint is damaged, a checkpoint exists but
+  /// resume is "never", the model is another one, ...
   explicit Session(const RunConfig& config);
 
   const RunConfig& config() const { return config_; }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/base/text.h"
+#include "engine/checkpoint/load_decoder.h"
 #include "launch/config/values.h"
 #include "launch/recipes/recipes.h"
 #include "launch/recipes/selection.h"
@@ -65,6 +66,16 @@ engine::train::TrainerOptions trainer_settings(const RunConfig& config) {
 engine::train::ScoringOptions scoring_settings(const RunConfig& config) {
   return {.precision = config.train.dtype,
           .micro_batch_tokens = static_cast<std::int32_t>(config.train.micro_batch_tokens)};
+}
+
+Result<std::string> limit_max_length(RunConfig& config) {
+  const auto spec = engine::checkpoint::read_folder_spec(config.model);
+  RETURN_IF_ERROR(spec);
+  const std::int64_t given = config.train.max_length;
+  if (given <= spec->max_positions) return "";
+  config.train.max_length = spec->max_positions;
+  return cat("train.max_length = ", given, ": the model has ", spec->max_positions,
+             " positions; the run uses ", spec->max_positions);
 }
 
 std::int64_t max_length(const RunConfig& config, const engine::models::DecoderSpec& spec) {

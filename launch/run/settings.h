@@ -24,6 +24,10 @@ engine::nn::Recomputed recomputed_settings(const RunConfig& config);
 engine::train::TrainerOptions trainer_settings(const RunConfig& config);
 engine::train::ScoringOptions scoring_settings(const RunConfig& config);
 
+/// Lowers train.max_length to the limit of the model, if it is above. Returns the warning, or "".
+/// Errors of the model's configuration.
+Result<std::string> limit_max_length(RunConfig& config);
+
 /// Longest sequence in tokens: train.max_length, or the model's.
 std::int64_t max_length(const RunConfig& config, const engine::models::DecoderSpec& spec);
 /// Errc::usage if rollout.max_new_tokens leaves no room for a prompt.

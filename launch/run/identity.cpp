@@ -1,0 +1,159 @@
+#include "launch/run/identity.h"
+
+#include <algorithm>
+#include <array>
+
+#include "engine/base/text.h"
+
+namespace troupe::launch {
+namespace {
+
+using Setting = std::pair<std::string, std::string>;
+
+// A run cannot continue with other random numbers.
+constexpr std::array<std::string_view, 2> seeds{"train.seed", "lora.seed"};
+
+std::string text_of(const PartFile& file) {
+  return cat(file.bytes, " bytes, XXH3 ", file.xxh3);
+}
+
+std::string text_of(const Part& part) {
+  if (part.files.empty()) return "none";
+  std::vector<std::string> files;
+  for (const PartFile& file : part.files)
+    files.push_back(cat(file.path.empty() ? file.name : file.path, " (", text_of(file), ")"));
+  return join(files, ", ");
+}
+
+bool is_reported(std::string_view part) {
+  return part == chat_template_part || part == eval_part;
+}
+bool may_come_and_go(std::string_view part) {
+  return is_reported(part) || part == reference_part;
+}
+
+const Part* find_part(const std::vector<Part>& parts, std::string_view name) {
+  const auto found = std::ranges::find(parts, name, &Part::name);
+  return found == parts.end() ? nullptr : &*found;
+}
+
+// "": the same content. Files are compared in their order, which is that of the data, and sorted
+// otherwise; a renamed file is the same file.
+std::string difference(const Part& was, const Part& now) {
+  for (std::size_t i = 0; i < std::min(was.files.size(), now.files.size()); ++i) {
+    const PartFile &old = was.files[i], &found = now.files[i];
+    if (old.bytes != found.bytes || old.xxh3 != found.xxh3)
+      return cat(old.name, " had ", text_of(old), "; ", found.path, " has ", text_of(found));
+  }
+  if (was.files.size() == now.files.size()) return "";
+  return cat("the run had ", was.files.size(), " files (",
+             was.files.empty() ? "none" : was.files.front().name, ", ...), now there are ",
+             now.files.size(),
+             now.files.empty() ? "" : cat(" (", now.files.front().path, ", ...)"));
+}
+
+void compare_part(const Part& recorded, const Part& now, Comparison& out) {
+  const std::string what = difference(recorded, now);
+  if (what.empty()) return;
+  if (is_reported(now.name))
+    out.changed.push_back({now.name, text_of(recorded), text_of(now)});
+  else
+    out.rejected.push_back(cat(now.name, ": ", what));
+}
+
+void compare_parts(const Identity& recorded, const Identity& now, Comparison& out) {
+  for (const Part& part : now.parts) {
+    if (const Part* was = find_part(recorded.parts, part.name))
+      compare_part(*was, part, out);
+    else if (may_come_and_go(part.name))
+      out.changed.push_back({part.name, "none", text_of(part)});
+    else
+      out.rejected.push_back(cat(part.name, ": was no input of the run, now ", text_of(part)));
+  }
+  for (const Part& part : recorded.parts) {
+    if (find_part(now.parts, part.name)) continue;
+    if (may_come_and_go(part.name))
+      out.changed.push_back({part.name, text_of(part), "none"});
+    else
+      out.rejected.push_back(cat(part.name, ": was ", text_of(part), ", now there is none"));
+  }
+}
+
+Json files_json(const std::vector<PartFile>& files) {
+  Json::Array list;
+  for (const PartFile& file : files)
+    list.push_back(
+        Json::Object{{"name", file.name}, {"bytes", file.bytes}, {"xxh3_128", file.xxh3}});
+  return list;
+}
+
+Result<Part> part_of(const Json& json, const std::string& where) {
+  const auto name = get_string(json, "name", where);
+  RETURN_IF_ERROR(name);
+  Part out{.name = *name, .files = {}};
+  const Json* files = json.find("files");
+  if (!files || !files->is_array())
+    return fail(Errc::corrupt, cat(where, ": \"files\" must be a list"));
+  for (const Json& file : files->array()) {
+    const auto file_name = get_string(file, "name", where);
+    const auto bytes = get_integer(file, "bytes", where);
+    const auto sum = get_string(file, "xxh3_128", where);
+    RETURN_IF_ERROR(file_name);
+    RETURN_IF_ERROR(bytes);
+    RETURN_IF_ERROR(sum);
+    out.files.push_back({*file_name, static_cast<std::uint64_t>(*bytes), *sum, ""});
+  }
+  return out;
+}
+
+Result<Identity> read_identity(const Json& json, const std::string& where) {
+  Identity out;
+  const Json *parts = json.find("parts"), *settings = json.find("settings");
+  if (!parts || !parts->is_array() || !settings || !settings->is_object())
+    return fail(Errc::corrupt,
+                cat(where, ": expected the list \"parts\" and the object \"settings\""));
+  for (const Json& each : parts->array()) {
+    auto part = part_of(each, where);
+    RETURN_IF_ERROR(part);
+    out.parts.push_back(std::move(*part));
+  }
+  for (const auto& [key, value] : settings->object()) {
+    if (!value.is_string())
+      return fail(Errc::corrupt, cat(where, ": \"settings\": ", quote(key), " must be a text"));
+    out.settings.emplace_back(key, value.string());
+  }
+  return out;
+}
+
+}  // namespace
+
+Json Identity::to_json() const {
+  Json::Array list;
+  for (const Part& part : parts)
+    list.push_back(Json::Object{{"name", part.name}, {"files", files_json(part.files)}});
+  Json::Object values;
+  for (const auto& [key, value] : settings) values.emplace_back(key, value);
+  return Json::Object{{"parts", std::move(list)}, {"settings", std::move(values)}};
+}
+
+Result<Identity> Identity::from_json(const Json& json, const std::string& where) {
+  auto out = read_identity(json, where);
+  if (!out) return fail(Errc::corrupt, out.error().what);
+  return out;
+}
+
+Comparison compare(const Identity& recorded, const Identity& now) {
+  Comparison out;
+  compare_parts(recorded, now, out);
+  for (const auto& [key, value] : now.settings) {
+    const auto was = std::ranges::find(recorded.settings, key, &Setting::first);
+    if (was == recorded.settings.end() || was->second == value) continue;
+    if (std::ranges::find(seeds, key) != seeds.end())
+      out.rejected.push_back(cat(key, ": ", was->second, " in the run, now ", value));
+    else
+      out.changed.push_back({key, was->second, value});
+  }
+  return out;
+}
+
+}  // namespace troupe::launch

@@ -1,0 +1,213 @@
+#include "launch/run/identity_parts.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "engine/base/text.h"
+#include "engine/checkpoint/load_decoder.h"
+#include "engine/checkpoint/safetensors_folder.h"
+#include "engine/data/loader/dataset.h"
+#include "engine/data/readers/file_list.h"
+#include "launch/config/paths.h"
+#include "launch/config/schema.h"
+#include "launch/recipes/recipes.h"
+#include "launch/recipes/rewards.h"
+
+namespace troupe::launch {
+namespace {
+
+namespace checkpoint = engine::checkpoint;
+
+// How a run is executed, displayed and saved.
+constexpr std::array<std::string_view, 17> without_effect{"algorithm",
+                                                          "resume",
+                                                          "train.threads",
+                                                          "train.pin_threads",
+                                                          "train.recompute",
+                                                          "train.save_every",
+                                                          "train.keep_last",
+                                                          "train.log_every",
+                                                          "train.timeout",
+                                                          "eval.every",
+                                                          "train.peak_tflops",
+                                                          "train.keep_best",
+                                                          "train.save_dtype",
+                                                          "train.save_only_model",
+                                                          "rollout.cache_tokens",
+                                                          "dpo.precompute_reference",
+                                                          "rollout.max_sequences"};
+// Paths whose content is a Part.
+constexpr std::array<std::string_view, 10> inputs{
+    "model",        "output",        "data.path",     "eval.path",     "lora.adapter",
+    "critic.model", "dpo.reference", "kto.reference", "ppo.reference", "grpo.reference"};
+
+constexpr std::array<std::string_view, 2> spec_files{"config.json", "generation_config.json"};
+constexpr std::array<std::string_view, 9> tokenizer_files{"tokenizer.json",
+                                                          "tokenizer.model",
+                                                          "tokenizer_config.json",
+                                                          "special_tokens_map.json",
+                                                          "added_tokens.json",
+                                                          "vocab.json",
+                                                          "merges.txt",
+                                                          "vocab.txt",
+                                                          "chat_template.jinja"};
+constexpr std::array<std::string_view, 2> adapter_files{"adapter_config.json",
+                                                        "adapter_model.safetensors"};
+
+std::string name_in(const std::string& path) {
+  return path.substr(path.find_last_of('/') + 1);
+}
+
+// Reads the inputs of a configuration; each adds a Part.
+class Inputs {
+ public:
+  Inputs(const RunConfig& config, checkpoint::FingerprintCache& fingerprints)
+      : config_(config), fingerprints_(fingerprints) {}
+
+  Result<std::vector<Part>> all() {
+    RETURN_IF_ERROR(add_model("model", config_.model));
+    RETURN_IF_ERROR(add_present("tokenizer", config_.model, tokenizer_files));
+    RETURN_IF_ERROR(add_chat_template());
+    RETURN_IF_ERROR(add_other_models());
+    RETURN_IF_ERROR(add_data());
+    return std::move(parts_);
+  }
+
+ private:
+  Result<> add_file(Part& part, const std::string& path) {
+    auto file = fingerprints_.measure(path);
+    RETURN_IF_ERROR(file);
+    part.files.push_back({name_in(path), file->bytes, std::move(file->xxh3_128), path});
+    return {};
+  }
+
+  Result<> add_files_of(Part& part, const std::string& folder,
+                        std::span<const std::string_view> names) {
+    std::error_code ignored;
+    for (const auto name : names)
+      if (const std::string path = cat(folder, "/", name); std::filesystem::exists(path, ignored))
+        RETURN_IF_ERROR(add_file(part, path));
+    return {};
+  }
+
+  // A checkpoint of troupe has checksums of its own.
+  Result<> verify(const std::string& folder) {
+    return checkpoint::verify_model_files(
+        folder, [this](const std::string& path) { return fingerprints_.measure(path); });
+  }
+
+  Result<> add_present(std::string name, const std::string& folder,
+                       std::span<const std::string_view> names) {
+    Part part{.name = std::move(name), .files = {}};
+    RETURN_IF_ERROR(add_files_of(part, folder, names));
+    parts_.push_back(std::move(part));
+    return {};
+  }
+
+  // The configuration and the weights of a model folder.
+  Result<> add_model(std::string name, const std::string& folder) {
+    RETURN_IF_ERROR(checkpoint::read_folder_spec(folder));
+    const auto weights = checkpoint::SafetensorsFolder::open(folder);
+    RETURN_IF_ERROR(weights);
+    Part part{.name = std::move(name), .files = {}};
+    RETURN_IF_ERROR(verify(folder));
+    RETURN_IF_ERROR(add_files_of(part, folder, spec_files));
+    for (const auto& file : weights->files()) RETURN_IF_ERROR(add_file(part, file.path()));
+    parts_.push_back(std::move(part));
+    return {};
+  }
+
+  Result<> add_chat_template() {
+    std::error_code ignored;
+    if (!std::filesystem::is_regular_file(config_.chat_template, ignored)) return {};
+    Part part{.name = std::string(chat_template_part), .files = {}};
+    RETURN_IF_ERROR(add_file(part, config_.chat_template));
+    parts_.push_back(std::move(part));
+    return {};
+  }
+
+  Result<> add_other_models() {
+    const RolesNeeded roles = roles_of(config_);
+    if (!config_.lora.adapter.empty()) {
+      RETURN_IF_ERROR(verify(config_.lora.adapter));
+      RETURN_IF_ERROR(add_present("lora.adapter", config_.lora.adapter, adapter_files));
+    }
+    if (roles.reference.needed) {
+      const std::string named = recipe_of(config_).reference(config_);
+      RETURN_IF_ERROR(
+          add_model(std::string(reference_part), named.empty() ? config_.model : named));
+    }
+    if (roles.critic.needed)
+      RETURN_IF_ERROR(add_model(
+          "critic.model", config_.critic.model.empty() ? config_.model : config_.critic.model));
+    if (!roles.reward.needed) return {};
+    const auto items = reward_items(config_);
+    RETURN_IF_ERROR(items);
+    for (const RewardItem& item : *items) {
+      RETURN_IF_ERROR(add_model(cat("reward model ", item.label), item.path()));
+      RETURN_IF_ERROR(add_files_of(parts_.back(), item.path(), tokenizer_files));
+    }
+    return {};
+  }
+
+  Result<> add_rows(Part& part, const std::vector<std::string>& paths) {
+    const auto files = engine::data::list_data_files(paths);
+    RETURN_IF_ERROR(files);
+    for (const std::string& path : *files) {
+      if (!config_.data.stream) {
+        RETURN_IF_ERROR(add_file(part, path));
+        continue;
+      }
+      auto print = engine::data::sampled_fingerprint(path);
+      RETURN_IF_ERROR(print);
+      part.files.push_back({name_in(path), print->bytes, std::move(print->xxh3), path});
+    }
+    return {};
+  }
+
+  Result<> add_data() {
+    Part data{.name = "data", .files = {}}, held_out{.name = std::string(eval_part), .files = {}};
+    RETURN_IF_ERROR(add_rows(data, config_.data.path));
+    for (const MixSource& source : config_.data.mix) RETURN_IF_ERROR(add_rows(data, source.path));
+    parts_.push_back(std::move(data));
+    if (config_.eval.path.empty()) return {};
+    RETURN_IF_ERROR(add_rows(held_out, config_.eval.path));
+    parts_.push_back(std::move(held_out));
+    return {};
+  }
+
+  const RunConfig& config_;
+  checkpoint::FingerprintCache& fingerprints_;
+  std::vector<Part> parts_;
+};
+
+std::vector<std::pair<std::string, std::string>> settings_of(RunConfig config) {
+  // A prompt type is a name, not a file.
+  std::error_code ignored;
+  const std::string prompt_type =
+      std::filesystem::is_regular_file(config.chat_template, ignored) ? "" : config.chat_template;
+  each_path(config, [](std::string_view, std::string& path) { path.clear(); });
+  config.chat_template = prompt_type;
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const Field& field : fields())
+    if (affects_results(field.key) && reads(config.algorithm, field))
+      out.emplace_back(field.key, value_text(field, config));
+  return out;
+}
+
+}  // namespace
+
+bool affects_results(std::string_view key) {
+  return section_of(key) != "profile" &&
+         std::ranges::find(without_effect, key) == without_effect.end() &&
+         std::ranges::find(inputs, key) == inputs.end();
+}
+
+Result<Identity> identity_of(const RunConfig& config, checkpoint::FingerprintCache& fingerprints) {
+  auto parts = Inputs(config, fingerprints).all();
+  RETURN_IF_ERROR(parts);
+  return Identity{std::move(*parts), settings_of(config)};
+}
+
+}  // namespace troupe::launch

@@ -1,0 +1,106 @@
+#include "launch/run/run_record.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <ctime>
+
+#include "engine/base/file.h"
+#include "engine/base/log.h"
+#include "engine/base/text.h"
+#include "engine/checkpoint/fingerprint_cache.h"
+#include "engine/checkpoint/output_file.h"
+#include "launch/recipes/lora.h"
+#include "launch/run/identity_parts.h"
+
+namespace troupe::launch {
+namespace {
+
+constexpr std::string_view identity_file = "/identity.json", starts_file = "/starts.jsonl",
+                           fingerprints_file = "/.fingerprints.json";
+constexpr std::size_t identity_bytes = 64u << 20;
+
+std::string utc_time() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  std::array<char, 32> text{};
+  const auto size = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return {text.data(), size};
+}
+
+// Appends one line, durably.
+Result<> append_line(const std::string& path, const std::string& line) {
+  const int fd = ::open(path.c_str(),
+                        O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644);
+  if (fd < 0) return engine::checkpoint::system_error(path, "open");
+  Result<> done;
+  if (::write(fd, line.data(), line.size()) != static_cast<ssize_t>(line.size()) ||
+      ::fsync(fd) != 0)
+    done = engine::checkpoint::system_error(path, "write");
+  ::close(fd);
+  return done;
+}
+
+}  // namespace
+
+Identity identify(const RunConfig& config) {
+  engine::checkpoint::FingerprintCache fingerprints(cat(config.output, fingerprints_file));
+  auto identity = identity_of(config, fingerprints);
+  value_or_throw(fingerprints.save());
+  return value_or_throw(std::move(identity));
+}
+
+std::vector<Change> check_identity(const Identity& now, const std::string& checkpoint,
+                                   const Json& state, const RunConfig& config) {
+  const Json* recorded = state.find("identity");
+  if (recorded == nullptr) {
+    log_warning(cat(checkpoint,
+                    " does not record what its run was created from (an earlier version wrote "
+                    "it): model, data and settings are not compared with it"));
+    return {};
+  }
+  const auto was = Identity::from_json(*recorded, cat(checkpoint, "/training/state.json"));
+  auto found = compare(value_or_throw(was), now);
+  if (!found.rejected.empty())
+    throw Failure(
+        {Errc::usage, cat("cannot resume from ", checkpoint, ", whose run was created from other ",
+                          "inputs:\n  - ", join(found.rejected, "\n  - "),
+                          "\nRestore them, or start a new run from the checkpoint: ",
+                          new_run_from(checkpoint, config))});
+  for (const Change& change : found.changed)
+    log_warning(cat(change.key, ": ", change.was, " in the run, now ", change.now));
+  return std::move(found.changed);
+}
+
+void record_start(const RunConfig& config, const Identity& now, const std::string& resume_from,
+                  std::int64_t done, const std::vector<Change>& changes) {
+  const Json identity = now.to_json();
+  value_or_throw(write_file_durably(cat(config.output, identity_file), identity.dump(1) + "\n"));
+  Json::Array changed;
+  for (const Change& each : changes)
+    changed.push_back(Json::Object{{"key", each.key}, {"was", each.was}, {"now", each.now}});
+  const Json line(Json::Object{{"time", utc_time()},
+                               {"step", done},
+                               {"resume_from", resume_from.empty() ? Json() : Json(resume_from)},
+                               {"model", config.model},
+                               {"changed", std::move(changed)},
+                               {"settings", *identity.find("settings")}});
+  value_or_throw(append_line(cat(config.output, starts_file), line.dump() + "\n"));
+}
+
+std::string new_run_from(const std::string& checkpoint, const RunConfig& config) {
+  if (adapts(config))
+    return cat("--set output=NEW --set model=", config.model, " --set lora.adapter=", checkpoint);
+  return cat("--set output=NEW --set model=", checkpoint);
+}
+
+Json recorded_identity(const std::string& output) {
+  const std::string path = cat(output, identity_file);
+  auto found = read_json(path, {.depth = 8, .bytes = identity_bytes});
+  if (!found && found.error().code == Errc::not_found) return {};
+  return value_or_throw(std::move(found));
+}
+
+}  // namespace troupe::launch
