@@ -58,7 +58,7 @@ TEST(Arguments, LaunchTakesThemBehindTheDashes) {
   const Said said = run_program(cat("launch --cluster ", cluster,
                                     " -- train --algorithm sft --model /no/model --data ",
                                     math_rows, " --output O train.steps=2"));
-  EXPECT_EQ(said.code, exit_usage);
+  EXPECT_EQ(said.code, exit_code(Errc::not_found));
   EXPECT_THAT(said.err, AllOf(HasSubstr("the configuration has a problem:"),
                               HasSubstr("model = \"/no/model\": no such directory")));
 }
