@@ -17,7 +17,7 @@ std::string text_of(const PartFile& file) {
   return cat(file.bytes, " bytes, XXH3 ", file.xxh3);
 }
 
-std::string text_of(const Part& part) {
+std::string text_of(const InputPart& part) {
   if (part.files.empty()) return "none";
   std::vector<std::string> files;
   for (const PartFile& file : part.files)
@@ -32,14 +32,14 @@ bool may_come_and_go(std::string_view part) {
   return is_reported(part) || part == reference_part;
 }
 
-const Part* find_part(const std::vector<Part>& parts, std::string_view name) {
-  const auto found = std::ranges::find(parts, name, &Part::name);
+const InputPart* find_part(const std::vector<InputPart>& parts, std::string_view name) {
+  const auto found = std::ranges::find(parts, name, &InputPart::name);
   return found == parts.end() ? nullptr : &*found;
 }
 
 // "": the same content. Files are compared in their order, which is that of the data, and sorted
 // otherwise; a renamed file is the same file.
-std::string difference(const Part& was, const Part& now) {
+std::string difference(const InputPart& was, const InputPart& now) {
   for (std::size_t i = 0; i < std::min(was.files.size(), now.files.size()); ++i) {
     const PartFile &old = was.files[i], &found = now.files[i];
     if (old.bytes != found.bytes || old.xxh3 != found.xxh3)
@@ -52,7 +52,7 @@ std::string difference(const Part& was, const Part& now) {
              now.files.empty() ? "" : cat(" (", now.files.front().path, ", ...)"));
 }
 
-void compare_part(const Part& recorded, const Part& now, Comparison& out) {
+void compare_part(const InputPart& recorded, const InputPart& now, Comparison& out) {
   const std::string what = difference(recorded, now);
   if (what.empty()) return;
   if (is_reported(now.name))
@@ -62,15 +62,15 @@ void compare_part(const Part& recorded, const Part& now, Comparison& out) {
 }
 
 void compare_parts(const Identity& recorded, const Identity& now, Comparison& out) {
-  for (const Part& part : now.parts) {
-    if (const Part* was = find_part(recorded.parts, part.name))
+  for (const InputPart& part : now.parts) {
+    if (const InputPart* was = find_part(recorded.parts, part.name))
       compare_part(*was, part, out);
     else if (may_come_and_go(part.name))
       out.changed.push_back({part.name, "none", text_of(part)});
     else
       out.rejected.push_back(cat(part.name, ": was no input of the run, now ", text_of(part)));
   }
-  for (const Part& part : recorded.parts) {
+  for (const InputPart& part : recorded.parts) {
     if (find_part(now.parts, part.name)) continue;
     if (may_come_and_go(part.name))
       out.changed.push_back({part.name, text_of(part), "none"});
@@ -87,10 +87,10 @@ Json files_json(const std::vector<PartFile>& files) {
   return list;
 }
 
-Result<Part> part_of(const Json& json, const std::string& where) {
+Result<InputPart> part_of(const Json& json, const std::string& where) {
   const auto name = get_string(json, "name", where);
   RETURN_IF_ERROR(name);
-  Part out{.name = *name, .files = {}};
+  InputPart out{.name = *name, .files = {}};
   const Json* files = json.find("files");
   if (!files || !files->is_array())
     return fail(Errc::corrupt, cat(where, ": \"files\" must be a list"));
@@ -129,7 +129,7 @@ Result<Identity> read_identity(const Json& json, const std::string& where) {
 
 Json Identity::to_json() const {
   Json::Array list;
-  for (const Part& part : parts)
+  for (const InputPart& part : parts)
     list.push_back(Json::Object{{"name", part.name}, {"files", files_json(part.files)}});
   Json::Object values;
   for (const auto& [key, value] : settings) values.emplace_back(key, value);

@@ -1,5 +1,5 @@
-// Identity: what a run was created from, as checksums of the content of its inputs (Part) and the
-// values of the settings that affect its results. The run's directory and the training state of
+// Identity: what a run was created from, as checksums of the content of its inputs (InputPart) and
+// the values of the settings that affect its results. The run's directory and the training state of
 // every checkpoint record it; a run that resumes is compared with it.
 #pragma once
 
@@ -28,7 +28,7 @@ inline constexpr std::string_view chat_template_part = "chat_template", eval_par
 inline constexpr std::string_view reference_part = "reference";
 
 /// One input: the files of a model, of a tokenizer, the data.
-struct Part {
+struct InputPart {
   std::string name;  ///< "model", "tokenizer", "reference", "reward model LABEL", ...
   std::vector<PartFile> files;
 };
@@ -39,7 +39,7 @@ struct Change {
 };
 
 struct Identity {
-  std::vector<Part> parts;
+  std::vector<InputPart> parts;
   std::vector<std::pair<std::string, std::string>> settings;  ///< key and value as YAML
 
   Json to_json() const;

@@ -37,7 +37,7 @@ constexpr std::array<std::string_view, 17> without_effect{"algorithm",
                                                           "rollout.cache_tokens",
                                                           "dpo.precompute_reference",
                                                           "rollout.max_sequences"};
-// Paths whose content is a Part.
+// Paths whose content is a InputPart.
 constexpr std::array<std::string_view, 10> inputs{
     "model",        "output",        "data.path",     "eval.path",     "lora.adapter",
     "critic.model", "dpo.reference", "kto.reference", "ppo.reference", "grpo.reference"};
@@ -59,13 +59,13 @@ std::string name_in(const std::string& path) {
   return path.substr(path.find_last_of('/') + 1);
 }
 
-// Reads the inputs of a configuration; each adds a Part.
+// Reads the inputs of a configuration; each adds a InputPart.
 class Inputs {
  public:
   Inputs(const RunConfig& config, checkpoint::FingerprintCache& fingerprints)
       : config_(config), fingerprints_(fingerprints) {}
 
-  Result<std::vector<Part>> all() {
+  Result<std::vector<InputPart>> all() {
     RETURN_IF_ERROR(add_model("model", config_.model));
     RETURN_IF_ERROR(add_present("tokenizer", config_.model, tokenizer_files));
     RETURN_IF_ERROR(add_chat_template());
@@ -75,14 +75,14 @@ class Inputs {
   }
 
  private:
-  Result<> add_file(Part& part, const std::string& path) {
+  Result<> add_file(InputPart& part, const std::string& path) {
     auto file = fingerprints_.measure(path);
     RETURN_IF_ERROR(file);
     part.files.push_back({name_in(path), file->bytes, std::move(file->xxh3_128), path});
     return {};
   }
 
-  Result<> add_files_of(Part& part, const std::string& folder,
+  Result<> add_files_of(InputPart& part, const std::string& folder,
                         std::span<const std::string_view> names) {
     std::error_code ignored;
     for (const auto name : names)
@@ -99,7 +99,7 @@ class Inputs {
 
   Result<> add_present(std::string name, const std::string& folder,
                        std::span<const std::string_view> names) {
-    Part part{.name = std::move(name), .files = {}};
+    InputPart part{.name = std::move(name), .files = {}};
     RETURN_IF_ERROR(add_files_of(part, folder, names));
     parts_.push_back(std::move(part));
     return {};
@@ -110,7 +110,7 @@ class Inputs {
     RETURN_IF_ERROR(checkpoint::read_folder_spec(folder));
     const auto weights = checkpoint::SafetensorsFolder::open(folder);
     RETURN_IF_ERROR(weights);
-    Part part{.name = std::move(name), .files = {}};
+    InputPart part{.name = std::move(name), .files = {}};
     RETURN_IF_ERROR(verify(folder));
     RETURN_IF_ERROR(add_files_of(part, folder, spec_files));
     for (const auto& file : weights->files()) RETURN_IF_ERROR(add_file(part, file.path()));
@@ -121,7 +121,7 @@ class Inputs {
   Result<> add_chat_template() {
     std::error_code ignored;
     if (!std::filesystem::is_regular_file(config_.chat_template, ignored)) return {};
-    Part part{.name = std::string(chat_template_part), .files = {}};
+    InputPart part{.name = std::string(chat_template_part), .files = {}};
     RETURN_IF_ERROR(add_file(part, config_.chat_template));
     parts_.push_back(std::move(part));
     return {};
@@ -151,7 +151,7 @@ class Inputs {
     return {};
   }
 
-  Result<> add_rows(Part& part, const std::vector<std::string>& paths) {
+  Result<> add_rows(InputPart& part, const std::vector<std::string>& paths) {
     const auto files = engine::data::list_data_files(paths);
     RETURN_IF_ERROR(files);
     for (const std::string& path : *files) {
@@ -167,7 +167,8 @@ class Inputs {
   }
 
   Result<> add_data() {
-    Part data{.name = "data", .files = {}}, held_out{.name = std::string(eval_part), .files = {}};
+    InputPart data{.name = "data", .files = {}},
+        held_out{.name = std::string(eval_part), .files = {}};
     RETURN_IF_ERROR(add_rows(data, config_.data.path));
     for (const MixSource& source : config_.data.mix) RETURN_IF_ERROR(add_rows(data, source.path));
     parts_.push_back(std::move(data));
@@ -179,7 +180,7 @@ class Inputs {
 
   const RunConfig& config_;
   checkpoint::FingerprintCache& fingerprints_;
-  std::vector<Part> parts_;
+  std::vector<InputPart> parts_;
 };
 
 std::vector<std::pair<std::string, std::string>> settings_of(RunConfig config) {

@@ -8,7 +8,7 @@
 namespace troupe::launch {
 
 /// Settings that affect no result of a run (how it is executed, displayed and saved), or that are
-/// paths, whose content is a Part.
+/// paths, whose content is a InputPart.
 bool affects_results(std::string_view key);
 
 /// Reads all inputs. A model folder that is a checkpoint of troupe is also compared with its
