@@ -112,7 +112,7 @@ const std::vector<Case> cases = {
     {"ImportOfLaughs", text(laughs()), import_run, 2,
      "@/run.yaml:1: anchors (&name) are not accepted; write the value out"},
     {"ImportOfAList", text("[1, 2]\n"), import_run, 2,
-     "@/run.yaml: a map of settings is expected, found list"},
+     "@/run.yaml: a map of settings is expected, found a list"},
     {"ImportOfNothingKnown", text("a: {b: [1, {c: 2}], \"d e\": .nan}\n"), import_run, 2,
      "no setting here is one of TRL, LLaMA-Factory, verl, OpenRLHF or MindSpeed"},
     {"ImportOfNonsenseValues",
