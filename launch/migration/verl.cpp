@@ -20,8 +20,9 @@ data.max_response_length | rollout.max_new_tokens | | | 512
 data.max_length | train.max_length | |
 data.shuffle | data.shuffle | |
 data.seed, trainer.seed | train.seed | null= * |
-data.filter_overlong_prompts, data.filter_overlong_prompts_workers, data.truncation, data.return_raw_chat, data.return_raw_input_ids, data.return_full_prompt, data.return_multi_modal_inputs, data.tokenizer, data.use_shm, data.dataloader_num_workers, data.trust_remote_code, data.balance_dp_token | = | rows are read directly; overlong prompts are dropped and counted
+data.filter_overlong_prompts, data.filter_overlong_prompts_workers, data.truncation, data.return_raw_chat, data.return_raw_input_ids, data.return_full_prompt, data.return_multi_modal_inputs, data.tokenizer, data.pad_mode, data.use_shm, data.dataloader_num_workers, data.trust_remote_code, data.balance_dp_token | = | rows are read directly; overlong prompts are dropped and counted
 data.micro_batch_size, data.micro_batch_size_per_gpu, data.use_dynamic_bsz, data.max_token_len_per_gpu | = | train.micro_batch_tokens: tokens per pass, which never change the result
+data.gen_batch_size | = | dynamic sampling draws train.batch_size x grpo.minibatches prompts at a time
 data.multiturn*, data.chat_template | = | conversations are recognized; chat_template names another template
 data.image_*, data.video_key | - | only text models are supported
 data.custom_cls.*, data.sampler.*, data.datagen.*, data.apply_chat_template_kwargs* | - | rows are read by data.format, and chat_template names a template file
@@ -68,18 +69,20 @@ actor_rollout_ref.actor.optim.lr_warmup_steps_ratio, optim.lr_warmup_steps_ratio
 actor_rollout_ref.actor.optim.weight_decay, optim.weight_decay | train.weight_decay | | | 0.01
 actor_rollout_ref.actor.optim.betas, optim.betas | train.betas | @list | | sft:[0.9,0.95]
 actor_rollout_ref.actor.optim.min_lr_ratio, optim.min_lr_ratio | train.min_lr_ratio | null= * |
-actor_rollout_ref.actor.optim.lr_scheduler_type, actor_rollout_ref.actor.optim.warmup_style, optim.lr_scheduler | train.schedule | null= constant=constant cosine=cosine wsd=wsd linear=linear | | ppo,grpo:constant sft:cosine
+optim.min_lr | train.min_lr_ratio | @min_lr | divided by optim.lr
+optim.lr_warmup_init | - | the warm-up begins at 0
+actor_rollout_ref.actor.optim.lr_scheduler_type, actor_rollout_ref.actor.optim.warmup_style, optim.lr_scheduler, optim.lr_decay_style, optim.warmup_style | train.schedule | null= constant=constant cosine=cosine wsd=wsd linear=linear | | ppo,grpo:constant sft:cosine
 actor_rollout_ref.actor.optim.clip_grad, optim.clip_grad, actor_rollout_ref.actor.grad_clip | train.max_grad_norm | |
 actor_rollout_ref.actor.optim.total_training_steps, actor_rollout_ref.actor.optim.num_cycles | = | the schedule spans the run
 actor_rollout_ref.actor.optim.* | - | AdamW is the only optimizer
 actor_rollout_ref.actor.fsdp_config.*, actor_rollout_ref.ref.fsdp_config.*, critic.model.fsdp_config.*, reward_model.model.fsdp_config.*, actor_rollout_ref.actor.strategy, actor_rollout_ref.ref.strategy, critic.strategy, *ulysses_sequence_parallel_size | - | parallel.dp and parallel.tp; weights and optimizer state are neither sharded over replicas nor offloaded
 actor_rollout_ref.actor.megatron.tensor_model_parallel_size | parallel.tp | |
-actor_rollout_ref.actor.megatron.*, actor_rollout_ref.ref.megatron.*, critic.megatron.* | - | parallel.tp and parallel.dp are the only parallelism
+actor_rollout_ref.actor.megatron.*, actor_rollout_ref.ref.megatron.*, critic.megatron.*, engine.* | - | parallel.tp and parallel.dp are the only parallelism
 actor_rollout_ref.actor.use_torch_compile, actor_rollout_ref.actor.use_fused_kernels, actor_rollout_ref.actor.entropy_*, actor_rollout_ref.actor.calculate_*, actor_rollout_ref.actor.use_prefix_grouper, actor_rollout_ref.actor.data_loader_seed, actor_rollout_ref.actor.rollout_n | = | there is one set of kernels; train.share_prefixes computes the prompt of a group once
-actor_rollout_ref.actor.checkpoint.*, trainer.checkpoint.* | = | a checkpoint has the model and the training state
+actor_rollout_ref.actor.checkpoint.*, trainer.checkpoint.*, checkpoint.* | = | a checkpoint has the model and the training state
 actor_rollout_ref.actor.profiler.*, actor_rollout_ref.ref.profiler.*, critic.profiler.*, global_profiler.*, actor_rollout_ref.actor.router_replay.* | - | profile.enabled, profile.step_start, profile.step_end (docs/operations.md)
 actor_rollout_ref.actor.freeze_vision_tower | - | only text models are supported
-actor_rollout_ref.ref.* | = | the reference is scored in passes of train.micro_batch_tokens
+actor_rollout_ref.ref.*, ref.log_prob_use_dynamic_bsz, rollout.log_prob_use_dynamic_bsz | = | the reference is scored in passes of train.micro_batch_tokens
 actor_rollout_ref.rollout.n | grpo.group_size, ppo.samples | | | 1
 actor_rollout_ref.rollout.temperature | rollout.temperature | |
 actor_rollout_ref.rollout.top_p | rollout.top_p | |

@@ -93,7 +93,7 @@ void beta(const Call& call) {
 }
 
 void min_lr(const Call& call) {
-  const double peak = call.settings.number("lr", 0);
+  const double peak = call.settings.number("lr", call.settings.number("optim.lr", 0));
   if (call.number() == 0 || !(peak > 0)) return call.is_default("0");
   call.set(to_text(call.number() / peak));
 }
