@@ -1,11 +1,15 @@
 #include "launch/commands/model.h"
 
+#include <algorithm>
+
 #include "engine/adapter/peft_file.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/checkpoint/manifest.h"
+#include "engine/checkpoint/read_checkpoint.h"
 #include "engine/ops/cpu/cpu_options.h"
 #include "launch/commands/json_lines.h"
+#include "launch/run/identity.h"
 #include "launch/run/settings.h"
 
 namespace troupe::launch {
@@ -22,6 +26,29 @@ Result<> check_head(const engine::models::DecoderSpec& spec, NeededHead head,
                   "model"));
 }
 
+/// The base that an adapter names must be the model that it was trained over, where the adapter is
+/// a checkpoint of troupe, which records the model's checksums. Errc::usage.
+Result<> check_base(const engine::adapter::ModelFolders& folders) {
+  const auto state = engine::checkpoint::read_training_state(folders.adapter);
+  const Json* recorded = state ? state->state.find("identity") : nullptr;
+  if (!recorded) return {};
+  const auto identity =
+      Identity::from_json(*recorded, cat(folders.adapter, "/training/state.json"));
+  RETURN_IF_ERROR(identity);
+  const auto model = std::ranges::find(identity->parts, "model", &InputPart::name);
+  if (model == identity->parts.end()) return {};
+  for (const PartFile& file : model->files) {
+    if (file.name == "generation_config.json") continue;  // does not change the weights' meaning
+    const auto found = engine::checkpoint::measure_file(cat(folders.model, "/", file.name));
+    if (found && found->xxh3_128 == file.xxh3) continue;
+    return fail(Errc::usage,
+                cat(folders.model, " is not the model that the adapter ", folders.adapter,
+                    " was trained over: ", file.name, found ? " differs" : " is missing",
+                    "; give the right one with --model BASE --adapter ", folders.adapter));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Model> Model::load(const ModelOptions& options, NeededHead head) {
@@ -33,6 +60,8 @@ Result<Model> Model::load(const ModelOptions& options, NeededHead head) {
   RETURN_IF_ERROR(folders);
   model.folders_ = std::move(*folders);
   const auto& [base, adapter_folder, text] = model.folders_;
+  if (options.adapter.empty() && !adapter_folder.empty())
+    RETURN_IF_ERROR(check_base(model.folders_));
   model.device_ = engine::ops::make_cpu_device({.threads = options.threads});
   RETURN_IF_ERROR(engine::checkpoint::verify_model_files(base));
   if (!adapter_folder.empty())

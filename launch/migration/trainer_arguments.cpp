@@ -37,7 +37,7 @@ logging_first_step, logging_strategy, log_level, logging_dir, logging_nan_inf_fi
 save_steps | train.save_every | -1=0 @steps |
 save_strategy | train.save_every | steps= no=0 epoch=! best=! | no: 0, only after the last step
 save_total_limit | train.keep_last | 1=2 * | at least 2
-save_only_model | - | a checkpoint contains the optimizer, so that a run resumes bit-exactly
+save_only_model | train.save_only_model | |
 save_safetensors, save_on_each_node | = | weights are always safetensors
 resume_from_checkpoint | resume | true= false=never null= * | auto, the default, resumes from the newest checkpoint in output
 overwrite_output_dir | resume | true= false= | a folder with a run is resumed; choose another output for a new run

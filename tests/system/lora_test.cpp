@@ -128,6 +128,22 @@ TEST_F(SystemRuns, AnAdapterGivenAsTheModelStandsForItsBaseWithIt) {
   expect_same_bytes("given", "model");
 }
 
+TEST_F(SystemRuns, AnAdapterGivenAsTheModelNoticesThatItsBaseHasChanged) {
+  const std::string base = path("base");
+  std::filesystem::copy(data("models/stories260k/hf"), base);
+  run(arguments("sft", "a", cat(lora, "--set train.steps=1 --set model='", base, "'")));
+  const std::string command =
+      cat("generate --prompt Once --max-new-tokens 2 --model '", path("a/latest"), "'");
+  EXPECT_EQ(launch::run_program(command).code, 0);
+  std::string weights = value_or_throw(read_file(base + "/model.safetensors"));
+  weights[weights.size() - 4] ^= 1;
+  ASSERT_TRUE(write_file_durably(base + "/model.safetensors", weights));
+  const auto said = launch::run_program(command);
+  EXPECT_EQ(said.code, 2);
+  EXPECT_NE(said.err.find("was trained over: model.safetensors differs"), std::string::npos)
+      << said.err;
+}
+
 TEST_F(SystemRuns, ACheckpointOfAnotherAdapterIsRefusedWithWords) {
   run(arguments("sft", "a", cat(lora, "--set train.steps=2 --set train.save_every=0")));
   const auto said = launch::run_program(arguments(
