@@ -32,11 +32,12 @@ struct Moved {
 Moved moved(const Mesh& mesh, const protocol::Weights& weights) {
   const auto device = engine::ops::make_cpu_device({.threads = 1});
   Moved out;
-  Scorer scorer(grid_decoder(*device, model, 3, mesh, false), {}, &mesh,
-                [&](std::int64_t step, engine::models::Decoder& decoder) -> Result<std::string> {
-                  out.weights = engine::nn::gather_logical(decoder.parameters(), mesh);
-                  return std::to_string(step);
-                });
+  Scorer scorer(
+      grid_decoder(*device, model, 3, mesh, false), {}, &mesh,
+      [&](const protocol::Save& save, engine::models::Decoder& decoder) -> Result<std::string> {
+        out.weights = engine::nn::gather_logical(decoder.parameters(), mesh);
+        return std::to_string(save.step);
+      });
   for (int move = 0; move < 2; ++move) {
     out.probe = value_or_throw(scorer.on(protocol::PrepareWeights{weights}));
     value_or_throw(scorer.on(protocol::MixWeights{weights.version, 0.6}));
@@ -66,8 +67,9 @@ TEST(Follower, MovesByTheMixtureOfTheWeightsOnEveryGrid) {
 TEST(Follower, MixesOnlyWhatWasPreparedAndOnlyOnce) {
   const auto weights = published();
   const auto device = engine::ops::make_cpu_device({.threads = 1});
-  Scorer scorer(grid_decoder(*device, model, 3, Mesh(), false), {}, nullptr,
-                [](std::int64_t, engine::models::Decoder&) -> Result<std::string> { return ""; });
+  Scorer scorer(
+      grid_decoder(*device, model, 3, Mesh(), false), {}, nullptr,
+      [](const protocol::Save&, engine::models::Decoder&) -> Result<std::string> { return ""; });
   EXPECT_THAT(scorer.on(protocol::MixWeights{weights.version, 0.6}).error().what,
               HasSubstr("nothing was"));
   ASSERT_TRUE(scorer.on(protocol::PrepareWeights{weights}));
