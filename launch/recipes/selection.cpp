@@ -6,6 +6,7 @@
 
 #include "algorithms/estimators.h"
 #include "engine/base/text.h"
+#include "launch/recipes/held_out.h"
 #include "launch/recipes/recipes.h"
 
 namespace troupe::launch {
@@ -54,7 +55,7 @@ bool may_be_a_part(const std::string& name, const RunConfig& config) {
 
 void validate_metric(Validation& v, std::string_view key, const std::string& text) {
   if (text.empty()) return;
-  if (v.config.eval.path.empty())
+  if (!has_held_out(v.config))
     return v.problem(cat(v.named(key),
                          ": the run has no evaluation; set eval.path to held-out rows and "
                          "eval.every to the steps between evaluations"));

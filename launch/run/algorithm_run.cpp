@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "actors/runtime/run.h"
+#include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"
@@ -39,6 +40,10 @@ actors::NodeOptions AlgorithmRun::node_options() {
 int AlgorithmRun::run(Placement& placement, const TextModel& text) {
   placement_ = &placement;
   text_ = &text;
+  if (const auto limit = session_.spec().max_positions; config().train.max_length > limit)
+    log_warning(cat("train.max_length = ", config().train.max_length,
+                    ": the model has positions for ", limit,
+                    " tokens; sequences are limited to those"));
   return recipe_of(config()).run(*this);
 }
 
@@ -88,6 +93,11 @@ algorithms::Plan AlgorithmRun::begin(std::int64_t batches, std::int64_t updates)
   if (const Json* selection =
           session_.state().is_null() ? nullptr : session_.state().find("selection"))
     value_or_throw(plan.selection.restore(*selection));
+  // With train.steps the configuration was already warned about.
+  const auto& train = config().train;
+  if (train.steps == 0 && train.warmup_of(plan.steps) >= plan.steps)
+    log_warning(cat("train.warmup_steps = ", train.warmup_of(plan.steps), ": the run of ",
+                    plan.steps, " steps ends before the warmup does"));
   if (plan.done < plan.steps) journal_.measure(measured_run(config(), session_.spec()));
   const std::int64_t warmup = config().train.warmup_steps;
   if (config().train.steps == 0 && warmup > 0 && warmup >= plan.steps)
