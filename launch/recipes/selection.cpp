@@ -87,7 +87,7 @@ void validate_selection(Validation& v) {
   if (!find_recipe(v.config.algorithm)) return;
   validate_metric(v, "train.keep_best", t.keep_best);
   validate_metric(v, "train.early_stopping.metric", t.early_stopping_metric);
-  if (!v.config.eval.path.empty() && v.config.eval.every == 0)
+  if (has_held_out(v.config) && v.config.eval.every == 0)
     for (const auto& [key, text] : std::array<std::pair<std::string_view, const std::string*>, 2>{
              {{"train.keep_best", &t.keep_best},
               {"train.early_stopping.metric", &t.early_stopping_metric}}})
