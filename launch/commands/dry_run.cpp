@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <iostream>
+#include <iterator>
 #include <vector>
 
 #include "engine/base/file.h"
@@ -65,36 +66,63 @@ int wait_for(pid_t child, const sigset_t& signals) {
   }
 }
 
-struct CallSum {
+struct Call {
   std::string message;
-  std::int64_t calls = 0;
-  double seconds = 0;
+  double asked = 0, began = 0, ended = 0;
 };
 
-// The calls between actors of timeline.jsonl.
-struct StepCalls {
-  std::vector<CallSum> sums;  // in the order of their first call
-  double seconds = 0;         // from the first call to the end of the last update
-};
-
-StepCalls read_calls(const std::string& folder) {
-  StepCalls out;
+// The calls between actors of timeline.jsonl, in the order in which they were made.
+std::vector<Call> read_calls(const std::string& folder) {
+  std::vector<Call> calls;
   const auto text = read_file(folder + "/timeline.jsonl");
   std::string_view rest = text ? std::string_view(*text) : std::string_view();
   while (!rest.empty()) {
     const auto line = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(line.size() + 1, rest.size()));
-    const auto call = parse_json(line, "timeline.jsonl");
-    if (!call || !call->find("message") || !call->find("ended")) continue;
-    const std::string& message = call->find("message")->string();
-    auto sum = std::ranges::find(out.sums, message, &CallSum::message);
-    if (sum == out.sums.end()) sum = out.sums.insert(sum, {.message = message});
-    ++sum->calls;
-    const double ended = call->find("ended")->number();
-    sum->seconds += ended - call->find("began")->number();
-    if (message == "train_step") out.seconds = std::max(out.seconds, ended);
+    const auto json = parse_json(line, "timeline.jsonl");
+    if (!json || !json->find("message") || !json->find("ended")) continue;
+    calls.push_back({json->find("message")->string(), json->find("asked")->number(),
+                     json->find("began")->number(), json->find("ended")->number()});
   }
-  return out;
+  std::ranges::stable_sort(calls, {}, &Call::asked);
+  return calls;
+}
+
+// From the sampling of the step, or the first call, to the end of the last update. An evaluation
+// before the first step and one after the last are no part of it.
+double step_seconds(const std::vector<Call>& calls) {
+  const auto update = std::ranges::find(calls, "train_step", &Call::message);
+  auto begin = calls.begin();
+  for (auto at = calls.begin(); at != update; ++at)
+    if (at->message == "generate") begin = at;
+  const auto sends_weights = [](const Call& call) {
+    return call.message == "publish" || call.message.ends_with("_weights");
+  };
+  while (begin != calls.begin() && sends_weights(*std::prev(begin))) --begin;
+  double end = begin == calls.end() ? 0 : begin->asked;
+  for (const Call& call : calls)
+    if (call.message == "train_step") end = std::max(end, call.ended);
+  return begin == calls.end() ? 0 : end - begin->asked;
+}
+
+std::string calls_text(const std::vector<Call>& calls) {
+  std::vector<std::string> messages;
+  for (const Call& call : calls)
+    if (std::ranges::find(messages, call.message) == messages.end())
+      messages.push_back(call.message);
+  std::string text;
+  for (const std::string& message : messages) {
+    std::int64_t count = 0;
+    double seconds = 0;
+    for (const Call& call : calls) {
+      if (call.message != message) continue;
+      ++count;
+      seconds += call.ended - call.began;
+    }
+    text += labelled_line(
+        message, cat(count, count == 1 ? " call, " : " calls, ", to_text(seconds, 3), " s"));
+  }
+  return text;
 }
 
 std::uint64_t bytes_in(const std::string& folder) {
@@ -107,11 +135,9 @@ std::uint64_t bytes_in(const std::string& folder) {
 }
 
 void print_report(const RunConfig& config, const RunConfig& one) {
-  const StepCalls calls = read_calls(one.output);
-  std::cout << "Dry run of " << config.algorithm << ": one batch of rows, nothing is kept\n";
-  for (const CallSum& sum : calls.sums)
-    std::cout << labelled_line(sum.message, cat(sum.calls, sum.calls == 1 ? " call, " : " calls, ",
-                                                to_text(sum.seconds, 3), " s"));
+  const std::vector<Call> calls = read_calls(one.output);
+  std::cout << "Dry run of " << config.algorithm << ": one batch of rows, nothing is kept\n"
+            << calls_text(calls);
   std::uint64_t saved = 0;  // with the critic and a reference that moves
   for (const char* part : {"", "/critic", "/reference"})
     saved += bytes_in(cat(one.output, part, "/checkpoint-", one.train.steps));
@@ -120,7 +146,7 @@ void print_report(const RunConfig& config, const RunConfig& one) {
   getrusage(RUSAGE_SELF, &used);
   std::cout << labelled_line("peak memory",
                              bytes_text(static_cast<std::uint64_t>(used.ru_maxrss) * 1024));
-  const double step = calls.seconds / static_cast<double>(one.train.steps);
+  const double step = step_seconds(calls) / static_cast<double>(one.train.steps);
   std::cout << labelled_line(
       "time per step", cat("about ", to_text(step, 3), " s, without checkpoint and evaluation"));
   if (config.train.steps > 0)

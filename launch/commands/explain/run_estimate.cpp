@@ -29,12 +29,12 @@ struct RunSize {
   bool about = false;  // scaled from a part of the rows
 };
 
-double mean(std::int64_t sum, std::int64_t count) {
+double ratio_of(std::int64_t sum, std::int64_t count) {
   return static_cast<double>(sum) / static_cast<double>(std::max<std::int64_t>(1, count));
 }
 
 double tokens_per_example(const RunConfig& config, const DataPreview& preview, const RowUse& use) {
-  const double read = mean(preview.tokens, preview.examples);
+  const double read = ratio_of(preview.tokens, preview.examples);
   if (use.samples == 0) return read;
   return static_cast<double>(use.samples) *
          (read + static_cast<double>(config.rollout.sampling.max_new_tokens));
@@ -52,8 +52,8 @@ Result<RunSize> size_of_run(const RunConfig& config, const DataPreview& preview)
   const auto plan = plan_settings(config, batches, use.updates, 0);
   RETURN_IF_ERROR(plan);
   RunSize out{.steps = plan->steps, .about = !preview.complete};
-  out.passes = mean(use.updates, use.batches);
-  out.examples = mean(plan->steps, use.updates) * static_cast<double>(loader.batch_size);
+  out.passes = ratio_of(use.updates, use.batches);
+  out.examples = ratio_of(plan->steps, use.updates) * static_cast<double>(loader.batch_size);
   if (config.train.steps == 0)
     out.examples = std::min(out.examples, config.train.epochs * static_cast<double>(all));
   if (preview.rows) out.epochs = out.examples / static_cast<double>(std::max<std::int64_t>(1, all));
