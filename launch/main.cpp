@@ -67,14 +67,8 @@ Sources sources_of(const std::vector<std::string>& arguments) {
   Sources sources;
   CLI::App command("the run", "train");
   add_sources(command, sources);
-  command.add_flag_callback(
-      "--dry-run",
-      [] {
-        throw ArgumentProblem(
-            "launch: --dry-run is not supported; `troupe train --dry-run` runs one step in one "
-            "process");
-      },
-      "not with launch");
+  bool only_dry_run = false;
+  command.add_flag("--dry-run", only_dry_run, "not with launch");
   const std::vector<std::string> words(arguments.begin() + 1, arguments.end());
   auto reversed = with_set(command, words);
   std::reverse(reversed.begin(), reversed.end());
@@ -85,6 +79,10 @@ Sources sources_of(const std::vector<std::string>& arguments) {
   } catch (const CLI::ParseError& error) {
     throw ArgumentProblem(cat("launch: ", parse_problem(command, words, error)));
   }
+  if (only_dry_run)
+    throw ArgumentProblem(
+        "launch: --dry-run is not supported; `troupe train --dry-run` runs one step in one "
+        "process");
   return sources;
 }
 

@@ -52,14 +52,6 @@ struct OptimizerConfig {
                ? static_cast<std::int64_t>(std::ceil(warmup_ratio * static_cast<double>(steps)))
                : warmup_steps;
   }
-  /// The schedule of a run of `steps`. A run that ends within its warmup has no other part.
-  Result<engine::optim::Schedule> schedule_of(std::int64_t steps) const {
-    using engine::optim::Schedule;
-    if (steps > 0 && warmup_of(steps) > steps)
-      return Schedule::create(engine::optim::ScheduleKind::constant,
-                              {.warmup_steps = warmup_of(steps)});
-    return Schedule::create(schedule, schedule_options(steps));
-  }
   engine::optim::ScheduleOptions schedule_options(std::int64_t steps) const {
     return {.total_steps = steps,
             .warmup_steps = warmup_of(steps),

@@ -198,7 +198,7 @@ Result<PpoConfig> ppo_settings(const RunConfig& config) {
 
 Result<CriticPlan> critic_plan(const RunConfig& config, std::int64_t steps) {
   const CriticConfig& c = config.critic;
-  auto schedule = c.schedule_of(steps);
+  auto schedule = engine::optim::Schedule::create(c.schedule, c.schedule_options(steps));
   if (!schedule)
     return fail(schedule.error().code, cat("critic.schedule: ", schedule.error().what));
   return CriticPlan{c.learning_rate, *schedule};

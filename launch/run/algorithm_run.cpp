@@ -93,13 +93,8 @@ algorithms::Plan AlgorithmRun::begin(std::int64_t batches, std::int64_t updates)
   if (const Json* selection =
           session_.state().is_null() ? nullptr : session_.state().find("selection"))
     value_or_throw(plan.selection.restore(*selection));
-  // With train.steps the configuration was already warned about.
-  const auto& train = config().train;
-  if (train.steps == 0 && train.warmup_of(plan.steps) >= plan.steps)
-    log_warning(cat("train.warmup_steps = ", train.warmup_of(plan.steps), ": the run of ",
-                    plan.steps, " steps ends before the warmup does"));
   if (plan.done < plan.steps) journal_.measure(measured_run(config(), session_.spec()));
-  const std::int64_t warmup = config().train.warmup_steps;
+  const std::int64_t warmup = config().train.warmup_of(plan.steps);
   if (config().train.steps == 0 && warmup > 0 && warmup >= plan.steps)
     log_warning(cat("train.warmup_steps is ", warmup, ": the run of ", plan.steps,
                     " steps ends before the warmup does"));

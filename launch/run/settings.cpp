@@ -130,7 +130,8 @@ Result<algorithms::Plan> plan_settings(const RunConfig& config, std::int64_t bat
   const std::int64_t steps = given > 0 && made > 0 ? std::min(given, made)
                              : given > 0           ? given
                                                    : made;
-  auto schedule = config.train.schedule_of(steps);
+  auto schedule =
+      engine::optim::Schedule::create(config.train.schedule, config.train.schedule_options(steps));
   if (!schedule) return fail(schedule.error().code, cat("train.schedule: ", schedule.error().what));
   auto selection = model_selection(config);
   RETURN_IF_ERROR(selection);

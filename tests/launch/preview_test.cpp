@@ -244,7 +244,8 @@ TEST(RunKeys, AWarmupAndASplitAreGivenInOneWay) {
   EXPECT_EQ(half->config.train.schedule_options(101).warmup_steps, 4);
   const auto longer = with({"train.warmup_steps=10"});
   ASSERT_TRUE(longer) << longer.error().what;
-  const auto schedule = value_or_throw(longer->config.train.schedule_of(3));
+  const auto schedule = value_or_throw(engine::optim::Schedule::create(
+      longer->config.train.schedule, longer->config.train.schedule_options(3)));
   EXPECT_DOUBLE_EQ(schedule(2), 0.2) << "the run ends within its warmup";
   EXPECT_EQ(config_of(to_yaml(half->config), "x")->train.epochs, 0.5);
 }
