@@ -40,10 +40,6 @@ actors::NodeOptions AlgorithmRun::node_options() {
 int AlgorithmRun::run(Placement& placement, const TextModel& text) {
   placement_ = &placement;
   text_ = &text;
-  if (const auto limit = session_.spec().max_positions; config().train.max_length > limit)
-    log_warning(cat("train.max_length = ", config().train.max_length,
-                    ": the model has positions for ", limit,
-                    " tokens; sequences are limited to those"));
   return recipe_of(config()).run(*this);
 }
 
