@@ -47,12 +47,17 @@ void add_train(CLI::App& app, Action& action) {
       "train",
       "Train a model: fine-tuning, preference optimization, reward models, reinforcement learning");
   add_sources(*command, *sources);
+  auto only_dry_run = std::make_shared<bool>(false);
+  command->add_flag("--dry-run", *only_dry_run,
+                    "run one step with its evaluation and checkpoint, report it, and keep nothing");
   command->footer(
       "Example:\n  troupe train --algorithm sft --model DIR --data rows.jsonl --output runs/first "
       "--steps 100 --set train.batch_size=16\n"
       "Run the same command again to resume. `troupe explain` with the same options shows the "
       "resolved configuration.");
-  command->callback([sources, &action] { action = [sources] { return train(*sources); }; });
+  command->callback([sources, only_dry_run, &action] {
+    action = [sources, only_dry_run] { return train(*sources, *only_dry_run); };
+  });
 }
 
 /// Parses the command after `--`, which must be train.
@@ -62,6 +67,8 @@ Sources sources_of(const std::vector<std::string>& arguments) {
   Sources sources;
   CLI::App command("the run", "train");
   add_sources(command, sources);
+  bool only_dry_run = false;
+  command.add_flag("--dry-run", only_dry_run, "not with launch");
   const std::vector<std::string> words(arguments.begin() + 1, arguments.end());
   auto reversed = with_set(command, words);
   std::reverse(reversed.begin(), reversed.end());
@@ -72,6 +79,10 @@ Sources sources_of(const std::vector<std::string>& arguments) {
   } catch (const CLI::ParseError& error) {
     throw ArgumentProblem(cat("launch: ", parse_problem(command, words, error)));
   }
+  if (only_dry_run)
+    throw ArgumentProblem(
+        "launch: --dry-run is not supported; `troupe train --dry-run` runs one step in one "
+        "process");
   return sources;
 }
 
@@ -262,10 +273,12 @@ void add_explain(CLI::App& app, Action& action) {
   auto options = std::make_shared<ExplainOptions>();
   CLI::App* command = app.add_subcommand(
       "explain",
-      "Show the resolved configuration of a run with origins, its loss, model and memory");
+      "Show the resolved configuration of a run with origins, its loss, model, memory and data");
   add_sources(*command, options->sources);
   command->add_flag("--reference", options->reference,
                     "print the reference of all configuration keys instead");
+  command->add_flag("!--no-data", options->data,
+                    "do not read the data, and do not estimate the run");
   command->callback([options, &action] { action = [options] { return explain(*options); }; });
 }
 

@@ -8,10 +8,10 @@ namespace {
 Result<> check_head(const RewardPart& part) {
   const int labels = part.model->spec().labels;
   const auto wrong = [&](std::string_view expected) {
-    return fail(Errc::usage,
-                cat("reward ", quote(part.label), ": expected ", expected, ", found ",
-                    labels == 0 ? "a language model"
-                                : cat("a model with a score head of ", labels, " labels")));
+    return fail(Errc::usage, cat("reward ", quote(part.label), ": expected ", expected, ", found ",
+                                 labels == 0 ? "a language model"
+                                             : cat("a model with a score head of ", labels,
+                                                   labels == 1 ? " label" : " labels")));
   };
   const auto* process = std::get_if<ProcessScoring>(&part.scoring);
   if (!process && labels != 1)

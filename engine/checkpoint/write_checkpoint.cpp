@@ -104,7 +104,9 @@ class Protocol {
       for (fs::directory_iterator at(output_, failed), end; !failed && at != end;
            at.increment(failed))
         if (is_temporary(at->path().filename().string())) fs::remove_all(at->path(), failed);
-      if (failed) return fail(Errc::io, cat(output_, ": cannot sweep: ", failed.message()));
+      if (failed)
+        return fail(Errc::io,
+                    cat(output_, ": cannot remove temporary folders: ", failed.message()));
       return {};
     });
   }

@@ -56,9 +56,9 @@ bool finish(SftExample& example, const EncodeOptions& options) {
   if (options.train_on_prompt) std::fill(example.weights.begin(), example.weights.end(), 1.0f);
   const auto limit = static_cast<std::size_t>(std::max<std::int64_t>(options.max_length, 0));
   if (limit > 0 && example.ids.size() > limit) {
+    example.cut_tokens = static_cast<std::int64_t>(example.ids.size() - limit);
     example.ids.resize(limit);
     example.weights.resize(limit);
-    example.truncated = true;
   }
   return example.ids.size() > 1 && std::any_of(example.weights.begin() + 1, example.weights.end(),
                                                [](float w) { return w != 0; });
@@ -72,6 +72,15 @@ Result<SftExample> encode_text(const Json& prompt, const Json& completion, const
   if (!example) return example;
   RETURN_IF_ERROR(check_vocabulary(example->ids, encoder));
   return example;
+}
+
+// Tokens [begin, end) as an example; the first one is context only.
+SftExample piece_of(const SftExample& whole, std::size_t begin, std::size_t end) {
+  const auto from = static_cast<std::ptrdiff_t>(begin), to = static_cast<std::ptrdiff_t>(end);
+  SftExample piece{.ids = {whole.ids.begin() + from, whole.ids.begin() + to},
+                   .weights = {whole.weights.begin() + from, whole.weights.begin() + to}};
+  if (begin > 0) piece.weights.front() = 0;
+  return piece;
 }
 
 }  // namespace
@@ -96,6 +105,26 @@ Result<std::optional<SftExample>> encode_sft(const Sample& sample, const TextEnc
   return std::move(*example);
 }
 
+Result<std::vector<SftExample>> encode_document(const Sample& sample, const TextEncoder& encoder,
+                                                const EncodeOptions& options) {
+  const auto limit = static_cast<std::size_t>(std::max<std::int64_t>(options.max_length, 0));
+  const bool chunk = options.chunk && limit > 1;
+  auto whole = options;
+  if (chunk) whole.max_length = 0;
+  auto example = encode_sft(sample, encoder, whole);
+  RETURN_IF_ERROR(example);
+  std::vector<SftExample> pieces;
+  if (!*example) return pieces;
+  const auto size = (*example)->ids.size();
+  if (!chunk || size <= limit) {
+    pieces.push_back(std::move(**example));
+    return pieces;
+  }
+  for (std::size_t begin = 0; begin + 1 < size; begin += limit - 1)
+    pieces.push_back(piece_of(**example, begin, std::min(begin + limit, size)));
+  return pieces;
+}
+
 Result<std::optional<PairExample>> encode_pair(const Sample& sample, const TextEncoder& encoder,
                                                const EncodeOptions& options) {
   auto plain = options;
@@ -109,7 +138,7 @@ Result<std::optional<PairExample>> encode_pair(const Sample& sample, const TextE
                       : encode_text(sample.prompt, sample.rejected, sample, encoder, plain);
   RETURN_IF_ERROR(rejected);
   const bool first = finish(*chosen, plain), second = finish(*rejected, plain);
-  if (!first || !second || (plain.skip_longer && (chosen->truncated || rejected->truncated)))
+  if (!first || !second || (plain.skip_longer && chosen->cut_tokens + rejected->cut_tokens > 0))
     return std::nullopt;
   PairExample pair{std::move(*chosen), std::move(*rejected)};
   if (sample.margin) pair.margin = static_cast<float>(*sample.margin);

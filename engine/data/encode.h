@@ -17,8 +17,8 @@ namespace troupe::engine::data {
 struct SftExample {
   static constexpr Purpose purpose = Purpose::sft;
   std::vector<std::int32_t> ids;
-  std::vector<float> weights;  ///< as long as ids
-  bool truncated = false;      ///< the row was longer than max_length
+  std::vector<float> weights;   ///< as long as ids
+  std::int64_t cut_tokens = 0;  ///< tokens of the row beyond max_length, which are dropped
 };
 
 struct PairExample {
@@ -49,7 +49,7 @@ struct StepExample {
   static constexpr Purpose purpose = Purpose::steps;
   std::vector<std::int32_t> ids;
   std::vector<std::int32_t> classes;  ///< per token: the class of the step that ends here, else -1
-  bool truncated = false;             ///< the row was longer than max_length
+  std::int64_t cut_tokens = 0;        ///< tokens of the row beyond max_length, which are dropped
 };
 
 /// The tokens of rows with placeholders (found by steps.h). Class c is reward_ids[c].
@@ -78,6 +78,9 @@ struct EncodeOptions {
   /// Skip pairs longer than max_length instead of truncating them (reward models: a truncated
   /// completion has no meaningful score).
   bool skip_longer = false;
+  /// Split rows of the text layout that are longer than max_length into several examples instead of
+  /// truncating them.
+  bool chunk = false;
   StepOptions steps;
 };
 
@@ -85,6 +88,12 @@ struct EncodeOptions {
 /// row); Errc::unsupported (conversations without a chat template).
 Result<std::optional<SftExample>> encode_sft(const Sample& sample, const TextEncoder& encoder,
                                              const EncodeOptions& options);
+/// The row of a text document: as encode_sft(), but with options.chunk a document longer than
+/// max_length becomes several examples. Each but the first begins with the last token of the one
+/// before it, which has weight 0, so every token that is trained on in the whole document is
+/// trained on in exactly one example. Empty if no trainable token is left.
+Result<std::vector<SftExample>> encode_document(const Sample& sample, const TextEncoder& encoder,
+                                                const EncodeOptions& options);
 /// Errc::bad_input if an id is outside the vocabulary of the model.
 Result<> check_vocabulary(const std::vector<std::int32_t>& ids, const TextEncoder& encoder);
 /// nullopt if one of the two has no trainable token left, or is longer than max_length with

@@ -54,7 +54,7 @@ Result<> check_needs(const models::DecoderSpec& spec, const loss::Needs& needs) 
   if (spec.labels > 0 && (needs_logits(needs) || (needs.scores && !of_head)))
     return fail(Errc::usage,
                 cat("the loss needs log-probabilities, but this model has a score head of ",
-                    spec.labels, " labels and no language head"));
+                    spec.labels, spec.labels == 1 ? " label" : " labels", " and no language head"));
   for (const auto id : needs.candidates)
     if (id < 0 || id >= spec.vocabulary)
       return fail(Errc::usage, cat("the candidate token ", id, " is outside the vocabulary of ",

@@ -4,11 +4,17 @@
 
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"
+#include "launch/commands/explain/data_preview.h"
+#include "launch/commands/explain/example_text.h"
+#include "launch/commands/explain/preview_text.h"
+#include "launch/commands/explain/run_estimate.h"
 #include "launch/commands/memory.h"
 #include "launch/config/reference_page.h"
 #include "launch/config/schema.h"
 #include "launch/recipes/recipes.h"
 #include "launch/run/exit_code.h"
+#include "launch/run/settings.h"
+#include "launch/run/text_model.h"
 
 namespace troupe::launch {
 
@@ -27,16 +33,6 @@ void print_configuration(const Resolved& run) {
               << padded(value_text(field, run.config), 28) << run.origins.at(std::string(field.key))
               << '\n';
   }
-}
-
-std::string grouped(std::int64_t value) {
-  const std::string digits = std::to_string(value);
-  std::string text;
-  for (std::size_t i = 0; i < digits.size(); ++i) {
-    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
-    text += digits[i];
-  }
-  return text;
 }
 
 void print_model(const engine::models::DecoderSpec& spec) {
@@ -73,6 +69,38 @@ std::string indented(const std::string& lines) {
   return text;
 }
 
+/// What the run reads and how long it takes. Returns the exit code: that of the error with which
+/// the run would stop when it has read its data, or 0.
+int print_data(const RunConfig& config, const engine::models::DecoderSpec& spec) {
+  const auto refuse = [](const Error& error) {
+    std::cout << "  Cannot be used: " << error.what << '\n';
+    return exit_code(error.code);
+  };
+  std::cout << "\nData\n";
+  const auto text = TextModel::load(config.model, config.chat_template, spec);
+  if (!text) return refuse(text.error());
+  auto options = data_settings(config, spec, config.data.path);
+  if (!options) return refuse(options.error());
+  recipe_of(config).prepare_rows(config, **text, *options);
+  const auto preview = preview_data(config, *options, **text);
+  if (!preview) return refuse(preview.error());
+  std::cout << rows_text(*preview) << histogram_text(preview->lengths);
+  std::cout << "\nRun\n";
+  const auto estimate = run_estimate(config, spec, *preview);
+  if (!estimate) return refuse(estimate.error());
+  std::cout << *estimate;
+  const auto decode = [&](std::span<const std::int32_t> ids) { return (*text)->decode_all(ids); };
+  const auto style = mask_style_of_stdout();
+  const bool masked = preview->trained_tokens > 0;
+  std::cout << "\nFirst example"
+            << (!masked                     ? "\n"
+                : style == MaskStyle::color ? " (in green: trained on)\n"
+                                            : " (in [[brackets]]: trained on)\n")
+            << example_text(*preview->first, (*text)->has_tokenizer() ? TokenText(decode) : nullptr,
+                            style);
+  return 0;
+}
+
 }  // namespace
 
 int explain(const ExplainOptions& options) {
@@ -86,10 +114,11 @@ int explain(const ExplainOptions& options) {
   const auto spec = value_or_throw(engine::checkpoint::read_folder_spec(run.config.model));
   print_model(spec);
   print_memory(run.config, spec);
+  const int code = options.data ? print_data(run.config, spec) : 0;
   for (const std::string& warning : run.warnings)
     std::cout << (&warning == &run.warnings.front() ? "\nWarnings\n" : "") << "  " << warning
               << '\n';
-  return 0;
+  return code;
 }
 
 }  // namespace troupe::launch

@@ -1,4 +1,4 @@
-// `troupe explain`: the resolved configuration of a run.
+// `troupe explain`: the resolved configuration of a run, its loss, memory and data.
 #pragma once
 
 #include "launch/config/resolve.h"
@@ -8,6 +8,7 @@ namespace troupe::launch {
 struct ExplainOptions {
   Sources sources;
   bool reference = false;  ///< print the reference of all keys instead
+  bool data = true;        ///< read the data, and estimate the run
 };
 /// Returns the exit code. Throws Failure.
 int explain(const ExplainOptions& options);

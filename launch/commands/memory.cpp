@@ -120,6 +120,10 @@ void add_rollout(std::vector<MemoryPart>& parts, const RunConfig& config,
 
 }  // namespace
 
+std::uint64_t trained_bytes(const RunConfig& config, const engine::models::DecoderSpec& spec) {
+  return adapts(config) ? adapter_bytes(config, spec) : 4 * size(spec.parameter_count());
+}
+
 std::vector<MemoryPart> memory_needed(const RunConfig& config,
                                       const engine::models::DecoderSpec& spec) {
   const std::uint64_t weights = 4 * size(spec.parameter_count());

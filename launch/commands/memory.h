@@ -20,6 +20,9 @@ struct MemoryPart {
 std::vector<MemoryPart> memory_needed(const RunConfig& config,
                                       const engine::models::DecoderSpec& spec);
 
+/// Bytes of the weights that are trained, in f32: the adapter's, or the model's.
+std::uint64_t trained_bytes(const RunConfig& config, const engine::models::DecoderSpec& spec);
+
 /// Bytes that this process can still allocate: the smaller of the machine's available memory and
 /// the limit of its control group. 0: unknown.
 std::uint64_t memory_available();

@@ -4,6 +4,7 @@
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/ops/cpu/cpu_options.h"
+#include "launch/commands/dry_run.h"
 #include "launch/config/validate_profile.h"
 #include "launch/run/algorithm_run.h"
 #include "launch/run/interrupt.h"
@@ -80,7 +81,7 @@ class InProcess final : public Placement {
 
 }  // namespace
 
-int train(const Sources& sources) {
+int train(const Sources& sources, bool only_dry_run) {
   if (transports::mpi::under_mpirun() && (sources.file == "-" || sources.file == "/dev/stdin"))
     throw Failure({Errc::usage,
                    "--config -: mpirun passes its standard input to one rank only; write the "
@@ -90,6 +91,14 @@ int train(const Sources& sources) {
     run.warnings.push_back(std::move(lower));
   for (const std::string& warning : run.warnings) log_warning(warning);
   value_or_throw(check_profile_ranks(run.config, policy_grid(run.config).ranks()));
+  if (only_dry_run) {
+    if (transports::mpi::under_mpirun())
+      throw Failure(
+          {Errc::usage,
+           "--dry-run does not run under mpirun; start it in one process, where the ranks "
+           "of parallel.tp and parallel.dp are threads"});
+    return dry_run(run.config, [](const RunConfig& config) { return InProcess(config).run(); });
+  }
   return transports::mpi::under_mpirun() ? train_under_mpirun(run.config)
                                          : InProcess(run.config).run();
 }

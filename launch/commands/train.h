@@ -6,7 +6,7 @@
 namespace troupe::launch {
 
 /// Runs the configured algorithm in one process, or in a group of ranks under mpirun. Returns
-/// the exit code; throws Failure.
-int train(const Sources& sources);
+/// the exit code; throws Failure. `only_dry_run`: one step whose results are removed (dry_run.h).
+int train(const Sources& sources, bool only_dry_run = false);
 
 }  // namespace troupe::launch

@@ -42,6 +42,9 @@ struct DataConfig {
   bool stream = false;
   std::int64_t shuffle_buffer = 10000;
   bool shuffle = true;
+  std::int64_t max_samples = 0;
+  double split = 0;
+  bool chunk = true;
   engine::data::ChatUse chat = engine::data::ChatUse::automatic;
   std::int64_t max_bad_rows = 0;
 
@@ -72,6 +75,11 @@ struct DataConfig {
     field("shuffle_buffer", self.shuffle_buffer, Range{1, 1 << 30},
           "streaming: examples in the shuffle buffer");
     field("shuffle", self.shuffle, "shuffle each epoch, seeded by train.seed");
+    field("max_samples", self.max_samples, count_from_0, "rows of each source to use; 0: all");
+    field("split", self.split, from_0_below_1,
+          "fraction of the rows to evaluate on, and not to train on; instead of eval.path");
+    field("chunk", self.chunk,
+          "split documents of the text layout longer than train.max_length; false: truncate them");
     field("chat", self.chat,
           "apply the chat template to plain prompts as a user message; auto: alpaca rows only, if "
           "the model has a template");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -20,6 +21,7 @@ struct OptimizerConfig {
   double learning_rate = 1e-5;
   engine::optim::ScheduleKind schedule = engine::optim::ScheduleKind::linear;
   std::int64_t warmup_steps = 0;
+  double warmup_ratio = 0;
   std::int64_t decay_steps = 0;
   double min_lr_ratio = 0;
   std::array<double, 2> betas{0.9, 0.999};
@@ -31,6 +33,8 @@ struct OptimizerConfig {
     field("learning_rate", self.learning_rate, Range{0, 10}, "peak learning rate");
     field("schedule", self.schedule, "learning-rate schedule after the warmup");
     field("warmup_steps", self.warmup_steps, count_from_0, "steps of linear warmup");
+    field("warmup_ratio", self.warmup_ratio, from_0_to_1,
+          "length of the linear warmup as a fraction of the run's steps, instead of warmup_steps");
     field("decay_steps", self.decay_steps, count_from_0,
           "wsd: steps of the final decay; 0: a tenth of the run");
     field("min_lr_ratio", self.min_lr_ratio, from_0_to_1,
@@ -42,9 +46,15 @@ struct OptimizerConfig {
     field("max_grad_norm", self.max_grad_norm, at_least_0,
           "clip the global gradient norm to this; 0: no clipping");
   }
+  /// Steps of warmup in a run of `steps`, rounded up as in transformers.
+  std::int64_t warmup_of(std::int64_t steps) const {
+    return warmup_ratio > 0
+               ? static_cast<std::int64_t>(std::ceil(warmup_ratio * static_cast<double>(steps)))
+               : warmup_steps;
+  }
   engine::optim::ScheduleOptions schedule_options(std::int64_t steps) const {
     return {.total_steps = steps,
-            .warmup_steps = warmup_steps,
+            .warmup_steps = warmup_of(steps),
             .min_ratio = min_lr_ratio,
             .decay_steps = decay_steps};
   }
@@ -87,7 +97,7 @@ struct CheckpointConfig {
 
 struct TrainConfig : OptimizerConfig, CheckpointConfig {
   std::int64_t steps = 0;
-  std::int64_t epochs = 1;
+  double epochs = 1;
   std::int64_t batch_size = 8;
   std::int64_t micro_batch_tokens = 8192;
   /// The default costs about a hundredth of a step's time.
@@ -109,7 +119,8 @@ struct TrainConfig : OptimizerConfig, CheckpointConfig {
   static void each_field(auto& self, auto&& field) {
     field("steps", self.steps, count_from_0,
           "optimizer steps; overrides train.epochs; 0: as many as the epochs make");
-    field("epochs", self.epochs, passes_from_1, "passes over the data if train.steps is 0");
+    field("epochs", self.epochs, Range{0, 1e6, true},
+          "passes over the data if train.steps is 0; 0.5: half of the rows");
     field("batch_size", self.batch_size, Range{1, 1 << 20},
           "rows, pairs or prompts per optimizer step");
     field("micro_batch_tokens", self.micro_batch_tokens, Range{1, 1 << 30},

@@ -33,6 +33,7 @@ class General {
     each_number_out_of_range(
         c_, [this](const Field& field, double value, bool whole) { number(field, value, whole); });
     schedule();
+    data();
     parallel();
     unused();
   }
@@ -90,18 +91,20 @@ class General {
   void schedule() {
     using engine::optim::ScheduleKind;
     const TrainConfig& t = c_.train;
-    if (t.steps > 0 && t.warmup_steps >= t.steps) {
-      warn(cat(named("train.warmup_steps"), ": the run of ", t.steps,
-               " steps ends before the warmup does"));
+    warmup("train", t);
+    warmup("critic", c_.critic);
+    if (t.steps > 0 && t.warmup_of(t.steps) >= t.steps) {
+      warn(cat(named(t.warmup_ratio > 0 ? "train.warmup_ratio" : "train.warmup_steps"),
+               ": the run of ", t.steps, " steps ends before the warmup does"));
     }
     if (t.decay_steps > 0 && t.schedule != ScheduleKind::wsd)
       warn(cat(named("train.decay_steps"), ": only the schedule wsd has a separate decay"));
     if (t.steps > 0 && t.schedule == ScheduleKind::wsd &&
-        t.warmup_steps + t.decay_steps > t.steps) {
+        t.warmup_of(t.steps) + t.decay_steps > t.steps) {
       problem(cat(named("train.decay_steps"),
                   ": warmup and decay together are longer than train.steps = ", t.steps,
                   "; the nearest valid value is ",
-                  std::max<std::int64_t>(0, t.steps - t.warmup_steps)));
+                  std::max<std::int64_t>(0, t.steps - t.warmup_of(t.steps))));
     }
     if (t.steps > 0) v_.unused("train.epochs", "not used, train.steps is set and overrides it");
     if (t.keep_last == 1) {
@@ -113,6 +116,19 @@ class General {
       warn(cat(named("train.save_only_model"),
                ": checkpoints have no optimizer state; this run cannot be resumed"));
     if (t.learning_rate == 0) warn("train.learning_rate is 0: the weights will not change");
+  }
+
+  void warmup(std::string_view section, const OptimizerConfig& optimizer) {
+    if (optimizer.warmup_ratio > 0 && optimizer.warmup_steps > 0)
+      problem(cat(named(cat(section, ".warmup_ratio")), ": ", section,
+                  ".warmup_steps is also set; keep one of them"));
+  }
+
+  void data() {
+    const Recipe* recipe = find_recipe(c_.algorithm);
+    if (!recipe) return;
+    if (recipe->rows != engine::data::Purpose::sft)
+      v_.unused("data.chunk", cat("not used, ", recipe->name, " does not read documents"));
   }
 
   void parallel() {

@@ -24,6 +24,12 @@ bool trained_once(const GrpoConfig& g) {
   return updates_per_rollout(g) == 1;
 }
 
+RowUse grpo_rows(const RunConfig& config) {
+  return {.batches = config.grpo.minibatches,
+          .updates = updates_per_rollout(config.grpo),
+          .samples = config.grpo.group};
+}
+
 RolesNeeded grpo_roles(const RunConfig& config) {
   return {.reference = {config.grpo.compares(),
                         "grpo uses a reference only if grpo.beta or grpo.reward_beta is above 0"},
@@ -254,11 +260,12 @@ void validate_grpo(Validation& v) {
 int run_grpo(RunContext& context) {
   auto settings = value_or_throw(grpo_settings(context.config()));
   value_or_throw(algorithms::resume(settings, context.algorithm_state()));
-  auto data = context.loader<engine::data::PromptRow>(context.data_options(), settings.minibatches);
+  const RowUse use = grpo_rows(context.config());
+  auto data = context.loader<engine::data::PromptRow>(context.data_options(), use.batches);
   auto held_out = held_out_prompts(
       context, context.config().train.batch_size * settings.minibatches * settings.group);
   auto actors = context.cluster();
-  const auto plan = context.begin(data.batches(), updates_per_rollout(settings));
+  const auto plan = context.begin(data.batches(), use.updates);
   return context.run(grpo(actors, data, plan, settings, std::move(held_out)), plan);
 }
 
@@ -291,6 +298,7 @@ Recipe recipe_for(std::type_identity<algorithms::GrpoConfig>) {
           .sections = {"grpo", "eval", "rollout", "reward"},
           .rows = engine::data::Purpose::prompts,
           .roles = grpo_roles,
+          .row_use = grpo_rows,
           .validate = validate_grpo,
           .formula = grpo_formula,
           .run = run_grpo,

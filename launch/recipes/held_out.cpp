@@ -11,7 +11,10 @@ namespace {
 
 void validate_eval_path(Validation& v) {
   const auto& held_out = v.config.eval.path;
-  if (held_out.empty()) v.unused("eval.every", "there are no held-out rows: eval.path is empty");
+  if (!has_held_out(v.config))
+    v.unused("eval.every", "there are no held-out rows: eval.path is empty");
+  if (v.config.data.split > 0 && !held_out.empty())
+    v.problem(cat(v.named("data.split"), ": eval.path is also set; keep one of them"));
   for (const auto& path : held_out)
     if (std::ranges::find(v.config.data.path, path) != v.config.data.path.end())
       v.warn(cat(v.named("eval.path"),
@@ -29,7 +32,7 @@ void validate_eval(Validation& v) {
 void validate_prompt_eval(Validation& v) {
   const EvalConfig& e = v.config.eval;
   validate_eval_path(v);
-  if (e.path.empty())
+  if (!has_held_out(v.config))
     v.unused({"eval.samples", "eval.temperature", "eval.pass_reward"},
              "there are no held-out rows: eval.path is empty");
   if (e.temperature < 0 && e.temperature != EvalConfig::automatic_temperature)
@@ -51,8 +54,23 @@ void validate_following(Validation& v, std::string_view section,
     v.unused(cat(section, ".sync_share"), cat("the reference is not updated: ", every, " is 0"));
 }
 
+bool has_held_out(const RunConfig& config) {
+  return !config.eval.path.empty() || config.data.split > 0;
+}
+
+void log_held_out(const RunConfig& config, const engine::data::DataReport& report) {
+  // The data library has already warned if rows were dropped or truncated.
+  if (config.data.split > 0 && report.bad + report.untrainable + report.truncated == 0)
+    log_info(cat("eval: ", report.text()));
+}
+
 engine::data::DataOptions eval_options(const RunContext& context) {
   auto options = context.data_options();
+  if (context.config().data.split > 0) {
+    options.selection.held_out = true;
+    return options;
+  }
+  options.selection = {};
   options.paths = context.config().eval.path;
   options.mix.clear();
   return options;
@@ -75,10 +93,11 @@ algorithms::HeldOutPrompts held_out_prompts(const RunContext& context,
                                             std::int64_t samples_at_once) {
   auto out = eval_settings(context.config());
   out.samples_at_once = samples_at_once;
-  if (!context.config().eval.path.empty())
-    out.rows = value_or_throw(engine::data::load<engine::data::PromptRow>(eval_options(context),
-                                                                          context.text()))
-                   .examples;
+  if (!has_held_out(context.config())) return out;
+  auto rows = value_or_throw(
+      engine::data::load<engine::data::PromptRow>(eval_options(context), context.text()));
+  log_held_out(context.config(), rows.report);
+  out.rows = std::move(rows.examples);
   return out;
 }
 

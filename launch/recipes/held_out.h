@@ -29,17 +29,23 @@ RolesNeeded roles_with_reference(const RunConfig& config) {
           .reference_follows = algorithms::settings_of<M>(config).following.every > 0};
 }
 
-/// The data options for eval.path.
+/// True if the run has rows to evaluate on: eval.path or data.split.
+bool has_held_out(const RunConfig& config);
+/// Logs what was read for the evaluation, if data.split chose it.
+void log_held_out(const RunConfig& config, const engine::data::DataReport& report);
+/// The data options for the rows to evaluate on: those of eval.path, or those that data.split holds
+/// out.
 engine::data::DataOptions eval_options(const RunContext& context);
-/// The rows of eval.path, read as T, in batches of train.batch_size, which `batch_of` converts;
-/// none without a path.
+/// The rows to evaluate on, read as T, in batches of train.batch_size, which `batch_of` converts;
+/// none if there are none.
 template <class T, class BatchOf>
 algorithms::HeldOut held_out_batches(const RunContext& context,
                                      const engine::data::DataOptions& options, BatchOf&& batch_of) {
   const RunConfig& config = context.config();
   algorithms::HeldOut out{.batches = {}, .every = config.eval.every};
-  if (config.eval.path.empty()) return out;
+  if (!has_held_out(config)) return out;
   const auto rows = value_or_throw(engine::data::load<T>(options, context.text()));
+  log_held_out(config, rows.report);
   for (const auto& batch : algorithms::in_batches(rows.examples, config.train.batch_size))
     out.batches.push_back(batch_of(batch));
   return out;

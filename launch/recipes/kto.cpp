@@ -39,9 +39,10 @@ algorithms::HeldOutAnswers kto_held_out(const RunContext& context,
                                         const algorithms::KtoConfig& settings) {
   algorithms::HeldOutAnswers out;
   out.matched.every = context.config().eval.every;
-  if (context.config().eval.path.empty()) return out;
+  if (!has_held_out(context.config())) return out;
   const auto answers = value_or_throw(
       engine::data::load<engine::data::UnpairedExample>(eval_options(context), context.text()));
+  log_held_out(context.config(), answers.report);
   const bool kl = settings.loss.kind == algorithms::KtoLossKind::kto;
   for (const auto& batch :
        algorithms::in_batches(answers.examples, context.config().train.batch_size)) {

@@ -10,6 +10,13 @@ namespace {
 
 using namespace algorithms;
 
+RowUse ppo_rows(const RunConfig& config) {
+  const PpoConfig& p = config.ppo;
+  return {.batches = p.minibatches,
+          .updates = std::int64_t{p.epochs} * p.minibatches,
+          .samples = p.group};
+}
+
 RolesNeeded ppo_roles(const RunConfig& config) {
   return {
       .reference = {config.ppo.kl_coef != 0, "ppo uses a reference only if ppo.kl_coef is above 0"},
@@ -166,13 +173,13 @@ std::string ppo_formula(const RunConfig& config) {
 
 int run_ppo(RunContext& context) {
   auto settings = value_or_throw(ppo_settings(context.config()));
-  auto data = context.loader<engine::data::PromptRow>(context.data_options(), settings.minibatches);
+  const RowUse use = ppo_rows(context.config());
+  auto data = context.loader<engine::data::PromptRow>(context.data_options(), use.batches);
   value_or_throw(algorithms::resume(settings, context.algorithm_state()));
   auto held_out = held_out_prompts(
       context, context.config().train.batch_size * settings.minibatches * settings.group);
   auto actors = context.cluster();
-  const auto plan =
-      context.begin(data.batches(), std::int64_t{settings.epochs} * settings.minibatches);
+  const auto plan = context.begin(data.batches(), use.updates);
   const auto critic = value_or_throw(critic_plan(context.config(), plan.steps));
   return context.run(ppo(actors, data, plan, critic, settings, std::move(held_out)), plan);
 }
@@ -205,6 +212,7 @@ Recipe recipe_for(std::type_identity<algorithms::PpoConfig>) {
           .sections = {"ppo", "critic", "eval", "rollout", "reward"},
           .rows = engine::data::Purpose::prompts,
           .roles = ppo_roles,
+          .row_use = ppo_rows,
           .validate = validate_ppo,
           .formula = ppo_formula,
           .run = run_ppo,

@@ -21,6 +21,13 @@ struct ScoreHeadSpec {
   double init_std = 0;  ///< of the weights of a new head
 };
 
+/// What an algorithm makes of its rows.
+struct RowUse {
+  std::int64_t batches = 1;  ///< batches of train.batch_size rows that it reads at a time
+  std::int64_t updates = 1;  ///< optimizer steps that it makes with them
+  std::int64_t samples = 0;  ///< completions that it samples for each row
+};
+
 struct Recipe {
   std::string_view name;     ///< of the algorithm
   std::string_view summary;  ///< one line, for --help and the reference page
@@ -29,6 +36,10 @@ struct Recipe {
   engine::data::Purpose rows;  ///< what the data is read for
 
   RolesNeeded (*roles)(const RunConfig&) = [](const RunConfig&) { return RolesNeeded{}; };
+  /// Completes the options with which the rows are read. Throws Failure.
+  void (*prepare_rows)(const RunConfig&, const engine::data::TextEncoder&,
+                       engine::data::DataOptions&) = [](const auto&, const auto&, auto&) {};
+  RowUse (*row_use)(const RunConfig&) = [](const RunConfig&) { return RowUse{}; };
   /// Reports problems and warnings of its sections.
   void (*validate)(Validation&);
   /// A few lines: the loss with the run's numbers. algorithms/losses computes it.

@@ -21,9 +21,14 @@ std::string orm_formula(const RunConfig& config) {
              "pairs with a sequence longer than train.max_length are dropped");
 }
 
+void prepare_orm(const RunConfig&, const engine::data::TextEncoder&,
+                 engine::data::DataOptions& options) {
+  options.encode.skip_longer = true;
+}
+
 algorithms::HeldOut held_out_scored_pairs(const RunContext& context) {
   auto options = eval_options(context);
-  options.encode.skip_longer = true;
+  prepare_orm(context.config(), context.text(), options);
   return held_out_batches<engine::data::PairExample>(context, options,
                                                      engine::data::to_scored_pairs);
 }
@@ -31,7 +36,7 @@ algorithms::HeldOut held_out_scored_pairs(const RunContext& context) {
 int run_orm(RunContext& context) {
   const algorithms::OrmLoss& loss = context.config().orm.loss;
   auto options = context.data_options();
-  options.encode.skip_longer = true;
+  prepare_orm(context.config(), context.text(), options);
   auto data = context.loader<engine::data::PairExample>(options);
   const auto has_margin = [](const engine::data::PairExample& pair) {
     return pair.margin.has_value();
@@ -92,9 +97,14 @@ algorithms::HeldOut held_out_steps(const RunContext& context, engine::data::Step
       context, options, [](const auto& batch) { return engine::data::to_experience(batch); });
 }
 
+void prepare_prm(const RunConfig& config, const engine::data::TextEncoder& text,
+                 engine::data::DataOptions& options) {
+  options.encode.steps = value_or_throw(step_settings(config, text));
+}
+
 int run_prm(RunContext& context) {
   auto options = context.data_options();
-  options.encode.steps = value_or_throw(step_settings(context.config(), context.text()));
+  prepare_prm(context.config(), context.text(), options);
   const auto loss = value_or_throw(prm_settings(context.config(), options.encode.steps));
   auto data = context.loader<engine::data::StepExample>(options);
   return run_on_rows(context, data, loss, held_out_steps(context, options.encode.steps),
@@ -136,6 +146,7 @@ Recipe recipe_for(std::type_identity<algorithms::OrmConfig>) {
               "outcome reward model: score the chosen answer of each pair above the rejected one",
           .sections = {"orm", "eval"},
           .rows = engine::data::Purpose::pairs,
+          .prepare_rows = prepare_orm,
           .validate = validate_eval,
           .formula = orm_formula,
           .run = run_orm,
@@ -149,6 +160,7 @@ Recipe recipe_for(std::type_identity<algorithms::PrmConfig>) {
           .summary = "process reward model: classify every step of a solution",
           .sections = {"prm", "eval"},
           .rows = engine::data::Purpose::steps,
+          .prepare_rows = prepare_prm,
           .validate = validate_prm,
           .formula = prm_formula,
           .run = run_prm,

@@ -6,6 +6,7 @@
 #include "algorithms/cluster.h"
 #include "algorithms/plan.h"
 #include "engine/base/log.h"
+#include "engine/base/text.h"
 #include "engine/data/loader/loader.h"
 #include "launch/config/run_config.h"
 
@@ -44,12 +45,17 @@ class RunContext {
   template <class T>
   engine::data::Loader<T> loader(const engine::data::DataOptions& options,
                                  std::int64_t batches_of = 1) {
-    auto out =
-        value_or_throw(engine::data::make_loader<T>(options, text(), loader_options(batches_of)));
+    const auto loader = loader_options(batches_of);
+    auto out = value_or_throw(engine::data::make_loader<T>(options, text(), loader));
     // The data library has already warned if rows were dropped or truncated.
     const auto& report = out.dataset().report;
     if (!out.streams() && report.bad + report.untrainable + report.truncated == 0)
       log_info(report.text());
+    const auto examples = std::ssize(out.dataset().examples);
+    if (!out.streams() && loader.batch_size > examples)
+      log_warning(cat("train.batch_size: a batch of ", loader.batch_size, " is more than the ",
+                      examples, examples == 1 ? " example" : " examples",
+                      " of the data, so a step uses all of them"));
     if (const Json* saved = saved_state().find("data")) value_or_throw(out.restore(*saved));
     return out;
   }

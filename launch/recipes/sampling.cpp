@@ -1,6 +1,7 @@
 #include "launch/recipes/sampling.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "actors/roles/rules/rules.h"
 #include "engine/base/text.h"
@@ -71,6 +72,14 @@ Json reward_rules(const RunConfig& config) {
     list.push_back(std::move(entry));
   }
   return list;
+}
+
+std::function<Result<>(const engine::data::PromptRow&)> prompt_check(const RunConfig& config) {
+  const Json list = reward_rules(config);
+  if (list.array().empty()) return {};
+  const auto rules = std::make_shared<const actors::rules::Rules>(
+      value_or_throw(actors::rules::Rules::from_json(list, "reward")));
+  return [rules](const engine::data::PromptRow& row) { return rules->check_answer(row.answer); };
 }
 
 std::string reward_formula(const RunConfig& config) {

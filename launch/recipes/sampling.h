@@ -1,8 +1,10 @@
 // Settings shared by the recipes that sample: the checks of `rollout` and `reward`.
 #pragma once
 
+#include <functional>
 #include <string>
 
+#include "engine/data/encode.h"
 #include "engine/generate/sampling_params.h"
 #include "launch/config/validate.h"
 
@@ -19,6 +21,9 @@ bool samples_in_int8(const RunConfig& config);
 engine::generate::SamplingParams sampling_settings(const RunConfig& config);
 /// The reward as the list that actors::rules::Rules reads.
 Json reward_rules(const RunConfig& config);
+/// Checks that the rules of `reward` can score completions of a prompt row: Errc::bad_input if a
+/// rule needs an answer that the row does not have.
+std::function<Result<>(const engine::data::PromptRow&)> prompt_check(const RunConfig& config);
 /// "R = 1 exact_match + 0.5 format"
 std::string reward_formula(const RunConfig& config);
 

@@ -6,6 +6,7 @@
 
 #include "algorithms/estimators.h"
 #include "engine/base/text.h"
+#include "launch/recipes/held_out.h"
 #include "launch/recipes/recipes.h"
 
 namespace troupe::launch {
@@ -54,7 +55,7 @@ bool may_be_a_part(const std::string& name, const RunConfig& config) {
 
 void validate_metric(Validation& v, std::string_view key, const std::string& text) {
   if (text.empty()) return;
-  if (v.config.eval.path.empty())
+  if (!has_held_out(v.config))
     return v.problem(cat(v.named(key),
                          ": the run has no evaluation; set eval.path to held-out rows and "
                          "eval.every to the steps between evaluations"));
@@ -86,7 +87,7 @@ void validate_selection(Validation& v) {
   if (!find_recipe(v.config.algorithm)) return;
   validate_metric(v, "train.keep_best", t.keep_best);
   validate_metric(v, "train.early_stopping.metric", t.early_stopping_metric);
-  if (!v.config.eval.path.empty() && v.config.eval.every == 0)
+  if (has_held_out(v.config) && v.config.eval.every == 0)
     for (const auto& [key, text] : std::array<std::pair<std::string_view, const std::string*>, 2>{
              {{"train.keep_best", &t.keep_best},
               {"train.early_stopping.metric", &t.early_stopping_metric}}})

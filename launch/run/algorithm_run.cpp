@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "actors/runtime/run.h"
+#include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"
@@ -89,7 +90,7 @@ algorithms::Plan AlgorithmRun::begin(std::int64_t batches, std::int64_t updates)
           session_.state().is_null() ? nullptr : session_.state().find("selection"))
     value_or_throw(plan.selection.restore(*selection));
   if (plan.done < plan.steps) journal_.measure(measured_run(config(), session_.spec()));
-  const std::int64_t warmup = config().train.warmup_steps;
+  const std::int64_t warmup = config().train.warmup_of(plan.steps);
   if (config().train.steps == 0 && warmup > 0 && warmup >= plan.steps)
     log_warning(cat("train.warmup_steps is ", warmup, ": the run of ", plan.steps,
                     " steps ends before the warmup does"));

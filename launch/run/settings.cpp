@@ -6,6 +6,7 @@
 #include "engine/checkpoint/load_decoder.h"
 #include "launch/config/values.h"
 #include "launch/recipes/recipes.h"
+#include "launch/recipes/sampling.h"
 #include "launch/recipes/selection.h"
 
 namespace troupe::launch {
@@ -96,10 +97,16 @@ Result<engine::data::DataOptions> data_settings(const RunConfig& config,
     out.mix.push_back({source.path, source.weight, source.epochs, source.format, source.columns});
   out.chat = config.data.chat;
   out.bad_row_limit = config.data.max_bad_rows;
+  out.selection = {.first_rows = config.data.max_samples,
+                   .split = config.data.split,
+                   .seed = static_cast<std::uint64_t>(config.train.seed)};
+  out.encode.chunk = config.data.chunk;
   out.encode.max_length = max_length(config, spec);
   out.encode.train_on_prompt = !config.sft.mask_prompt;
-  if (roles_of(config).rollout.needed)
+  if (roles_of(config).rollout.needed) {
     out.encode.max_length -= config.rollout.sampling.max_new_tokens;
+    out.check_prompt = prompt_check(config);
+  }
   if (out.encode.max_length < 1)
     return fail(Errc::usage,
                 cat("rollout.max_new_tokens ", config.rollout.sampling.max_new_tokens,
@@ -110,7 +117,7 @@ Result<engine::data::DataOptions> data_settings(const RunConfig& config,
 
 engine::data::LoaderOptions loader_settings(const RunConfig& config, std::int64_t batches_of) {
   return {.batch_size = config.train.batch_size * batches_of,
-          .epochs = config.train.steps > 0 ? 0 : config.train.epochs,
+          .epochs = config.train.steps > 0 ? 0.0 : config.train.epochs,
           .shuffle = config.data.shuffle,
           .seed = static_cast<std::uint64_t>(config.train.seed),
           .stream_rows = config.data.stream ? config.data.shuffle_buffer : 0};

@@ -87,4 +87,8 @@ std::string TextModel::decode(std::span<const std::int32_t> ids) const {
   return tokenizer_ ? tokenizer_->decode(ids, true) : std::string();
 }
 
+std::string TextModel::decode_all(std::span<const std::int32_t> ids) const {
+  return tokenizer_ ? tokenizer_->decode(ids, false) : std::string();
+}
+
 }  // namespace troupe::launch

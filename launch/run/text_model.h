@@ -31,6 +31,8 @@ class TextModel final : public engine::data::TextEncoder {
 
   /// Text of generated ids without special tokens; empty without a tokenizer.
   std::string decode(std::span<const std::int32_t> ids) const;
+  /// The same with special tokens.
+  std::string decode_all(std::span<const std::int32_t> ids) const;
   bool has_tokenizer() const { return tokenizer_.has_value(); }
 
  private:

@@ -33,9 +33,9 @@ auto file(std::string name, std::string text) {
 }
 
 const std::vector<Case> cases = {
-    {"RowsNone", rows(""), train, 3, "@/rows.jsonl: no row to train on: 0 rows read"},
+    {"RowsNone", rows(""), train, 3, "@/rows.jsonl: expected rows, found none (the file is empty)"},
     {"RowsOfBlankLines", rows("\n\n \n"), train, 3,
-     "@/rows.jsonl: no row to train on: 0 rows read"},
+     "@/rows.jsonl: expected rows, found none (the file is empty)"},
     {"RowGarbage", rows(good + "garbage\n"), train, 3,
      "@/rows.jsonl:2: not valid JSON at column 1: syntax error while parsing value - invalid "
      "literal"},
@@ -53,7 +53,7 @@ const std::vector<Case> cases = {
     {"RowWithAKeyTwice", rows("{\"prompt\":\"a\",\"prompt\":\"c\",\"response\":\"b\"}\n"), train, 3,
      "@/rows.jsonl:1: not valid JSON at column 22: the key \"prompt\" occurs twice in one object"},
     {"RowAList", rows("[1,2]\n"), train, 3,
-     "@/rows.jsonl:1: expected an object ({\"key\": value, ...}), found: array"},
+     "@/rows.jsonl:1: expected an object ({\"key\": value, ...}), found: integer"},
     {"RowNestedDeeply", rows("{\"prompt\":" + std::string(1'000'000, '[') + "\n"), train, 3,
      "@/rows.jsonl:1: not valid JSON at column 42: nested deeper than 32 levels"},
     {"RowWithANumberBeyondDoubles", rows("{\"prompt\":1e999,\"response\":\"b\"}\n"), train, 3,
@@ -114,7 +114,8 @@ const std::vector<Case> cases = {
      "@/rows.json:1: expected '\"', found the end of the file (it may be truncated)"},
     {"ListOfNumbers", list_of("[1,2,3]"), look_list, 3,
      "@/rows.json:1: expected an object ({\"key\": value, ...}), found: integer"},
-    {"ListOfNothing", list_of("[]"), train_list, 3, "@/rows.json: no row to train on: 0 rows read"},
+    {"ListOfNothing", list_of("[]"), train_list, 3,
+     "@/rows.json: expected rows, found none (the file is empty)"},
     {"ListsOfRowsTwice", list_of(R"({"a":[{"x":1}],"b":[{"x":1}]})"), look_list, 6,
      "@/rows.json: two lists of rows, \"a\" and \"b\": keep the one that is meant"},
     {"ListOfMillionsOfRows", [](const Folder& f) { f.repeat(list, "[{}", ",{}", 500'000, "]"); },

@@ -162,6 +162,21 @@ TEST_F(DataRuns, AStreamGoesOnWithTheSameBitsAfterAnyKill) {
   expect_equal("whole", "killed", all);
 }
 
+TEST_F(DataRuns, APartOfTheRowsLearnsTheSameBitsAfterAnyKill) {
+  const std::string part = "--set data.max_samples=15 --set data.split=0.2 --set eval.every=3 ";
+  // 12 rows, two and a half times.
+  const std::string fraction =
+      rows() + part + "--set train.steps=0 --set train.epochs=2.5 --set train.warmup_ratio=0.3";
+  run("whole", fraction);
+  run_with_kills("killed", fraction);
+  expect_equal("whole", "killed", all);
+  EXPECT_THAT(text("whole/metrics.jsonl"), HasSubstr("eval/loss"));
+  const std::string stream = rows() + part + "--set data.stream=true --set data.shuffle_buffer=5";
+  run("stream", stream);
+  run_with_kills("killed-stream", stream);
+  expect_equal("stream", "killed-stream", all);
+}
+
 TEST_F(DataRuns, AMixGoesOnWithTheSameBitsAfterAnyKill) {
   run("whole", mix());
   run_with_kills("killed", mix());

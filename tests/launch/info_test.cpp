@@ -209,6 +209,25 @@ const Case cases[] = {
      }),
      0,
      {"2 files", "2 rows"}},
+    {"FolderOfTwoLayouts",
+     folder_with([](const std::string& f) {
+       write(f + "/1.jsonl", "{\"prompt\":\"a\",\"completion\":\"b\"}\n");
+       write(f + "/2.jsonl", "{\"prompt\":\"a\",\"completion\":\"b\"}\n");
+       write(f + "/3.jsonl", "{\"instruction\":\"a\",\"output\":\"b\"}\n");
+     }),
+     2,
+     {"the files have different layouts: ", "1.jsonl is read sft as prompt_completion",
+      "3.jsonl sft as alpaca", "data.mix"}},
+    {"PromptsWithAnswers",
+     file_with("rows.jsonl", "{\"prompt\":\"a\",\"answer\":1}\n"),
+     0,
+     {"for grpo: prompt_answer, with an answer for the reward rules"}},
+    {"PromptsWithoutAnswers",
+     file_with("rows.jsonl", "{\"prompt\":\"a\"}\n{\"prompt\":\"a\",\"answer\":1}\n"),
+     0,
+     {"for grpo: prompt_answer, without an answer: for reward rules that need none",
+      "note: 1 of 2 prompts have no answer, which the reward rules exact_match, gsm8k and boxed "
+      "need"}},
     {"Run",
      folder_with(
          [](const std::string& f) { write(f + "/metrics.jsonl", "{\"step\":1}\n{\"step\":2}\n"); }),

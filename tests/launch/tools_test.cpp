@@ -162,7 +162,8 @@ TEST(Generate, StreamsForAPerson) {
 
 TEST(Explain, ShowsValuesOriginsFormulaAndMemory) {
   const std::string folder = scratch_folder();
-  ASSERT_TRUE(write_file_durably(folder + "/rows.jsonl", "{\"text\":\"a\"}\n"));
+  ASSERT_TRUE(write_file_durably(folder + "/rows.jsonl",
+                                 "{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":\"c\"}\n"));
   ASSERT_TRUE(write_file_durably(folder + "/run.yaml", "algorithm: dpo\ndpo:\n  beta: 0.25\n"));
   const Said said =
       run_program(cat("explain --config ", folder, "/run.yaml --set model=", data(stories),

@@ -18,11 +18,18 @@ namespace {
 using RewardRequest = protocol::RewardRequest;
 
 // Returns the row's answer as a string: data sets contain 72, "72" and "... #### 72".
-Result<std::string> answer_of(const RewardRequest& s) {
-  if (s.answer.is_string()) return s.answer.string();
-  if (s.answer.is_number()) return s.answer.dump();
+Result<std::string> answer_text(const Json& answer) {
+  if (answer.is_string()) return answer.string();
+  if (answer.is_number()) return answer.dump();
   return fail(Errc::bad_input,
-              cat("the row's answer should be a text or a number, it is ", s.answer.type_name()));
+              cat("the row's answer should be a text or a number, it is ", answer.type_name()));
+}
+Result<std::string> answer_of(const RewardRequest& s) {
+  return answer_text(s.answer);
+}
+// Check of a rule that reads the answer as it is.
+Result<> any_answer(const Json& answer) {
+  return answer_text(answer).map([](const std::string&) {});
 }
 
 std::string_view scored_part(const RewardRequest& s, const std::string& tag) {
@@ -38,6 +45,7 @@ struct Exact {
     field("ignore_case", self.match.ignore_case);
     field("tag", self.tag);
   }
+  static Result<> check_answer(const Json& answer) { return any_answer(answer); }
   Result<double> operator()(const RewardRequest& s) const {
     const auto answer = answer_of(s);
     RETURN_IF_ERROR(answer);
@@ -54,12 +62,18 @@ struct Gsm8k {
     field("format_score", self.format_score);
     field("tag", self.tag);
   }
-  Result<double> operator()(const RewardRequest& s) const {
-    const auto answer = answer_of(s);
+  static Result<> check_answer(const Json& given) {
+    const auto answer = answer_text(given);
     RETURN_IF_ERROR(answer);
     const auto truth = after_hashes(*answer).value_or(std::string_view(*answer));
     if (!read_number(normalize_math(truth)))
       return fail(Errc::bad_input, cat("the row's answer is not a number: ", quote(truth)));
+    return {};
+  }
+  Result<double> operator()(const RewardRequest& s) const {
+    RETURN_IF_ERROR(check_answer(s.answer));
+    const auto answer = answer_of(s);
+    const auto truth = after_hashes(*answer).value_or(std::string_view(*answer));
     const auto text = scored_part(s, tag);
     auto found = after_hashes(text);
     if (!found && flexible) found = last_number(text);
@@ -71,6 +85,7 @@ struct Gsm8k {
 struct Boxed {
   double tolerance = 1e-9, format_score = 0;
   std::string tag;
+  static Result<> check_answer(const Json& answer) { return any_answer(answer); }
   static void each_field(auto& self, auto&& field) {
     field("tolerance", self.tolerance);
     field("format_score", self.format_score);
@@ -136,16 +151,17 @@ struct Length {
 // Makes a rule from a function that scores one completion.
 template <class Score>
 Rule score_each(Score score) {
-  return {[score = std::move(score)](std::span<const RewardRequest> requests) {
-            std::vector<RuleResult> out;
-            for (const auto& request : requests)
-              out.push_back(Result<double>(score(request)).map([](double reward) {
-                return Scored{reward, {}};
-              }));
-            return out;
-          },
-          {},
-          {}};
+  Rule rule;
+  if constexpr (requires { Score::check_answer(Json()); }) rule.check_answer = Score::check_answer;
+  rule.score = [score = std::move(score)](std::span<const RewardRequest> requests) {
+    std::vector<RuleResult> out;
+    for (const auto& request : requests)
+      out.push_back(Result<double>(score(request)).map([](double reward) {
+        return Scored{reward, {}};
+      }));
+    return out;
+  };
+  return rule;
 }
 
 struct RegexOptions {

@@ -35,6 +35,9 @@ struct Rule {
   /// Prepares what the rule needs besides the text, such as processes. Empty when nothing is
   /// needed.
   std::function<Result<>()> start;
+  /// Checks a row's answer before any completion is scored: Errc::bad_input if no completion of the
+  /// row could be. Empty when the rule does not read the answer.
+  std::function<Result<>(const Json& answer)> check_answer = {};
 };
 
 /// The names of all rules.

@@ -108,6 +108,22 @@ std::vector<protocol::RewardResult> Rules::score(
   return results;
 }
 
+Result<> Rules::check_answer(const Json& answer) const {
+  for (const auto& part : parts_) {
+    if (!part.rule.check_answer) continue;
+    const auto ok = part.rule.check_answer(answer);
+    if (ok) continue;
+    if (!answer.is_null())
+      return fail(ok.error().code, cat("the reward rule ", part.label, ": ", ok.error().what));
+    return fail(ok.error().code,
+                cat("the reward rule ", part.label,
+                    " needs the row's answer: expected a text or a number under answer, "
+                    "ground_truth, solution or reward_model.ground_truth, found nothing; "
+                    "data.columns.answer=NAME reads another column"));
+  }
+  return {};
+}
+
 std::vector<std::string> Rules::labels() const {
   std::vector<std::string> out;
   for (const auto& part : parts_) out.push_back(part.label);

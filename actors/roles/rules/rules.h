@@ -28,6 +28,9 @@ class Rules {
   std::vector<protocol::RewardResult> score(
       std::span<const protocol::RewardRequest> requests) const;
   std::vector<std::string> labels() const;
+  /// Errc::bad_input if a rule reads the row's answer and cannot use this one; the message names
+  /// the rule and the columns that hold an answer.
+  Result<> check_answer(const Json& answer) const;
 
  private:
   struct Part {

@@ -1,5 +1,6 @@
 #include "engine/data/layouts/sample.h"
 
+#include <cmath>
 #include <limits>
 
 #include "engine/base/text.h"
@@ -221,6 +222,15 @@ namespace {
 
 constexpr std::int32_t not_trained = -100;
 
+// Tables with missing values have their integers as floating-point numbers (416.0).
+std::optional<std::int64_t> whole_number(const Json& item) {
+  if (item.is_integer()) return item.integer();
+  if (!item.is_number()) return std::nullopt;
+  const double value = item.number();
+  if (std::floor(value) != value || std::abs(value) > 1e9) return std::nullopt;
+  return static_cast<std::int64_t>(value);
+}
+
 Result<std::vector<std::int32_t>> integers(const Columns& row, const std::string& name,
                                            std::int64_t lowest, std::int64_t end) {
   const auto* list = row.find(name);
@@ -230,15 +240,15 @@ Result<std::vector<std::int32_t>> integers(const Columns& row, const std::string
   std::vector<std::int32_t> out;
   out.reserve(list->array().size());
   for (const auto& item : list->array()) {
-    const bool fits = item.is_integer() &&
-                      (item.integer() == lowest || (item.integer() >= 0 && item.integer() < end));
+    const auto id = whole_number(item);
+    const bool fits = id && (*id == lowest || (*id >= 0 && *id < end));
     if (!fits) {
       return bad_row(cat(quote(row.file_name(name)), ", item ", out.size(),
                          ": expected a token id from 0 to ", end - 1, lowest < 0 ? ", or -100" : "",
                          ", found ",
                          item.is_number() ? item.dump() : std::string(item.type_name())));
     }
-    out.push_back(static_cast<std::int32_t>(item.integer()));
+    out.push_back(static_cast<std::int32_t>(*id));
   }
   return out;
 }

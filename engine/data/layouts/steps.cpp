@@ -339,9 +339,9 @@ Result<std::optional<StepExample>> encode_steps(const Sample& sample, const Text
     return bad_row("the first token is a placeholder: there is no step before it");
   const auto limit = static_cast<std::size_t>(std::max<std::int64_t>(options.max_length, 0));
   if (limit > 0 && example->ids.size() > limit) {
+    example->cut_tokens = static_cast<std::int64_t>(example->ids.size() - limit);
     example->ids.resize(limit);
     example->classes.resize(limit);
-    example->truncated = true;
   }
   if (std::all_of(example->classes.begin(), example->classes.end(), [](auto c) { return c < 0; }))
     return std::nullopt;

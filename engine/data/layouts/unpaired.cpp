@@ -62,7 +62,8 @@ Result<std::optional<UnpairedRow>> encode_unpaired(const Sample& sample, const T
     RETURN_IF_ERROR(example);
     const auto limit = static_cast<std::size_t>(options.max_length);
     if (options.max_length > 0 && example->prompt.size() >= limit) return false;
-    row.truncated = row.truncated || (options.max_length > 0 && (*encoded)->ids.size() > limit);
+    if (options.max_length > 0 && (*encoded)->ids.size() > limit)
+      row.cut_tokens += static_cast<std::int64_t>((*encoded)->ids.size() - limit);
     row.examples.push_back(std::move(*example));
     return true;
   };

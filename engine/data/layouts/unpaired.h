@@ -13,7 +13,7 @@ namespace troupe::engine::data {
 /// The examples of one row: one, or two for a pair, the chosen one first.
 struct UnpairedRow {
   std::vector<UnpairedExample> examples;
-  bool truncated = false;  ///< one of them is longer than max_length
+  std::int64_t cut_tokens = 0;  ///< tokens beyond max_length, of all of them
 };
 
 /// Adds the row's label (true or false, 1 or 0) to its sample. Errc::bad_input.

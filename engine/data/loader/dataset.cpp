@@ -65,18 +65,7 @@ Result<FileFingerprint> sampled_fingerprint(const std::string& path) {
 
 namespace {
 
-constexpr std::size_t max_report_messages = 10;
-
-void add_report(const DataReport& from, DataReport& to) {
-  to.layout = from.layout;
-  to.rows += from.rows;
-  to.bad += from.bad;
-  to.untrainable += from.untrainable;
-  to.too_long += from.too_long;
-  to.truncated += from.truncated;
-  for (const auto& example : from.examples)
-    if (to.examples.size() < max_report_messages) to.examples.push_back(example);
-}
+constexpr std::size_t max_reasons = 16;
 
 template <class T>
 Result<> load_source(const DataOptions& options, DataSource source, const TextEncoder& encoder,
@@ -98,11 +87,9 @@ Result<> load_source(const DataOptions& options, DataSource source, const TextEn
     out.files.push_back(std::move(*print));
   }
   reader->report().bad -= out.report.bad;
-  add_report(reader->report(), out.report);
+  out.report.add(reader->report());
   info.size = out.examples.size() - before;
-  if (info.size == 0)
-    return fail(Errc::bad_input,
-                cat(reader->files().front(), ": no row to train on: ", reader->report().text()));
+  if (info.size == 0) return reader->no_examples();
   out.sources.push_back(info);
   return {};
 }
@@ -114,15 +101,48 @@ std::vector<DataSource> DataOptions::sources() const {
   return {{.paths = paths, .weight = 1, .epochs = 0, .layout = layout, .columns = columns}};
 }
 
+void DataReport::add_unused(const UnusedRows& more) {
+  for (auto& known : unused) {
+    if (known.why != more.why || known.malformed != more.malformed) continue;
+    known.rows += more.rows;
+    return;
+  }
+  if (unused.size() < max_reasons) return unused.push_back(more);
+  if (unused.size() == max_reasons) unused.push_back({"other reasons", more.first, false, 0});
+  unused.back().rows += more.rows;
+}
+
+void DataReport::add(const DataReport& other) {
+  layout = other.layout;
+  rows += other.rows;
+  bad += other.bad;
+  untrainable += other.untrainable;
+  too_long += other.too_long;
+  held_out += other.held_out;
+  truncated += other.truncated;
+  cut_tokens += other.cut_tokens;
+  chunked += other.chunked;
+  chunks += other.chunks;
+  for (const auto& reason : other.unused) add_unused(reason);
+}
+
 std::string DataReport::text() const {
-  std::string out =
-      cat(rows, " rows read as ", name_of(layout), ", ", rows - bad - untrainable, " used");
-  if (truncated > 0) out += cat(", ", truncated, " of them truncated to train.max_length");
-  if (too_long > 0) out += cat(", ", too_long, " dropped: too long for train.max_length");
-  if (untrainable > too_long)
-    out += cat(", ", untrainable - too_long, " dropped: no token to train on");
+  std::string out = cat(rows, " rows read as ", name_of(layout), ", ", used(), " used");
+  if (truncated > 0)
+    out += cat(", ", truncated, " of them truncated to train.max_length (", cut_tokens,
+               " tokens lost)");
+  if (chunked > 0)
+    out += cat(", ", chunked, " of them split into ", chunks,
+               " examples of at most train.max_length tokens");
+  if (held_out > 0) out += cat(", ", held_out, " held out by data.split");
+  for (const auto& reason : unused)
+    if (!reason.malformed)
+      out += cat(", ", reason.rows, " dropped: ", reason.why, " (first: ", reason.first, ")");
+  const auto malformed = std::find_if(unused.begin(), unused.end(),
+                                      [](const auto& reason) { return reason.malformed; });
   if (bad > 0) out += cat(", ", bad, " malformed");
-  if (!examples.empty()) out += cat(" (first: ", examples.front(), ")");
+  if (malformed != unused.end())
+    out += cat(" (first: ", malformed->first, ": ", malformed->why, ")");
   return out;
 }
 

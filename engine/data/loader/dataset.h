@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "engine/base/error.h"
 #include "engine/data/encode.h"
 #include "engine/data/layouts/unpaired.h"
+#include "engine/data/loader/row_selection.h"
 
 namespace troupe::engine::data {
 
@@ -47,12 +49,23 @@ struct DataOptions {
   /// Maximum number of malformed rows that are skipped (each is logged); one more stops the run.
   std::int64_t bad_row_limit = 0;
   EncodeOptions encode;
+  RowSelection selection;
+  /// An additional check of prompt rows; a row that fails it is malformed. Empty: none.
+  std::function<Result<>(const PromptRow&)> check_prompt = {};
 
   /// The mix, or the single source given by paths, layout and columns.
   std::vector<DataSource> sources() const;
 };
 
-/// Counts of rows: rows = used + bad + untrainable.
+/// A reason why rows are not used.
+struct UnusedRows {
+  std::string why;    ///< without the place
+  std::string first;  ///< place of the first such row: "rows.jsonl:17"
+  bool malformed = false;
+  std::int64_t rows = 0;
+};
+
+/// Counts of rows: rows = used + bad + untrainable + held_out.
 struct DataReport {
   Layout layout = Layout::automatic;
   std::int64_t rows = 0;
@@ -60,9 +73,17 @@ struct DataReport {
   /// Well-formed, but with no trainable token within max_length. Prompts: longer than max_length;
   /// pairs of a reward model: one of the two is longer.
   std::int64_t untrainable = 0;
-  std::int64_t too_long = 0;          ///< untrainable because of max_length
-  std::int64_t truncated = 0;         ///< used, but truncated to max_length
-  std::vector<std::string> examples;  ///< the first messages about skipped rows, at most 10
+  std::int64_t too_long = 0;       ///< untrainable because of max_length
+  std::int64_t held_out = 0;       ///< held out by DataOptions::selection, for evaluation
+  std::int64_t truncated = 0;      ///< used, but truncated to max_length
+  std::int64_t cut_tokens = 0;     ///< tokens of the truncated rows that are dropped
+  std::int64_t chunked = 0;        ///< used, and split into several examples
+  std::int64_t chunks = 0;         ///< those examples
+  std::vector<UnusedRows> unused;  ///< by reason; the rarest reasons are counted together
+  std::int64_t used() const { return rows - bad - untrainable - held_out; }
+  void add_unused(const UnusedRows& rows);
+  /// Adds the counts of another source.
+  void add(const DataReport& other);
   /// The report as one line for a log.
   std::string text() const;
 };

@@ -1,6 +1,9 @@
 #include "engine/data/loader/example_reader.h"
 
+#include <concepts>
+
 #include "engine/base/cancellation.h"
+#include "engine/base/fields.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/data/layouts/steps.h"
@@ -9,22 +12,20 @@
 namespace troupe::engine::data {
 namespace {
 
-constexpr std::size_t max_messages = 10;
-
-bool is_truncated(const SftExample& example) {
-  return example.truncated;
+std::int64_t cut_tokens(const SftExample& example) {
+  return example.cut_tokens;
 }
-bool is_truncated(const PairExample& example) {
-  return example.chosen.truncated || example.rejected.truncated;
+std::int64_t cut_tokens(const PairExample& example) {
+  return example.chosen.cut_tokens + example.rejected.cut_tokens;
 }
-bool is_truncated(const StepExample& example) {
-  return example.truncated;
+std::int64_t cut_tokens(const StepExample& example) {
+  return example.cut_tokens;
 }
-bool is_truncated(const UnpairedRow& row) {
-  return row.truncated;
+std::int64_t cut_tokens(const UnpairedRow& row) {
+  return row.cut_tokens;
 }
-bool is_truncated(const PromptRow&) {
-  return false;
+std::int64_t cut_tokens(const PromptRow&) {
+  return 0;
 }
 
 template <class T>
@@ -55,15 +56,61 @@ struct EncodingOf<StepExample> : RowEncoding<&encode_steps> {};
 template <>
 struct EncodingOf<PromptRow> : RowEncoding<&encode_prompt> {};
 
-// A tokenizer throws if a pattern exceeds its limits; the row counts as malformed.
+// The examples of a row, none if it has no trainable token; the report counts what is lost. A
+// tokenizer throws if a pattern exceeds its limits; the row counts as malformed.
 template <class T>
-auto encoded(const Sample& sample, const TextEncoder& encoder, const EncodeOptions& options)
-    -> decltype(EncodingOf<T>::encode(sample, encoder, options)) {
+Result<std::vector<T>> encoded(const Sample& sample, const TextEncoder& encoder,
+                               const EncodeOptions& options, DataReport& report) {
   try {
-    return EncodingOf<T>::encode(sample, encoder, options);
+    auto row = EncodingOf<T>::encode(sample, encoder, options);
+    RETURN_IF_ERROR(row);
+    if (!*row) return std::vector<T>{};
+    report.truncated += cut_tokens(**row) > 0;
+    report.cut_tokens += cut_tokens(**row);
+    return examples_of(std::move(**row));
   } catch (const Failure& failure) {
     return fail(failure);
   }
+}
+
+Result<std::vector<SftExample>> encoded_document(const Sample& sample, const TextEncoder& encoder,
+                                                 const EncodeOptions& options, DataReport& report) {
+  try {
+    auto pieces = encode_document(sample, encoder, options);
+    RETURN_IF_ERROR(pieces);
+    if (pieces->size() > 1) {
+      ++report.chunked;
+      report.chunks += std::ssize(*pieces);
+    } else if (!pieces->empty() && pieces->front().cut_tokens > 0) {
+      ++report.truncated;
+      report.cut_tokens += pieces->front().cut_tokens;
+    }
+    return pieces;
+  } catch (const Failure& failure) {
+    return fail(failure);
+  }
+}
+
+// Why a row has no example that would have one without max_length.
+std::string why_unused(Purpose purpose, const EncodeOptions& options) {
+  const auto tokens = cat(options.max_length, " tokens");
+  if (options.skip_longer) return cat("longer than ", tokens);
+  if (purpose == Purpose::prompts) return cat("prompt longer than ", tokens);
+  if (purpose == Purpose::steps) return cat("no step ends within ", tokens);
+  return cat("prompt leaves no room for an answer within ", tokens);
+}
+
+// Splits "rows.jsonl:17: what" and "rows.parquet: row 3: what" behind the place.
+UnusedRows malformed_row(const std::string& message, const std::string& file) {
+  UnusedRows out{.why = message, .first = file, .malformed = true, .rows = 1};
+  if (!message.starts_with(file)) return out;
+  constexpr std::string_view row = ": row ";
+  const bool numbered = std::string_view(message).substr(file.size()).starts_with(row);
+  const auto end = message.find(": ", file.size() + (numbered ? row.size() : 0));
+  if (end == std::string::npos) return out;
+  out.first = message.substr(0, end);
+  out.why = message.substr(end + 2);
+  return out;
 }
 
 }  // namespace
@@ -96,8 +143,20 @@ Result<ExampleReader<T>> ExampleReader<T>::open(const DataOptions& options, Data
 }
 
 template <class T>
-void ExampleReader<T>::add_message(const std::string& what) {
-  if (report_.examples.size() < max_messages) report_.examples.push_back(what);
+tl::unexpected<Error> ExampleReader<T>::no_examples() const {
+  const auto rest = files_.size() - 1;
+  const std::string where =
+      cat(files_.front(), rest > 0 ? cat(" and ", rest, " more files") : std::string());
+  if (options_->selection.held_out)
+    return fail(Errc::bad_input, cat(where, ": data.split = ", options_->selection.split,
+                                     " holds out no usable row (", report_.text(),
+                                     "); raise it, or name other rows with eval.path"));
+  if (report_.rows == 0)
+    return fail(Errc::bad_input, cat(where, ": expected rows, found none (",
+                                     rest > 0 ? "the files are" : "the file is", " empty)"));
+  if (report_.rows == report_.held_out)
+    return fail(Errc::bad_input, cat(where, ": data.split holds out every row of ", report_.rows));
+  return fail(Errc::bad_input, cat(where, ": no row to train on: ", report_.text()));
 }
 
 // Counts a malformed row. An error if there are more than the limit.
@@ -105,7 +164,7 @@ template <class T>
 Result<> ExampleReader<T>::skip_row(const Error& error) {
   if (error.code != Errc::bad_input) return fail(error);
   ++report_.bad;
-  add_message(error.what);
+  report_.add_unused(malformed_row(error.what, files_[position_.file]));
   const auto limit = options_->bad_row_limit;
   if (report_.bad > limit)
     return fail(
@@ -131,7 +190,8 @@ Result<bool> ExampleReader<T>::open_file() {
 
 template <class T>
 Result<std::vector<T>> ExampleReader<T>::next() {
-  for (;;) {
+  const auto& selection = options_->selection;
+  while (!selection.ends_before(position_.number)) {
     RETURN_IF_ERROR(check_cancelled());
     if (!reader_) {
       const auto opened = open_file();
@@ -145,8 +205,14 @@ Result<std::vector<T>> ExampleReader<T>::next() {
       position_.row = 0;
       continue;
     }
-    ++report_.rows;
+    if (!row && row.error().code != Errc::bad_input) return fail(row);
     ++position_.row;
+    const bool taken = selection.uses(position_.number++);
+    report_.rows += taken || !selection.held_out;
+    if (!taken) {
+      report_.held_out += !selection.held_out;
+      continue;
+    }
     auto used = row ? convert(**row) : Result<std::vector<T>>(fail(row.error()));
     if (used && !used->empty()) return used;
     // Rows of an unknown layout are not malformed: no other row would be understood.
@@ -154,6 +220,7 @@ Result<std::vector<T>> ExampleReader<T>::next() {
     if (!used && unknown_layout) return used;
     if (!used) RETURN_IF_ERROR(skip_row(used.error()));
   }
+  return std::vector<T>{};
 }
 
 template <class T>
@@ -168,35 +235,63 @@ template <class T>
 void ExampleReader<T>::drop(const Row& row, const Sample& sample) {
   EncodeOptions unlimited = options_->encode;
   unlimited.max_length = 0;
-  const auto whole = encoded<T>(sample, *encoder_, unlimited);
-  const bool too_long = whole && whole->has_value();
+  DataReport ignored;
+  const auto whole = encoded<T>(sample, *encoder_, unlimited, ignored);
+  const bool too_long = whole && !whole->empty();
   ++report_.untrainable;
   report_.too_long += too_long;
-  const std::int64_t limit = options_->encode.max_length;
-  add_message(cat(row.where(), !too_long ? cat(": no token to train on")
-                               : options_->encode.skip_longer
-                                   ? cat(": longer than ", limit, " tokens")
-                                   : cat(": no token to train on within ", limit, " tokens")));
+  report_.add_unused(
+      {.why = too_long ? why_unused(T::purpose, options_->encode) : "no token to train on",
+       .first = row.where(),
+       .malformed = false,
+       .rows = 1});
+}
+
+// Errc::usage for the first row of a file if its columns have another layout than the files before.
+template <class T>
+Result<> ExampleReader<T>::check_other_layout(const Row& row) const {
+  if (source_.layout != Layout::automatic || row.index != 0 || position_.file == layout_file_)
+    return {};
+  const auto found = detect_layout(row, layout_);
+  if (!found || *found == layout_.layout) return {};
+  return fail(Errc::usage,
+              cat(row.where(), ": the rows of this file have the layout ", name_of(*found),
+                  ", those of ", files_[layout_file_], " have ", name_of(layout_.layout),
+                  "; the files of a folder or a list have one layout: give each layout a source of "
+                  "its own in data.mix"));
+}
+
+template <class T>
+Result<Sample> ExampleReader<T>::sample_of(const Row& row) {
+  if (layout_.layout == Layout::automatic) {
+    auto found = detect_layout(row, layout_);
+    RETURN_IF_ERROR(found);
+    layout_.layout = *found;
+    layout_file_ = position_.file;
+  }
+  report_.layout = layout_.layout;
+  auto sample = to_sample(row, layout_);
+  if (!sample) RETURN_IF_ERROR(check_other_layout(row));
+  return sample;
 }
 
 template <class T>
 Result<std::vector<T>> ExampleReader<T>::convert(const Row& row) {
-  if (layout_.layout == Layout::automatic) {
-    auto found = detect_layout(row, layout_);
-    RETURN_IF_ERROR(found);
-    report_.layout = layout_.layout = *found;
-  }
-  report_.layout = layout_.layout;
-  auto sample = to_sample(row, layout_);
+  auto sample = sample_of(row);
   RETURN_IF_ERROR(sample);
-  auto example = encoded<T>(*sample, *encoder_, options_->encode);
-  if (!example) return fail(example.error().code, cat(row.where(), ": ", example.error().what));
-  if (!*example) {
-    drop(row, *sample);
-    return std::vector<T>{};
-  }
-  report_.truncated += is_truncated(**example);
-  return examples_of(std::move(**example));
+  Result<std::vector<T>> examples = std::vector<T>{};
+  if constexpr (std::same_as<T, SftExample>)
+    examples = layout_.layout == Layout::text
+                   ? encoded_document(*sample, *encoder_, options_->encode, report_)
+                   : encoded<T>(*sample, *encoder_, options_->encode, report_);
+  else
+    examples = encoded<T>(*sample, *encoder_, options_->encode, report_);
+  if constexpr (std::same_as<T, PromptRow>)
+    if (examples && !examples->empty() && options_->check_prompt)
+      if (auto ok = options_->check_prompt(examples->front()); !ok) examples = fail(ok);
+  if (!examples) return fail(examples.error().code, cat(row.where(), ": ", examples.error().what));
+  if (examples->empty()) drop(row, *sample);
+  return examples;
 }
 
 template class ExampleReader<SftExample>;

@@ -12,6 +12,7 @@ namespace troupe::engine::data {
 struct RowPosition {
   std::size_t file = 0;
   std::int64_t row = 0;
+  std::int64_t number = 0;  ///< rows of the source before it, in all files
   bool operator==(const RowPosition&) const = default;
 };
 
@@ -29,6 +30,9 @@ class ExampleReader {
   RowPosition position() const { return position_; }
   Result<> seek(RowPosition position);
 
+  /// The error of a source without a usable row.
+  tl::unexpected<Error> no_examples() const;
+
   const std::vector<std::string>& files() const { return files_; }
   /// Counts since open(), or since the caller reset them.
   DataReport& report() { return report_; }
@@ -38,14 +42,16 @@ class ExampleReader {
   Result<bool> open_file();
   Result<std::vector<T>> convert(const Row& row);
   void drop(const Row& row, const Sample& sample);
+  Result<Sample> sample_of(const Row& row);
+  Result<> check_other_layout(const Row& row) const;
   Result<> skip_row(const Error& error);
-  void add_message(const std::string& what);
 
   const DataOptions* options_;
   const TextEncoder* encoder_;
   DataSource source_;
   std::vector<std::string> files_;
   LayoutOptions layout_;
+  std::size_t layout_file_ = 0;  // from whose first row the layout was detected
   DataReport report_;
   std::unique_ptr<RowReader> reader_;  // reads files_[position_.file]; null: not open
   RowPosition position_;

@@ -1,6 +1,7 @@
 #include "engine/data/loader/sampler.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "engine/base/check.h"
 #include "engine/base/text.h"
@@ -46,7 +47,12 @@ std::optional<std::uint64_t> Sampler::limit() const {
     endless = endless || source.info.epochs == 0;
     all += static_cast<std::uint64_t>(source.info.epochs) * source.info.size;
   }
-  const auto passes = static_cast<std::uint64_t>(options_.epochs) * size_;
+  // At least one item: a part of an epoch is not nothing.
+  const auto passes = options_.epochs > 0
+                          ? std::max<std::uint64_t>(
+                                1, static_cast<std::uint64_t>(
+                                       std::llround(options_.epochs * static_cast<double>(size_))))
+                          : 0;
   if (endless && passes == 0) return std::nullopt;
   return endless ? passes : passes == 0 ? all : std::min(all, passes);
 }

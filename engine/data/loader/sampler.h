@@ -13,9 +13,9 @@ namespace troupe::engine::data {
 
 struct LoaderOptions {
   std::int64_t batch_size = 8;  ///< rows, pairs or prompts per optimizer step
-  /// Number of passes over the data; the last batch may be short. 0: no limit (the number of steps
-  /// ends the run).
-  std::int64_t epochs = 0;
+  /// Number of passes over the data, possibly a fraction; the last batch may be short. 0: no limit
+  /// (the number of steps ends the run).
+  double epochs = 0;
   bool shuffle = true;
   std::uint64_t seed = 0;
   std::int64_t stream_rows = 0;  ///< examples in memory at a time (stream.h); 0: all

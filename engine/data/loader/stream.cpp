@@ -27,6 +27,17 @@ std::size_t bytes_of(const PromptRow& row) {
          2 * row.columns.dump().size();
 }
 
+// The first row of a block. `state` has its file and row.
+Result<RowPosition> row_position(const Json& state, const RowSelection& selection) {
+  RowPosition begin{.file = static_cast<std::size_t>(state.find("file")->integer()),
+                    .row = state.find("row")->integer()};
+  if (!selection.any()) return begin;
+  const auto before = get_integer(state, "number", data_state);
+  if (!before) return cannot_resume("data.max_samples or data.split was not set, now it is");
+  begin.number = *before;
+  return begin;
+}
+
 }  // namespace
 
 template <class T>
@@ -102,9 +113,7 @@ Result<> Stream<T>::fill(std::size_t k) {
 // Begins the next pass at the first row, unless the source has reached its limit of epochs.
 template <class T>
 Result<> Stream<T>::end_pass(Source& source) {
-  if (source.first == 0)
-    return fail(Errc::bad_input, cat(source.reader.files().front(),
-                                     ": no row to train on: ", source.reader.report().text()));
+  if (source.first == 0) return source.reader.no_examples();
   if (source.epoch == 0 && source.whole) log_info(cat("data: ", source.reader.report().text()));
   if (source.size > 0 && source.size != source.first)
     return fail(Errc::bad_input, cat(source.reader.files().front(), ": had ", source.size,
@@ -173,6 +182,7 @@ Json Stream<T>::state() const {
         .set("at", static_cast<std::uint64_t>(source.at))
         .set("size", source.size)
         .set("bad", source.bad);
+    if (options_->selection.any()) place.set("number", source.begin.number);
     sources.push_back(std::move(place));
   }
   state.set("sources", std::move(sources));
@@ -211,7 +221,9 @@ Result<> Stream<T>::restore_source(std::size_t k, const Json& state) {
   source.size = number(8);
   source.done = source.options.epochs > 0 && numbers[1] >= source.options.epochs;
   source.reader.report().bad = *bad;
-  RETURN_IF_ERROR(source.reader.seek({static_cast<std::size_t>(numbers[3]), numbers[4]}));
+  auto begin = row_position(state, options_->selection);
+  RETURN_IF_ERROR(begin);
+  RETURN_IF_ERROR(source.reader.seek(*begin));
   RETURN_IF_ERROR(source.done ? Result<>() : fill(k));
   if (number(7) > source.block.size())
     return cannot_resume("the checkpoint's position is behind the end of the data");

@@ -1,5 +1,7 @@
 #include "engine/data/readers/row_reader.h"
 
+#include <algorithm>
+
 #include "engine/base/text.h"
 #include "engine/data/readers/arrow_library.h"
 #include "engine/data/readers/csv_reader.h"
@@ -44,16 +46,94 @@ Result<std::unique_ptr<RowReader>> open_json(const std::string& path, TextStream
   return made<JsonReader>(path, std::move(*whole), std::move(**rows));
 }
 
+// The first line of the text that is not blank, as far as it fits into a row, and what follows it.
+struct FirstLine {
+  std::string_view line, rest;
+};
+Result<FirstLine> first_line(TextStream& stream) {
+  constexpr const char* blank = " \t\r\n";
+  for (std::size_t look = first_look;; look *= 2) {
+    const auto text = stream.peek(look);
+    RETURN_IF_ERROR(text);
+    const auto begin = std::min(text->find_first_not_of(blank), text->size());
+    const auto end = text->find('\n', begin);
+    const bool whole = end != std::string_view::npos || text->size() < look;
+    if (!whole && look <= max_row_bytes) continue;
+    const auto line = text->substr(begin, end - begin);
+    const auto rest = end == std::string_view::npos ? std::string_view() : text->substr(end);
+    return FirstLine{line.substr(0, line.find_last_not_of(blank) + 1),
+                     rest.substr(std::min(rest.find_first_not_of(blank), rest.size()))};
+  }
+}
+
+bool is_object(std::string_view text) {
+  const auto value = parse_json(text, "", {.depth = max_row_depth, .bytes = max_row_bytes});
+  return value && value->is_object();
+}
+
+// A file of JSON lines by its name. Lines are objects, so a bracket begins one array of all rows,
+// unless the array ends with the line and others follow it.
+Result<std::unique_ptr<RowReader>> open_json_lines(const std::string& path, TextStream stream) {
+  const auto first = first_line(stream);
+  RETURN_IF_ERROR(first);
+  const bool array =
+      first->line.starts_with('[') && !(first->line.ends_with(']') && !first->rest.empty());
+  if (array) return open_json(path, std::move(stream));
+  return made<JsonlReader>(path, std::move(stream));
+}
+
+// A file of text by its name. By lines, text whose first line is an object is JSON lines, and text
+// that begins an array of objects is JSON.
+Result<std::unique_ptr<RowReader>> open_plain_text(const std::string& path, TextStream stream,
+                                                   const ReadOptions& options) {
+  if (options.sample_by == SampleBy::line) {
+    const auto first = first_line(stream);
+    RETURN_IF_ERROR(first);
+    const auto line = first->line;
+    const auto inside = line.substr(std::min<std::size_t>(1, line.size())),
+               next = line.size() > 1 ? inside : first->rest;
+    const auto begin = std::min(next.find_first_not_of(" \t"), next.size());
+    if (line.starts_with('{') && is_object(line)) return made<JsonlReader>(path, std::move(stream));
+    if (line.starts_with('[') && next.substr(begin).starts_with('{'))
+      return open_json(path, std::move(stream));
+  }
+  return made<TxtReader>(path, std::move(stream), options);
+}
+
+// The character between the columns of a .csv file: a comma, or a semicolon as spreadsheets write
+// it where the comma is the decimal mark. Counted outside quotation marks in the first line, which
+// has `columns` columns (0: unknown).
+Result<char> csv_delimiter(TextStream& stream, std::size_t columns) {
+  const auto first = first_line(stream);
+  RETURN_IF_ERROR(first);
+  std::size_t commas = 0, semicolons = 0;
+  bool quoted = false;
+  for (const char c : first->line) {
+    quoted ^= c == '"';
+    commas += !quoted && c == ',';
+    semicolons += !quoted && c == ';';
+  }
+  const bool fits = columns == 0 ? commas == 0 : semicolons + 1 == columns && commas + 1 != columns;
+  return semicolons > 0 && fits ? ';' : ',';
+}
+
+Result<std::unique_ptr<RowReader>> open_table(const std::string& path, const std::string& format,
+                                              TextStream stream, const ReadOptions& options) {
+  const auto delimiter =
+      format == ".tsv" ? Result<char>('\t') : csv_delimiter(stream, options.column_names.size());
+  RETURN_IF_ERROR(delimiter);
+  return CsvReader::open(path, std::move(stream), *delimiter, options.column_names);
+}
+
 Result<std::unique_ptr<RowReader>> open_text(const std::string& path, const std::string& format,
                                              TextStream stream, const ReadOptions& options) {
   const auto begin = stream.peek(4096);
   RETURN_IF_ERROR(begin);
   RETURN_IF_ERROR(refuse_other_formats(*begin, path));
-  if (format == ".jsonl" || format == ".ndjson") return made<JsonlReader>(path, std::move(stream));
+  if (format == ".jsonl" || format == ".ndjson") return open_json_lines(path, std::move(stream));
   if (format == ".csv" || format == ".tsv")
-    return CsvReader::open(path, std::move(stream), format == ".csv" ? ',' : '\t',
-                           options.column_names);
-  if (format == ".txt") return made<TxtReader>(path, std::move(stream), options);
+    return open_table(path, format, std::move(stream), options);
+  if (format == ".txt") return open_plain_text(path, std::move(stream), options);
   const auto first = begin->find_first_not_of(" \t\r\n");
   const bool json =
       first != std::string_view::npos && ((*begin)[first] == '[' || (*begin)[first] == '{');

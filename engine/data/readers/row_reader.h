@@ -65,8 +65,9 @@ struct ReadOptions {
   std::vector<std::string> column_names;
 };
 
-/// Opens a file by its content and extension: .jsonl and .ndjson (one value per line), .json (an
-/// array, an object with a list of rows, or lines), .csv, .tsv, .txt, each also with .gz; .parquet;
+/// Opens a file by its content and extension: .jsonl and .ndjson (one value per line, or one
+/// array), .json (an array, an object with a list of rows, or lines), .csv (columns separated by
+/// commas or semicolons), .tsv, .txt (JSON if its first line is), each also with .gz; .parquet;
 /// .arrow (IPC file or stream). Errc::not_found, io, corrupt; Errc::unsupported for another format
 /// or a missing Arrow library, with the remedy.
 Result<std::unique_ptr<RowReader>> open_rows(const std::string& path,

@@ -1,6 +1,7 @@
 #include "launch/commands/info/data.h"
 
-#include <filesystem>
+#include <optional>
+#include <utility>
 
 #include "engine/base/fields.h"
 #include "engine/base/text.h"
@@ -16,7 +17,11 @@ namespace {
 /// Counts over all files.
 struct Rows {
   std::int64_t good = 0, bad = 0;
+  std::int64_t prompts = 0, unanswered = 0;  // prompts without an answer, of those with a layout
   std::string first_bad;
+  Json uses = Json::Object{};  // layouts_of() the first row
+  std::string first_file, other_file;
+  Json other_uses = Json::Object{};
 };
 
 void report_columns(const engine::data::Row& row, Report& report) {
@@ -33,42 +38,104 @@ void report_columns(const engine::data::Row& row, Report& report) {
   report.say("columns", Json(names), cat("columns: ", join(quoted, ", "), more));
 }
 
-/// Returns true if some algorithm reads such rows without data.columns.
-bool report_layouts(const engine::data::Row& row, Report& report) {
+/// The layout in which each algorithm would read the row: {algorithm: layout}.
+Json layouts_of(const engine::data::Row& row) {
   Json uses = Json::Object{};
-  std::vector<std::string> lines, none;
   for (const Recipe& recipe : recipes()) {
     engine::data::LayoutOptions options;
     options.purpose = recipe.rows;
-    if (const auto layout = engine::data::detect_layout(row, options)) {
-      const std::string name(name_of(*layout));
-      uses.set(std::string(recipe.name), name);
-      lines.push_back(cat("for ", recipe.name, ": ", name));
-    } else {
-      none.emplace_back(recipe.name);
-    }
+    if (const auto layout = engine::data::detect_layout(row, options))
+      uses.set(std::string(recipe.name), std::string(name_of(*layout)));
   }
+  return uses;
+}
+
+/// Whether the row has an answer for reward rules; nullopt: it is not a prompt.
+std::optional<bool> has_answer(const engine::data::Row& row) {
+  engine::data::LayoutOptions options;
+  options.purpose = engine::data::Purpose::prompts;
+  const auto layout = engine::data::detect_layout(row, options);
+  if (!layout) return std::nullopt;
+  options.layout = *layout;
+  const auto sample = engine::data::to_sample(row, options);
+  if (!sample) return std::nullopt;
+  return !sample->answer.is_null();
+}
+
+void report_layouts(const engine::data::Row& row, const Json& uses, Report& report) {
+  std::vector<std::string> none;
   report_columns(row, report);
   report.fact("uses", uses);
-  for (const std::string& line : lines) report.line(line);
+  const std::string answer = has_answer(row).value_or(false)
+                                 ? ", with an answer for the reward rules"
+                                 : ", without an answer: for reward rules that need none";
+  for (const Recipe& recipe : recipes()) {
+    const Json* layout = uses.find(recipe.name);
+    const bool prompts = recipe.rows == engine::data::Purpose::prompts;
+    if (layout)
+      report.line(cat("for ", recipe.name, ": ", layout->string(), prompts ? answer : ""));
+    else
+      none.emplace_back(recipe.name);
+  }
   if (!none.empty()) report.line(cat("not without data.columns: ", join(none, ", ")));
-  return !lines.empty();
+  if (uses.object().empty())
+    report.note(
+        "no algorithm reads these rows as they are; --set data.columns.NAME=COLUMN maps them "
+        "(docs/formats.md)");
+}
+
+/// The first row of a file: its layouts are reported, or compared with those of the files before.
+void see_first_row(const engine::data::Row& row, Rows& rows, Report& report) {
+  Json uses = layouts_of(row);
+  if (rows.good == 0) {
+    report_layouts(row, uses, report);
+    rows.uses = std::move(uses);
+    rows.first_file = row.file;
+  } else if (rows.other_file.empty() && uses != rows.uses) {
+    rows.other_file = row.file;
+    rows.other_uses = std::move(uses);
+  }
+}
+
+std::string uses_text(const Json& uses) {
+  std::vector<std::string> parts;
+  for (const auto& [algorithm, layout] : uses.object())
+    parts.push_back(cat(algorithm, " as ", layout.string()));
+  return parts.empty() ? "by no algorithm" : join(parts, ", ");
+}
+
+void report_problems(const Rows& rows, Report& report) {
+  if (rows.unanswered > 0 && rows.unanswered < rows.prompts)
+    report.note(cat(rows.unanswered, " of ", rows.prompts,
+                    " prompts have no answer, which the reward rules exact_match, gsm8k and boxed "
+                    "need"));
+  if (!rows.other_file.empty())
+    report.problem({Errc::usage, cat("the files have different layouts: ", rows.first_file,
+                                     " is read ", uses_text(rows.uses), "; ", rows.other_file, " ",
+                                     uses_text(rows.other_uses),
+                                     "; give each layout a source of its own in data.mix")});
+  if (rows.bad > 0) {
+    report.problem({Errc::bad_input, cat(rows.bad, " malformed rows; the first: ", rows.first_bad,
+                                         "; fix them, or raise data.max_bad_rows to drop them")});
+  }
+  if (rows.good == 0) report.problem({Errc::bad_input, "no rows"});
 }
 
 Result<> read_file(const std::string& path, const engine::data::ReadOptions& options, Rows& rows,
                    Report& report) {
   auto reader = engine::data::open_rows(path, options);
   RETURN_IF_ERROR(reader);
+  bool first = true;
   for (;;) {
     auto row = (*reader)->next();
     if (!row && row.error().code != Errc::bad_input) return fail(row);
     if (row && !*row) return {};
     if (row) {
-      if (rows.good++ == 0 && !report_layouts(**row, report)) {
-        report.note(
-            "no algorithm reads these rows as they are; --set data.columns.NAME=COLUMN maps them "
-            "(docs/formats.md)");
-      }
+      if (std::exchange(first, false)) see_first_row(**row, rows, report);
+      ++rows.good;
+      const auto answer = has_answer(**row);
+      rows.prompts += answer.has_value();
+      rows.unanswered += !answer.value_or(true);
     } else if (rows.bad++ == 0) {
       rows.first_bad = row.error().what;
     }
@@ -93,11 +160,7 @@ void inspect_data(const std::string& path, const std::vector<std::string>& colum
       return report.problem(read.error());
   }
   report.say("rows", rows.good, cat(rows.good, rows.good == 1 ? " row" : " rows"));
-  if (rows.bad > 0) {
-    report.problem({Errc::bad_input, cat(rows.bad, " malformed rows; the first: ", rows.first_bad,
-                                         "; fix them, or raise data.max_bad_rows to drop them")});
-  }
-  if (rows.good == 0) report.problem({Errc::bad_input, "no rows"});
+  report_problems(rows, report);
 }
 
 }  // namespace troupe::launch

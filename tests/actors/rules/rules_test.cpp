@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/base/text.h"
+
 namespace troupe::actors::rules {
 namespace {
 
@@ -74,6 +76,26 @@ TEST(Rules, TheRewardIsTheWeightedSumOfItsParts) {
   const std::vector<std::pair<std::string, double>> parts{
       {"exact_match", 1}, {"format", 1}, {"brief", -1}};
   EXPECT_EQ(result.parts, parts);
+}
+
+TEST(Rules, AnAnswerThatNoCompletionCanMatchIsRefusedBeforehand) {
+  const auto check = [](const char* rules, const Json& answer) {
+    return value_or_throw(Rules::from_json(json(rules), "reward")).check_answer(answer);
+  };
+  for (const char* rule : {"exact_match", "gsm8k", "boxed"}) {
+    const std::string list = cat(R"([{"name": "format"}, {"name": ")", rule, R"("}])");
+    EXPECT_TRUE(check(list.c_str(), "7")) << rule;
+    EXPECT_TRUE(check(list.c_str(), 7)) << rule;
+    const auto none = check(list.c_str(), nullptr);
+    ASSERT_FALSE(none) << rule;
+    EXPECT_EQ(none.error().code, Errc::bad_input);
+    EXPECT_EQ(none.error().what.find(cat("the reward rule ", rule, " needs the row's answer")), 0u)
+        << none.error().what;
+    EXPECT_FALSE(check(list.c_str(), Json(Json::Array{}))) << rule;
+  }
+  EXPECT_NE(check(R"([{"name": "gsm8k"}])", "many").error().what.find("not a number: \"many\""),
+            std::string::npos);
+  EXPECT_TRUE(check(R"([{"name": "format"}, {"name": "length", "options": {"max": 3}}])", nullptr));
 }
 
 TEST(Rules, AFailureIsNeverAScore) {

@@ -53,6 +53,23 @@ TEST_F(Arrow, IntegrationFilesAndStreamsAreReadExactly) {
   }
 }
 
+TEST_F(Arrow, ViewsAreReadAsTheValuesTheyShow) {
+  for (const auto& [file, rows] : {std::pair{"arrow/polars_views.arrow", "arrow/polars_views"},
+                                   std::pair{"arrow/list_views.arrow_file", "arrow/list_views"}}) {
+    const auto expected = expected_rows(rows);
+    EXPECT_EQ(read_all(format_file(file)), expected) << file;
+    EXPECT_GE(expected.size(), 4u);
+  }
+}
+
+TEST_F(Arrow, FloatsThatAreWholeAreTokenIds) {
+  const auto data = value_or_throw(
+      load<SftExample>({.paths = {format_file("parquet/float_ids.parquet")}}, ByteEncoder()));
+  ASSERT_EQ(data.examples.size(), 2u);
+  EXPECT_EQ(text_of_ids(data.examples[0].ids), "Hi<eos>");
+  EXPECT_EQ(data.examples[1].weights, (std::vector<float>{0, 1, 1}));
+}
+
 TEST_F(Arrow, ParquetTestingIsReadExactly) {
   std::size_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(format_file("parquet"))) {

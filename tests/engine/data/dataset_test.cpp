@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "engine/base/text.h"
 #include "tests/engine/data/scratch.h"
 
 namespace troupe::engine::data {
@@ -96,7 +97,7 @@ TEST(Dataset, TheFirstMalformedRowStopsTheRunUnlessALimitAllowsSome) {
   EXPECT_EQ(data.examples.size(), 2u);
   EXPECT_EQ(data.report.rows, 4);
   EXPECT_EQ(data.report.bad, 2);
-  ASSERT_EQ(data.report.examples.size(), 2u);
+  ASSERT_EQ(data.report.unused.size(), 2u);
   EXPECT_THAT(data.report.text(), AllOf(HasSubstr("4 rows"), HasSubstr("2 used"),
                                         HasSubstr("2 malformed"), HasSubstr("rows.jsonl:2")));
 }
@@ -113,7 +114,10 @@ TEST(Dataset, RowsWithNothingLeftToTrainOnAreCountedNotKept) {
   EXPECT_EQ(data.report.untrainable, 1);
   EXPECT_EQ(data.report.truncated, 1);
   EXPECT_THAT(data.report.text(),
-              AllOf(HasSubstr("rows.jsonl:2"), HasSubstr("1 of them truncated")));
+              AllOf(HasSubstr("1 of them truncated to train.max_length (12 tokens lost)"),
+                    HasSubstr("1 dropped: prompt leaves no room for an answer within 8 tokens "
+                              "(first: "),
+                    HasSubstr("rows.jsonl:2)")));
   const auto none = load<SftExample>({.paths = {path}, .encode = {.max_length = 2}}, ByteEncoder());
   ASSERT_FALSE(none);
   EXPECT_THAT(none.error().what, HasSubstr("no row to train on"));
@@ -131,16 +135,16 @@ TEST(Dataset, RowsWithoutATargetAreNotCalledTooLong) {
   EXPECT_EQ(data.report.untrainable, 3);
   EXPECT_EQ(data.report.too_long, 1);
   EXPECT_THAT(data.report.text(),
-              AllOf(HasSubstr("1 used, 1 dropped: too long for train.max_length, 2 dropped: no "
-                              "token to train on"),
-                    HasSubstr("rows.jsonl:1: no token to train on)")));
+              AllOf(HasSubstr("1 used, 2 dropped: no token to train on (first: "),
+                    HasSubstr("rows.jsonl:1), 1 dropped: prompt leaves no room for an answer "
+                              "within 3 tokens (first: ")));
 }
 
 TEST(Dataset, AnEmptyFileIsRefused) {
   Scratch scratch;
   EXPECT_THAT(
       load<SftExample>({.paths = {scratch.write("rows.jsonl", "\n")}}, ByteEncoder()).error().what,
-      HasSubstr("rows.jsonl"));
+      HasSubstr("rows.jsonl: expected rows, found none (the file is empty)"));
   EXPECT_EQ(load<SftExample>({.paths = {scratch.path("none.jsonl")}}, ByteEncoder()).error().code,
             Errc::not_found);
 }
@@ -151,6 +155,75 @@ TEST(Dataset, AColumnNobodyKnowsIsRefusedWithTheNearest) {
   ASSERT_FALSE(data);
   EXPECT_EQ(data.error().code, Errc::usage);
   EXPECT_THAT(data.error().what, HasSubstr("did you mean prompt?"));
+}
+
+TEST(Dataset, TheReasonsForUnusedRowsAreCountedWithTheirFirstPlace) {
+  Scratch scratch;
+  const std::string good = "{\"prompt\":\"a\",\"completion\":\"c\"}\n",
+                    bad = "{\"prompt\":\"a\"}\n", broken = "{\n";
+  const auto path = scratch.write("rows.jsonl", good + bad + broken + bad + good + bad);
+  const auto report =
+      value_or_throw(load<SftExample>({.paths = {path}, .bad_row_limit = 4}, ByteEncoder())).report;
+  ASSERT_EQ(report.unused.size(), 2u);
+  EXPECT_EQ(report.unused[0].why, "nothing under \"completion\"");
+  EXPECT_EQ(report.unused[0].first, path + ":2");
+  EXPECT_EQ(report.unused[0].rows, 3);
+  EXPECT_TRUE(report.unused[0].malformed);
+  EXPECT_EQ(report.unused[1].first, path + ":3");
+  EXPECT_EQ(report.unused[1].rows, 1);
+}
+
+TEST(Dataset, ManyReasonsAreCountedTogether) {
+  DataReport report;
+  for (int i = 0; i < 40; ++i) report.add_unused({cat("reason ", i), "rows.jsonl:1", true, 2});
+  ASSERT_EQ(report.unused.size(), 17u);
+  EXPECT_EQ(report.unused.back().why, "other reasons");
+  EXPECT_EQ(report.unused.back().rows, 48);
+}
+
+TEST(Dataset, AFileOfAnotherLayoutIsRefusedWithTheNameOfTheMix) {
+  Scratch scratch;
+  const auto a = scratch.write("a.jsonl", "{\"prompt\":\"a\",\"completion\":\"c\"}\n"),
+             b = scratch.write("b.jsonl", "{\"instruction\":\"a\",\"output\":\"c\"}\n");
+  for (const auto limit : {0, 10}) {  // it is not a malformed row
+    const auto data = load<SftExample>({.paths = {a, b}, .bad_row_limit = limit}, ByteEncoder());
+    ASSERT_FALSE(data);
+    EXPECT_EQ(data.error().code, Errc::usage);
+    EXPECT_THAT(
+        data.error().what,
+        AllOf(HasSubstr("b.jsonl:1: the rows of this file have the layout alpaca, those of "),
+              HasSubstr("a.jsonl have prompt_completion"), HasSubstr("data.mix")));
+  }
+}
+
+TEST(Dataset, APromptThatFailsTheCheckIsAMalformedRow) {
+  Scratch scratch;
+  const auto path =
+      scratch.write("rows.jsonl", "{\"prompt\":\"a\",\"answer\":1}\n{\"prompt\":\"b\"}\n");
+  DataOptions options{.paths = {path}};
+  options.check_prompt = [](const PromptRow& row) -> Result<> {
+    if (!row.answer.is_null()) return {};
+    return fail(Errc::bad_input, "no answer");
+  };
+  const auto refused = load<PromptRow>(options, ByteEncoder());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::bad_input);
+  EXPECT_THAT(refused.error().what, HasSubstr("rows.jsonl:2: no answer"));
+  options.bad_row_limit = 1;
+  EXPECT_EQ(value_or_throw(load<PromptRow>(options, ByteEncoder())).examples.size(), 1u);
+}
+
+TEST(Dataset, WholeFloatsAreTokenIds) {
+  Scratch scratch;
+  const auto path = scratch.write("rows.jsonl", "{\"input_ids\":[72.0,105,257.0]}\n");
+  const auto data = value_or_throw(load<SftExample>({.paths = {path}}, ByteEncoder()));
+  EXPECT_EQ(data.examples[0].ids, (std::vector<std::int32_t>{72, 105, 257}));
+  for (const char* ids : {"[72.5,1]", "[1e300,1]", "[-1.0,1]", "[259.0,1]"}) {
+    const auto refused = load<SftExample>(
+        {.paths = {scratch.write("bad.jsonl", cat("{\"input_ids\":", ids, "}\n"))}}, ByteEncoder());
+    ASSERT_FALSE(refused) << ids;
+    EXPECT_THAT(refused.error().what, HasSubstr("expected a token id from 0 to 258")) << ids;
+  }
 }
 
 TEST(Dataset, SeveralFilesAreReadInOrderAndFingerprinted) {

@@ -121,8 +121,8 @@ TEST(Sft, KeepsTheStartOfLongRowsAndSaysWhenNothingIsLeft) {
   const Sample sample{.prompt = "2+2=", .completion = "four"};
   const auto cut = sft(sample, encoder, {.max_length = 7});
   EXPECT_EQ(whole(cut), "<s>2+2=fo");
-  EXPECT_TRUE(cut.truncated);
-  EXPECT_FALSE(sft(sample, encoder, {.max_length = 10}).truncated);
+  EXPECT_EQ(cut.cut_tokens, 3);
+  EXPECT_EQ(sft(sample, encoder, {.max_length = 10}).cut_tokens, 0);
   EXPECT_FALSE(value_or_throw(encode_sft(sample, encoder, {.max_length = 5})));
   EXPECT_TRUE(value_or_throw(encode_sft(sample, encoder, {.max_length = 6})));
 }

@@ -250,5 +250,42 @@ TEST(DataFiles, OfAHuggingFaceCacheTheTrainingSplitIsMeant) {
   EXPECT_THAT(value_or_throw(list_data_files({scratch.folder()})), ElementsAre(train));
 }
 
+TEST(Formats, LinesThatAreOneArrayAreReadAsTheArray) {
+  Scratch scratch;
+  const std::vector<std::string> expected = {"2 {\"a\":1}", "3 {\"a\":2}"};
+  EXPECT_EQ(read_all(scratch.write("a.jsonl", "[\n{\"a\":1},\n{\"a\":2}]\n")), expected);
+  EXPECT_EQ(read_all(scratch.write("b.jsonl", "[{\"a\":1},{\"a\":2}]\n")),
+            (std::vector<std::string>{"1 {\"a\":1}", "1 {\"a\":2}"}));
+  // An array that ends with its line is one malformed row among others.
+  EXPECT_THAT(read_all(scratch.write("c.jsonl", "[1,2]\n{\"a\":1}\n")),
+              ElementsAre(HasSubstr("c.jsonl:1: expected an object"), "2 {\"a\":1}"));
+  EXPECT_THAT(read_all(scratch.write("d.jsonl", "[\n{\"a\":1},\n"))[0],
+              HasSubstr("the end of the file (it may be truncated)"));
+}
+
+TEST(Formats, TextWhoseFirstLineIsAnObjectIsJsonLines) {
+  Scratch scratch;
+  EXPECT_THAT(read_all(scratch.write("a.txt", "\n{\"a\":1}\nnot json\n")),
+              ElementsAre("2 {\"a\":1}", HasSubstr("a.txt:3: not valid JSON")));
+  EXPECT_THAT(read_all(scratch.write("b.txt", "[\n  {\"a\":1}\n]")), ElementsAre("2 {\"a\":1}"));
+  // What only looks like it, and text that is not read by lines, stays text.
+  for (const char* text : {"{not json}", "[1] is a footnote", "[", "{", "[]"})
+    EXPECT_THAT(read_all(scratch.write("c.txt", text))[0], HasSubstr("{\"text\":")) << text;
+  EXPECT_THAT(read_all(scratch.write("d.txt", "{\"a\":1}"), {.sample_by = SampleBy::document}),
+              ElementsAre("1 {\"text\":\"{\\\"a\\\":1}\"}"));
+}
+
+TEST(Formats, SemicolonsSeparateColumnsWhereTheHeaderHasNoComma) {
+  Scratch scratch;
+  EXPECT_THAT(read_all(scratch.write("a.csv", "a;\"b;c\"\n1,5;2\n\"x;y\";z\n")),
+              ElementsAre("2 {\"a\":\"1,5\",\"b;c\":\"2\"}", "3 {\"a\":\"x;y\",\"b;c\":\"z\"}"));
+  EXPECT_THAT(read_all(scratch.write("b.csv", "a;x,b\n1,2\n")),
+              ElementsAre("2 {\"a;x\":\"1\",\"b\":\"2\"}"));
+  EXPECT_THAT(read_all(scratch.write("c.csv", "one, two;3\n"), {.column_names = {"a", "b"}}),
+              ElementsAre("1 {\"a\":\"one\",\"b\":\" two;3\"}"));
+  EXPECT_THAT(read_all(scratch.write("d.csv", "1, 2, 3;4\n"), {.column_names = {"a", "b"}}),
+              ElementsAre("1 {\"a\":\"1, 2, 3\",\"b\":\"4\"}"));
+}
+
 }  // namespace
 }  // namespace troupe::engine::data

@@ -72,7 +72,7 @@ TEST(Steps, BeyondTheMaximumLengthAreCutAndARowWithoutAnyIsLeftOut) {
   options.encode.max_length = 5;
   const auto data = value_or_throw(load<StepExample>(options, ByteEncoder()));
   ASSERT_EQ(data.examples.size(), 1u);
-  EXPECT_TRUE(data.examples[0].truncated);
+  EXPECT_EQ(data.examples[0].cut_tokens, 1);
   EXPECT_THAT(labelled_tokens(data.examples[0]), ElementsAre("3:1"));
   EXPECT_EQ(data.report.untrainable, 1);
 }
@@ -202,7 +202,7 @@ TEST(ScoredPairs, LongerThanTheMaximumAreLeftOutNotCut) {
   EXPECT_EQ(data.examples.size(), 2u);
   EXPECT_EQ(data.report.untrainable, 1);
   EXPECT_EQ(data.report.truncated, 0);
-  EXPECT_THAT(data.report.text(), HasSubstr("rows.jsonl:2: longer than 10 tokens"));
+  EXPECT_THAT(data.report.text(), HasSubstr("1 dropped: longer than 10 tokens (first: "));
 }
 
 TEST(ScoredPairs, AMarginThatIsNoNumberIsRefused) {

@@ -24,6 +24,8 @@ Result<> check_type(const arrow::DataType& type, const std::string& column, std:
     case Type::LIST:
     case Type::LARGE_LIST:
     case Type::FIXED_SIZE_LIST:
+    case Type::LIST_VIEW:
+    case Type::LARGE_LIST_VIEW:
     case Type::MAP:
     case Type::STRUCT: {
       std::set<std::string> names;
@@ -42,10 +44,6 @@ Result<> check_type(const arrow::DataType& type, const std::string& column, std:
     case Type::DENSE_UNION:
     case Type::EXTENSION:
     case Type::RUN_END_ENCODED:
-    case Type::LIST_VIEW:
-    case Type::LARGE_LIST_VIEW:
-    case Type::STRING_VIEW:
-    case Type::BINARY_VIEW:
       return fail(Errc::unsupported, cat(column, ": columns of type ", type.ToString(),
                                          " are not read; leave it out or convert it"));
     default:
@@ -135,7 +133,8 @@ Result<Json> bytes_json(std::string_view bytes, std::size_t& budget) {
 
 template <class List>
 Result<Json> list_cell(const List& list, std::int64_t i, std::size_t& budget) {
-  return list_json(*list.values(), list.value_offset(i), list.value_offset(i + 1), budget);
+  return list_json(*list.values(), list.value_offset(i),
+                   list.value_offset(i) + list.value_length(i), budget);
 }
 
 // Converts numbers and booleans, and any other scalar (dates, times, decimals) to its text.
@@ -194,6 +193,10 @@ Result<Json> cell_json(const arrow::Array& array, std::int64_t i, std::size_t& b
       return bytes_json(as<arrow::BinaryArray>(array).GetView(i), budget);
     case Type::LARGE_BINARY:
       return bytes_json(as<arrow::LargeBinaryArray>(array).GetView(i), budget);
+    case Type::STRING_VIEW:
+      return text_json(as<arrow::BinaryViewArray>(array).GetView(i), budget);
+    case Type::BINARY_VIEW:
+      return bytes_json(as<arrow::BinaryViewArray>(array).GetView(i), budget);
     case Type::FIXED_SIZE_BINARY:
       return bytes_json(as<arrow::FixedSizeBinaryArray>(array).GetView(i), budget);
     case Type::MAP:
@@ -204,6 +207,10 @@ Result<Json> cell_json(const arrow::Array& array, std::int64_t i, std::size_t& b
       return list_cell(as<arrow::LargeListArray>(array), i, budget);
     case Type::FIXED_SIZE_LIST:
       return list_cell(as<arrow::FixedSizeListArray>(array), i, budget);
+    case Type::LIST_VIEW:
+      return list_cell(as<arrow::ListViewArray>(array), i, budget);
+    case Type::LARGE_LIST_VIEW:
+      return list_cell(as<arrow::LargeListViewArray>(array), i, budget);
     case Type::STRUCT:
       return struct_json(as<arrow::StructArray>(array), i, budget);
     case Type::DICTIONARY: {
