@@ -66,14 +66,14 @@ int wait_for(pid_t child, const sigset_t& signals) {
   }
 }
 
-struct Call {
+struct ActorCall {
   std::string message;
   double asked = 0, began = 0, ended = 0;
 };
 
 // The calls between actors of timeline.jsonl, in the order in which they were made.
-std::vector<Call> read_calls(const std::string& folder) {
-  std::vector<Call> calls;
+std::vector<ActorCall> read_calls(const std::string& folder) {
+  std::vector<ActorCall> calls;
   const auto text = read_file(folder + "/timeline.jsonl");
   std::string_view rest = text ? std::string_view(*text) : std::string_view();
   while (!rest.empty()) {
@@ -84,37 +84,37 @@ std::vector<Call> read_calls(const std::string& folder) {
     calls.push_back({json->find("message")->string(), json->find("asked")->number(),
                      json->find("began")->number(), json->find("ended")->number()});
   }
-  std::ranges::stable_sort(calls, {}, &Call::asked);
+  std::ranges::stable_sort(calls, {}, &ActorCall::asked);
   return calls;
 }
 
 // From the sampling of the step, or the first call, to the end of the last update. An evaluation
 // before the first step and one after the last are no part of it.
-double step_seconds(const std::vector<Call>& calls) {
-  const auto update = std::ranges::find(calls, "train_step", &Call::message);
+double step_seconds(const std::vector<ActorCall>& calls) {
+  const auto update = std::ranges::find(calls, "train_step", &ActorCall::message);
   auto begin = calls.begin();
   for (auto at = calls.begin(); at != update; ++at)
     if (at->message == "generate") begin = at;
-  const auto sends_weights = [](const Call& call) {
+  const auto sends_weights = [](const ActorCall& call) {
     return call.message == "publish" || call.message.ends_with("_weights");
   };
   while (begin != calls.begin() && sends_weights(*std::prev(begin))) --begin;
   double end = begin == calls.end() ? 0 : begin->asked;
-  for (const Call& call : calls)
+  for (const ActorCall& call : calls)
     if (call.message == "train_step") end = std::max(end, call.ended);
   return begin == calls.end() ? 0 : end - begin->asked;
 }
 
-std::string calls_text(const std::vector<Call>& calls) {
+std::string calls_text(const std::vector<ActorCall>& calls) {
   std::vector<std::string> messages;
-  for (const Call& call : calls)
+  for (const ActorCall& call : calls)
     if (std::ranges::find(messages, call.message) == messages.end())
       messages.push_back(call.message);
   std::string text;
   for (const std::string& message : messages) {
     std::int64_t count = 0;
     double seconds = 0;
-    for (const Call& call : calls) {
+    for (const ActorCall& call : calls) {
       if (call.message != message) continue;
       ++count;
       seconds += call.ended - call.began;
@@ -135,7 +135,7 @@ std::uint64_t bytes_in(const std::string& folder) {
 }
 
 void print_report(const RunConfig& config, const RunConfig& one) {
-  const std::vector<Call> calls = read_calls(one.output);
+  const std::vector<ActorCall> calls = read_calls(one.output);
   std::cout << "Dry run of " << config.algorithm << ": one batch of rows, nothing is kept\n"
             << calls_text(calls);
   std::uint64_t saved = 0;  // with the critic and a reference that moves
