@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <barrier>
-#include <chrono>
+#include <ctime>
 #include <thread>
 
 #if defined(__x86_64__)
@@ -112,23 +112,40 @@ InstructionPeak::InstructionPeak(int threads, Precision precision, const std::st
 #endif
 }
 
+namespace {
+
+double thread_seconds() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+}  // namespace
+
+// The sum over the threads of their rates in processor time, which other processes do not lower.
 double InstructionPeak::rate(const Instruction& instruction, std::int64_t steps) const {
   std::barrier start(threads_ + 1);
   std::vector<std::jthread> threads;
-  std::vector<float> results(static_cast<std::size_t>(threads_));
-  for (float& result : results)
-    threads.emplace_back([&instruction, &start, &result, steps] {
+  struct Timed {
+    float result = 0;
+    double seconds = 0;
+  };
+  std::vector<Timed> timed(static_cast<std::size_t>(threads_));
+  for (Timed& own : timed)
+    threads.emplace_back([&instruction, &start, &own, steps] {
       start.arrive_and_wait();
-      result = instruction.run(steps);
+      const double began = thread_seconds();
+      own.result = instruction.run(steps);
+      own.seconds = thread_seconds() - began;
     });
-  const auto began = std::chrono::steady_clock::now();
   start.arrive_and_wait();
   threads.clear();  // joins
-  const double taken =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-  volatile float kept = results[0];
+  volatile float kept = timed[0].result;
   static_cast<void>(kept);
-  return instruction.flops * static_cast<double>(steps * threads_) / taken;
+  double sum = 0;
+  for (const Timed& own : timed)
+    sum += instruction.flops * static_cast<double>(steps) / std::max(own.seconds, 1e-9);
+  return sum;
 }
 
 void InstructionPeak::measure(std::int64_t steps) {
