@@ -61,11 +61,12 @@ std::string events_path(const std::string& folder) {
   }
 }
 
-/// "eval/loss 3.47, eval/reward 0.62", or "".
+/// "eval/loss 3.47, eval/reward 0.62", or "". Lengths and spreads are in metrics.jsonl only.
 std::string evaluation_text(const algorithms::Metrics& metrics) {
   std::string out;
   for (const auto& [name, value] : metrics)
-    if (name.starts_with("eval/"))
+    if (name.starts_with("eval/") && !name.starts_with("eval/completions/") &&
+        !name.ends_with("/std"))
       out += cat(out.empty() ? "" : ", ", name, ' ', four_digits(value));
   return out;
 }
