@@ -78,7 +78,7 @@ std::string piece(const std::string& text, char type) {
 // 0.2.3, but for the part that is not UTF-8, which Python cannot decode.
 TEST(SentencePiece, TakesPiecesOfANulAndOfOtherBytesAsTheLibraryDoes) {
   const std::string model = value_or_throw(read_file(data + "/models/stories260k/tok512.model"));
-  const std::string text("Once\0 upon 中 x", 17), nul("\0", 1);
+  const std::string text("Once\0 upon 中 x", 16), nul("\0", 1);
   for (const char type : {'\1', '\4', '\5'}) {
     const Folder folder("");
     folder.write("tokenizer.model", model + piece(nul, type));
