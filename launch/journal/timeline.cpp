@@ -186,9 +186,11 @@ void Timeline::answered(const actors::AskRecord& ask) {
 }
 
 void Timeline::record(std::int64_t step) {
-  // The updates after the first one of a rollout step sample nothing.
+  // The first update of a rollout step follows its sampling; an evaluation samples afterwards.
   const auto samples = [](const std::vector<actors::AskRecord>& asks) {
-    return std::ranges::any_of(asks, [](const auto& ask) { return ask.type == "generate"; });
+    const auto first = std::ranges::find_if(
+        asks, [](const auto& ask) { return ask.type == "generate" || ask.type == "train_step"; });
+    return first != asks.end() && first->type == "generate";
   };
   if (samples(current_) || !samples(last_) || last_.size() + current_.size() > max_drawn) {
     last_.clear();

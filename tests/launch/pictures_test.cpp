@@ -128,6 +128,8 @@ TEST(Timeline, DrawsAllUpdatesOfARolloutStep) {
   for (std::int64_t step = 1; step <= 6; ++step) {
     if (step % 3 == 1) timeline.answered(drawn_ask("a", "generate", 100 * step, 100 * step + 50));
     timeline.answered(drawn_ask("a", "train_step", 100 * step + 50, 100 * step + 90));
+    // An evaluation after the update.
+    if (step == 6) timeline.answered(drawn_ask("a", "generate", 100 * step + 90, 100 * step + 99));
     timeline.record(step);
   }
   ASSERT_TRUE(timeline.draw());
