@@ -14,8 +14,12 @@ bool is_hub_name(const std::string& path) {
   const auto slash = path.find('/');
   if (slash == std::string::npos || slash == 0 || slash + 1 == path.size() || path[0] == '.')
     return false;
+  const std::string first = path.substr(0, slash);
+  constexpr std::string_view folders[] = {"models", "model",   "checkpoints", "runs",
+                                          "output", "outputs", "data"};
   std::error_code ignored;
-  if (fs::exists(path.substr(0, slash), ignored)) return false;  // a misspelled local path
+  if (fs::exists(first, ignored) || std::ranges::find(folders, first) != std::end(folders))
+    return false;  // a local path
   const auto allowed = [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '-' ||
            c == '_' || c == '.' || c == '/';
@@ -59,7 +63,7 @@ std::string why_not_a_model(const std::string& path) {
         "on Hugging Face, download it first: hf download ",
         path, " --local-dir ", path.substr(path.find('/') + 1), " (docs/models.md)");
   }
-  return "no such directory; a Hugging Face model directory is expected";
+  return "no such directory; a Hugging Face model directory is expected (docs/models.md: download)";
 }
 
 }  // namespace troupe::engine::checkpoint

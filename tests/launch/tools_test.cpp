@@ -250,6 +250,9 @@ TEST(Model, OnHuggingFaceIsNotDownloadedAndTheErrorSaysHow) {
     EXPECT_THAT(said.err, HasSubstr("hf download meta-llama/Llama-3.2-1B --local-dir"));
     EXPECT_THAT(said.err, HasSubstr("docs/models.md"));
   }
+  const Said local = run_program("logprobs --model models/Llama-3.2-1B");
+  EXPECT_THAT(local.err, Not(HasSubstr("hf download")));
+  EXPECT_THAT(local.err, HasSubstr("docs/models.md"));
 }
 
 TEST(Info, KnowsAnAdapterAndAsksForItsBase) {
