@@ -22,12 +22,12 @@ namespace {
 
 constexpr std::string_view chat_help =
     "/clear        forget the conversation, but not the system message\n"
-    "/save FILE    write the conversation to a new file, as one row {\"messages\": [...]}\n"
+    "/save FILE    write the conversation to a new file, as one row of data\n"
     "/system TEXT  set the system message; without TEXT there is none\n"
     "/help         this list\n"
     "/exit         end; Ctrl-D and, on an empty line, Ctrl-C do the same\n"
     "//TEXT        a message that begins with a slash\n"
-    "Ctrl-C stops a reply. Other lines are messages; a pasted text may have several lines.\n";
+    "Ctrl-C stops a reply. Other lines are messages; pasted text may have several.\n";
 
 class Chat {
  public:
