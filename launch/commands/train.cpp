@@ -6,6 +6,7 @@
 #include "engine/ops/cpu/cpu_options.h"
 #include "launch/config/validate_profile.h"
 #include "launch/run/algorithm_run.h"
+#include "launch/run/check_grids.h"
 #include "launch/run/interrupt.h"
 #include "launch/run/rank_resources.h"
 #include "launch/run/settings.h"
@@ -81,6 +82,7 @@ class InProcess final : public Placement {
 }  // namespace
 
 int train(const Sources& sources) {
+  handle_interrupts();
   if (transports::mpi::under_mpirun() && (sources.file == "-" || sources.file == "/dev/stdin"))
     throw Failure({Errc::usage,
                    "--config -: mpirun passes its standard input to one rank only; write the "
@@ -90,6 +92,7 @@ int train(const Sources& sources) {
     run.warnings.push_back(std::move(lower));
   for (const std::string& warning : run.warnings) log_warning(warning);
   value_or_throw(check_profile_ranks(run.config, policy_grid(run.config).ranks()));
+  value_or_throw(check_grids(run.config));
   return transports::mpi::under_mpirun() ? train_under_mpirun(run.config)
                                          : InProcess(run.config).run();
 }
