@@ -83,8 +83,7 @@ TEST_F(Terminal, DoesNotReceiveHostileNames) {
         "explain --algorithm sft --set 'data.path=@/\x1b]0;PWNED\x07\xc2\x9b\xe2\x80\xae'",
         "'x\x1b]0;PWNED\x07\xc2\x9b\xe2\x80\xae'",
         "info @ '--x\x1b]0;PWNED\x07\xc2\x9b\xe2\x80\xae'",
-        "tokenize --model @/'\x1b]0;PWNED\x07\xc2\x9b\xe2\x80\xae'",
-        "launch --cluster @/'\x1b]0;PWNED\x07\xc2\x9b\xe2\x80\xae' -- train"}) {
+        "tokenize --model @/'\x1b]0;PWNED\x07\xc2\x9b\xe2\x80\xae'"}) {
     const std::string text = said(command);
     expect_harmless(text);
     EXPECT_THAT(text, HasSubstr("\\x1b]0;PWNED\\x07\\u009b\\u202e")) << command;
