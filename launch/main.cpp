@@ -6,13 +6,16 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
-#include <filesystem>
 #include <iostream>
 #include <memory>
+#include <sstream>
 
+#include "engine/base/environment_error.h"
 #include "engine/base/fields.h"
 #include "engine/base/log.h"
 #include "engine/base/mapped_file_faults.h"
+#include "engine/base/system_calls.h"
+#include "engine/base/terminal_text.h"
 #include "engine/base/text.h"
 #include "launch/cluster/launcher.h"
 #include "launch/cluster/worker.h"
@@ -69,6 +72,7 @@ Sources sources_of(const std::vector<std::string>& arguments) {
   add_sources(command, sources);
   bool only_dry_run = false;
   command.add_flag("--dry-run", only_dry_run, "not with launch");
+  add_logging(command);
   const std::vector<std::string> words(arguments.begin() + 1, arguments.end());
   auto reversed = with_set(command, words);
   std::reverse(reversed.begin(), reversed.end());
@@ -380,7 +384,17 @@ void add_man(CLI::App& app, Action& action) {
   });
 }
 
-/// Runs an action; prints its failure to stderr and returns the exit code.
+/// Prints why the command failed to stderr and the log file; returns `code`.
+int report(std::string_view why, int code) {
+  log_to_file(LogLevel::error, why);
+  transports::mpi::let_rank_0_end_first();
+  const int rank = transports::mpi::mpirun_rank();
+  std::fprintf(stderr, "troupe: %s%s\n", rank == 0 ? "" : cat("rank ", rank, ": ").c_str(),
+               for_terminal(why).c_str());
+  return code;
+}
+
+/// Runs an action; reports its failure and returns the exit code.
 int run(const Action& action) {
   try {
     const int code = action();
@@ -389,19 +403,11 @@ int run(const Action& action) {
           {Errc::io, "cannot write to stdout: the reader has exited or the disk is full"});
     return code;
   } catch (const Failure& failure) {
-    // All ranks of a group fail alike: one message is enough.
-    if (transports::mpi::mpirun_rank() == 0) std::fprintf(stderr, "troupe: %s\n", failure.what());
-    return exit_code(failure.error().code);
-  } catch (const std::filesystem::filesystem_error& error) {
-    std::fprintf(stderr, "troupe: %s: %s\n", error.path1().c_str(), error.code().message().c_str());
-    return exit_code(Errc::io);
-  } catch (const std::bad_alloc&) {
-    std::fprintf(stderr,
-                 "troupe: out of memory; `troupe explain` shows how much memory the run needs\n");
-    return exit_code(Errc::full);
+    return report(failure.what(), exit_code(failure.error().code));
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "troupe: internal error, please report it: %s\n", error.what());
-    return exit_internal;
+    if (const auto outside = environment_error(error))
+      return report(outside->what, exit_code(outside->code));
+    return report(cat("internal error, please report it: ", error.what()), exit_internal);
   }
 }
 
@@ -415,6 +421,7 @@ bool has_runs(const CLI::App& app) {
 }  // namespace
 
 int program(int argc, char** argv) {
+  open_standard_streams();
   if (transports::mpi::under_mpirun()) transports::mpi::die_with_mpirun();
   // A closed pipe and a file size limit (ulimit -f) become errors of the next write.
   const auto on_closed_pipe = std::signal(SIGPIPE, SIG_IGN);
@@ -433,6 +440,8 @@ int program(int argc, char** argv) {
                          add_render, add_logprobs, add_merge, add_score, add_eval, add_explain,
                          add_import, add_info, add_completion, add_man})
     add(app, action);
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    if (command->get_name() != "completion" && command->get_name() != "man") add_logging(*command);
   std::vector<std::string> words(argv + 1, argv + argc), own;
   if (const CLI::App* command = words.empty() ? nullptr : find_command(app, words[0])) {
     own.assign(words.begin() + 1, words.end());

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/base/check.h"
+#include "engine/base/environment_error.h"
 #include "engine/base/error.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
@@ -74,6 +75,7 @@ GroupChannel::ExclusiveCall::ExclusiveCall(GroupChannel& channel) : channel_(cha
 
 void GroupChannel::end_group(std::string_view why) {
   ended_ = true;
+  if (is_out_of_memory(why)) throw Failure({Errc::full, std::string(why)});
   throw Bug(cat("the group has ended: ", why));
 }
 
@@ -131,8 +133,11 @@ void GroupChannel::run_on_all_ranks(std::string_view what, const std::function<v
   } catch (const Failure& failure) {
     mine = failure.error();
   } catch (const std::exception& mistake) {
+    // The other ranks may wait for this one in a collective of the work.
     ended_ = true;
-    own_->abort(mistake.what());
+    const std::optional<Error> outside = environment_error(mistake);
+    own_->abort(outside ? outside->what : mistake.what());
+    if (outside) throw Failure(*outside);
     throw;
   }
   std::vector<std::string> outcomes;

@@ -2,6 +2,8 @@
 
 #include <exception>
 
+#include "engine/base/environment_error.h"
+
 namespace troupe::actors {
 
 CaughtException caught_exception() {
@@ -11,7 +13,8 @@ CaughtException caught_exception() {
   } catch (const Failure& failure) {
     caught.failure = failure.error();
   } catch (const std::exception& other) {
-    caught.bug = other.what();
+    caught.failure = environment_error(other);
+    if (!caught.failure) caught.bug = other.what();
   } catch (...) {
     caught.bug = "something that is not an exception was thrown";
   }

@@ -23,7 +23,7 @@ struct Detached {
 
 /// Content of an exception, which may cross threads where exceptions may not.
 struct CaughtException {
-  std::optional<Error> failure;    ///< set for a Failure
+  std::optional<Error> failure;    ///< set for a Failure and for an exhausted environment
   std::optional<std::string> bug;  ///< set for any other exception
 };
 /// Returns the content of the current exception. Call it inside a catch block.

@@ -7,6 +7,8 @@
 #include <numeric>
 #include <utility>
 
+#include "engine/base/terminal_text.h"
+
 namespace troupe {
 
 std::string to_text(double value) {
@@ -86,19 +88,18 @@ std::string quote(std::string_view text, std::size_t limit) {
   }
   std::string out = "\"";
   for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
     if (c == '"' || c == '\\') {
       out += '\\';
       out += c;
     } else if (c == '\n') {
       out += "\\n";
-    } else if (byte < 0x20 || byte == 0x7f) {
-      out += hex_escape(byte);
+    } else if (c == '\t') {
+      out += hex_escape('\t');
     } else {
       out += c;
     }
   }
-  return out + (cut ? "\"..." : "\"");
+  return for_terminal(out) + (cut ? "\"..." : "\"");
 }
 
 namespace {

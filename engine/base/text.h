@@ -50,8 +50,8 @@ std::string cat(const Parts&... parts) {
 /// "did you mean".
 std::string nearest(std::string_view word, const std::vector<std::string>& known);
 
-/// Quotes `text` for error messages and logs: control characters escaped, truncated to `limit`
-/// bytes at a character boundary.
+/// Quotes `text` for error messages and logs: escaped as by for_terminal(), newlines and tabs, too;
+/// truncated to `limit` bytes at a character boundary.
 std::string quote(std::string_view text, std::size_t limit = 80);
 
 /// A byte as \xNN, for text on a terminal.

@@ -6,10 +6,10 @@
 
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <utility>
 
+#include "engine/base/environment_error.h"
 #include "engine/base/text.h"
 
 namespace troupe::engine::checkpoint {
@@ -32,14 +32,13 @@ std::string owner_of(int fd) {
 Result<DirectoryLock> DirectoryLock::acquire(const std::string& directory) {
   std::error_code failed;
   std::filesystem::create_directories(directory, failed);
-  if (failed) return fail(Errc::io, cat(directory, ": cannot create: ", failed.message()));
+  if (failed) return fail(Errc::io, cat(directory, ": cannot create: ", reason_of(failed.value())));
   const std::string path = cat(directory, "/.lock");
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644);
-  if (fd < 0) return fail(Errc::io, cat(path, ": cannot open: ", std::strerror(errno)));
+  if (fd < 0) return fail(Errc::io, cat(path, ": cannot open: ", reason_of(errno)));
   DirectoryLock lock(directory, fd);
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK)
-      return fail(Errc::io, cat(path, ": cannot lock: ", std::strerror(errno)));
+    if (errno != EWOULDBLOCK) return fail(Errc::io, cat(path, ": cannot lock: ", reason_of(errno)));
     return fail(
         Errc::usage,
         cat(directory, ": ", owner_of(fd),
@@ -48,7 +47,7 @@ Result<DirectoryLock> DirectoryLock::acquire(const std::string& directory) {
   const std::string pid = cat(::getpid(), "\n");
   if (::ftruncate(fd, 0) != 0 ||
       ::pwrite(fd, pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size()))
-    return fail(Errc::io, cat(path, ": cannot write: ", std::strerror(errno)));
+    return fail(Errc::io, cat(path, ": cannot write: ", reason_of(errno)));
   return lock;
 }
 

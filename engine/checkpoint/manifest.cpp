@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "engine/base/check.h"
+#include "engine/base/environment_error.h"
 #include "engine/base/file.h"
 #include "engine/base/json.h"
 #include "engine/base/text.h"
@@ -52,7 +53,7 @@ Result<std::vector<std::string>> files_of(const std::string& folder) {
        at.increment(failed))
     if (!at->is_directory())
       out.push_back(fs::path(at->path()).lexically_relative(folder).generic_string());
-  if (failed) return fail(Errc::io, cat(folder, ": cannot list: ", failed.message()));
+  if (failed) return fail(Errc::io, cat(folder, ": cannot list: ", reason_of(failed.value())));
   std::sort(out.begin(), out.end());
   return out;
 }

@@ -4,20 +4,20 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "engine/base/check.h"
+#include "engine/base/environment_error.h"
 #include "engine/base/text.h"
 
 namespace troupe::engine::checkpoint {
 
 tl::unexpected<Error> system_error(const std::string& path, std::string_view verb, int code) {
-  return fail(Errc::io, cat(path, ": cannot ", verb, ": ", std::strerror(code)));
+  return fail(Errc::io, cat(path, ": cannot ", verb, ": ", reason_of(code)));
 }
 
 Result<OutputFile> OutputFile::create(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
   if (fd < 0) return system_error(path, "create");
   return OutputFile(path, fd);
 }

@@ -12,6 +12,7 @@
 #include <filesystem>
 
 #include "engine/base/check.h"
+#include "engine/base/environment_error.h"
 #include "engine/base/file.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/manifest.h"
@@ -106,7 +107,7 @@ class Protocol {
         if (is_temporary(at->path().filename().string())) fs::remove_all(at->path(), failed);
       if (failed)
         return fail(Errc::io,
-                    cat(output_, ": cannot remove temporary folders: ", failed.message()));
+                    cat(output_, ": cannot remove temporary folders: ", reason_of(failed.value())));
       return {};
     });
   }
@@ -125,7 +126,7 @@ class Protocol {
 
   Result<> write() {
     const auto make = [&](const std::string& path) -> Result<> {
-      return ::mkdir(path.c_str(), 0755) == 0 ? Result<>() : system_error(path, "create");
+      return ::mkdir(path.c_str(), 0777) == 0 ? Result<>() : system_error(path, "create");
     };
     const std::string training = cat(temporary_, "/training");
     auto done = step("create folder", [&] { return make(temporary_); });
@@ -198,7 +199,7 @@ class Protocol {
       if (const auto found = step_of_name(at->path().filename().string());
           found && *found < snapshot_.step && !at->is_symlink())
         older.push_back(*found);
-    if (failed) return fail(Errc::io, cat(output_, ": cannot list: ", failed.message()));
+    if (failed) return fail(Errc::io, cat(output_, ": cannot list: ", reason_of(failed.value())));
     std::sort(older.rbegin(), older.rend());
     for (auto i = static_cast<std::size_t>(options_.keep_last - 1); i < older.size(); ++i) {
       if (older[i] == options_.best_step) continue;
@@ -211,7 +212,7 @@ class Protocol {
       if (done)
         done = step("remove", [&]() -> Result<> {
           fs::remove_all(aside, failed);
-          return failed ? fail(Errc::io, cat(aside, ": cannot remove: ", failed.message()))
+          return failed ? fail(Errc::io, cat(aside, ": cannot remove: ", reason_of(failed.value())))
                         : Result<>();
         });
       if (!done) return done;

@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "engine/base/environment_error.h"
 #include "engine/base/file.h"
 #include "engine/base/text.h"
 
@@ -23,7 +24,7 @@ namespace {
 Result<> pipe_of(Descriptor& read, Descriptor& write) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0)
-    return fail(Errc::io, cat("cannot create a pipe: ", std::strerror(errno)));
+    return fail(Errc::io, cat("cannot create a pipe: ", reason_of(errno)));
   read = Descriptor(ends[0]);
   write = Descriptor(ends[1]);
   return {};
@@ -31,7 +32,7 @@ Result<> pipe_of(Descriptor& read, Descriptor& write) {
 
 // Runs between fork and exec: system calls only, no allocation.
 [[noreturn]] void execute(char* const* arguments, int in, int out, pid_t parent) {
-  ::setpgid(0, 0);
+  ::setsid();
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   sigset_t none;
   sigemptyset(&none);
@@ -65,16 +66,6 @@ void kill_children() {
 
 }  // namespace
 
-Descriptor::Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {
-}
-Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
-  std::swap(fd_, other.fd_);
-  return *this;
-}
-void Descriptor::close() {
-  if (const int fd = std::exchange(fd_, -1); fd >= 0) ::close(fd);
-}
-
 Result<ChildProcess> ChildProcess::start(const std::vector<std::string>& command) {
   ChildProcess child;
   Descriptor child_input, child_output;
@@ -86,15 +77,14 @@ Result<ChildProcess> ChildProcess::start(const std::vector<std::string>& command
   arguments.push_back(nullptr);
   const pid_t parent = ::getpid();
   child.pid_ = ::fork();
-  if (child.pid_ < 0) return fail(Errc::io, cat("cannot start a process: ", std::strerror(errno)));
+  if (child.pid_ < 0) return fail(Errc::io, cat("cannot start a process: ", reason_of(errno)));
   if (child.pid_ == 0) execute(arguments.data(), child_input.get(), child_output.get(), parent);
-  ::setpgid(child.pid_, child.pid_);  // in both processes, because either may run first
   child.exited_ = Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, child.pid_, 0)));
   if (child.exited_.open()) return child;
   const int why = errno;
   child.signal(SIGKILL);
   ::waitpid(child.pid_, nullptr, 0);
-  return fail(Errc::io, cat("cannot watch process ", child.pid_, ": ", std::strerror(why),
+  return fail(Errc::io, cat("cannot watch process ", child.pid_, ": ", reason_of(why),
                             " (pidfd_open needs Linux 5.3)"));
 }
 
@@ -104,14 +94,15 @@ Result<> ChildProcess::write_input(std::string_view text) {
     if (written < 0 && errno == EINTR) continue;
     if (written < 0)
       return fail(errno == EPIPE ? Errc::closed : Errc::io,
-                  cat("process ", pid_, " closed its input: ", std::strerror(errno)));
+                  cat("process ", pid_, " closed its input: ", reason_of(errno)));
     text.remove_prefix(static_cast<std::size_t>(written));
   }
   return {};
 }
 
 void ChildProcess::signal(int number) const {
-  if (!reaped_) ::kill(-pid_, number);
+  // Before the child has called setsid() there is no such group.
+  if (!reaped_ && ::kill(-pid_, number) != 0) ::kill(pid_, number);
 }
 
 std::optional<int> ChildProcess::reap() {

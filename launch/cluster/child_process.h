@@ -7,30 +7,16 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/descriptor.h"
 #include "engine/base/error.h"
 
 namespace troupe::launch {
 
-/// A file descriptor that closes itself.
-class Descriptor {
- public:
-  explicit Descriptor(int fd = -1) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept;
-  Descriptor& operator=(Descriptor&& other) noexcept;
-  ~Descriptor() { close(); }
-  int get() const { return fd_; }
-  bool open() const { return fd_ >= 0; }
-  void close();
-
- private:
-  int fd_;
-};
-
 class ChildProcess {
  public:
-  /// Starts `command` (its first element is a path) in a process group of its own, so that Ctrl-C
-  /// in a terminal does not reach it. The kernel kills it when the calling thread ends. Its stdout
-  /// and stderr share one pipe. Errc::io.
+  /// Starts `command` (its first element is a path) in a session of its own, so that neither Ctrl-C
+  /// nor the hangup of a terminal reaches it. The kernel kills it when the calling thread ends. Its
+  /// stdout and stderr share one pipe. Errc::io.
   static Result<ChildProcess> start(const std::vector<std::string>& command);
 
   pid_t pid() const { return pid_; }

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "actors/runtime/thread_scheduler.h"
+#include "engine/base/environment_error.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "launch/cluster/assignment.h"
@@ -19,6 +20,7 @@
 #include "launch/config/validate_profile.h"
 #include "launch/profile/run_profile.h"
 #include "launch/run/algorithm_run.h"
+#include "launch/run/check_grids.h"
 #include "launch/run/exit_code.h"
 #include "launch/run/interrupt.h"
 #include "launch/run/placement.h"
@@ -65,17 +67,16 @@ class Controller final : public Placement {
  public:
   Controller(const RunConfig& config, std::vector<NodeSpec> nodes)
       : nodes_(std::move(nodes)),
-        session_(config),
+        session_(config, "controller.log"),
         profile_(config, "", true),
         run_(session_, profile_),
-        supervisor_({.output = config.output, .on_exit = [this] { node_->cancel_asks(); }}) {
-    set_log_file(config.output + "/logs/controller.log");
-  }
+        supervisor_({.output = config.output,
+                     .on_exit = [this] { node_->cancel_asks(); },
+                     .access = config.output_mode}) {}
   ~Controller() override {
     supervisor_.kill_all();
     node_.reset();
     if (hub_) hub_->close();  // calls the supervisor until then
-    set_log_file("");
   }
 
   int run() {
@@ -122,10 +123,12 @@ class Controller final : public Placement {
       options.spokes.emplace(keys_[node.name].public_key, node.name);
     options.link.linger = milliseconds(200);
     options.link.on_peer = [this](const transports::PeerEvent& event) {
-      if (event.what == transports::PeerEvent::What::joined)
+      if (event.what == transports::PeerEvent::What::joined) {
+        log_debug(cat(event.node, " has joined"));
         joined_.add(event.node);
-      else
+      } else {
         supervisor_.disconnected(event.node, cat("was lost: ", event.why));
+      }
     };
     hub_ = value_or_throw(transports::Hub::bind(std::move(options)));
     node_.emplace("controller", scheduler_, *hub_, run_.node_options());
@@ -146,8 +149,9 @@ class Controller final : public Placement {
     auto& threads = assignment.config.train.threads;
     if (threads == 0) threads = threads_of(node, nodes_);
     const std::string scratch = value_or_throw(folder_.part(node.name));
-    supervisor_.start(node.name, value_or_throw(worker_command(node, scratch)),
-                      to_line(assignment));
+    const auto command = value_or_throw(worker_command(node, scratch));
+    log_debug(cat("starting ", node.name, ": ", join(command, " ")));
+    supervisor_.start(node.name, command, to_line(assignment));
   }
 
   void wait_for(const std::string& node) {
@@ -208,6 +212,7 @@ void take_grid(Resolved& run, const std::vector<NodeSpec>& nodes, const std::str
 }  // namespace
 
 int launch(const LaunchOptions& options) {
+  handle_interrupts();
   Resolved run = value_or_throw(resolve(options.sources));
   const auto nodes = nodes_of(value_or_throw(read_cluster(options.cluster, run.config)));
   if (auto lower = value_or_throw(limit_max_length(run.config)); !lower.empty())
@@ -217,6 +222,11 @@ int launch(const LaunchOptions& options) {
   int largest = 1;
   for (const NodeSpec& node : nodes) largest = std::max(largest, node.grid.ranks());
   value_or_throw(check_profile_ranks(run.config, largest));
+  for (const NodeSpec& node : nodes)
+    value_or_throw(check_grid(run.config, node.role, node.grid.tp, node.name));
+  constexpr int files = 16, files_of_group = 8;
+  value_or_throw(check_open_files(files + files_of_group * static_cast<int>(nodes.size()),
+                                  cat("a launch of ", nodes.size(), " groups")));
   return Controller(run.config, nodes).run();
 }
 

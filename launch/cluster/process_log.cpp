@@ -4,6 +4,8 @@
 #include <charconv>
 
 #include "engine/base/log.h"
+#include "engine/base/log_file.h"
+#include "engine/base/terminal_text.h"
 #include "engine/base/text.h"
 
 namespace troupe::launch {
@@ -47,8 +49,10 @@ PrintedLine printed_line(std::string_view line) {
   return out;
 }
 
-ProcessLog::ProcessLog(std::string node, const std::string& path)
-    : node_(std::move(node)), path_(path), file_(value_or_throw(LineFile::open(path))) {
+ProcessLog::ProcessLog(std::string node, const OutputFolder& folder)
+    : node_(std::move(node)),
+      path_(folder.path_of(node_ + ".log")),
+      file_(value_or_throw(LineFile::open(folder, node_ + ".log"))) {
 }
 
 void ProcessLog::add(std::string_view bytes) {
@@ -68,10 +72,8 @@ void ProcessLog::finish() {
 void ProcessLog::line(std::string_view text) {
   const PrintedLine printed = printed_line(text);
   const std::string rank = printed.rank < 0 ? "" : cat("rank ", printed.rank, ": ");
-  if (auto written = file_.append(cat(
-          rank, text.substr(text.size() - printed.text.size() - (printed.level == ' ' ? 0 : 11)),
-          "\n"));
-      !written)
+  const std::string head = printed.level == ' ' ? "" : cat(utc_time(), " ", printed.level, " ");
+  if (auto written = file_.append(cat(head, rank, for_terminal(printed.text), "\n")); !written)
     log_error(written.error().what);
   if (printed.level == 'W') log_warning(cat(node_, ": ", rank, printed.text));
   if (printed.level == 'E') log_error(cat(node_, ": ", rank, printed.text));

@@ -1,5 +1,5 @@
-// ProcessLog: the output of a group of processes: writes whole lines to its log file, and repeats
-// warnings and errors in the controller's log.
+// ProcessLog: the output of a group of processes: writes whole lines to its log file, lines of
+// troupe's log with the date, and repeats warnings and errors in the controller's log.
 #pragma once
 
 #include <deque>
@@ -21,8 +21,8 @@ PrintedLine printed_line(std::string_view line);
 
 class ProcessLog {
  public:
-  /// Appends to `path`. Throws Failure (Errc::io).
-  ProcessLog(std::string node, const std::string& path);
+  /// Appends to FOLDER/NODE.log. Throws Failure (Errc::io).
+  ProcessLog(std::string node, const OutputFolder& folder);
   /// Takes any chunk of the output and assembles lines. Splits lines longer than 64 KiB.
   void add(std::string_view bytes);
   /// Takes the end of the output: what follows the last newline is a line.

@@ -12,6 +12,7 @@
 #include <filesystem>
 
 #include "engine/base/log.h"
+#include "engine/base/terminal_text.h"
 #include "engine/base/text.h"
 #include "engine/base/thread_with_blocked_signals.h"
 #include "launch/run/exit_code.h"
@@ -52,17 +53,16 @@ std::string describe(const std::vector<ExitedProcess>& exits, const std::string&
 }
 
 Supervisor::Supervisor(SupervisorOptions options)
-    : options_(std::move(options)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  std::error_code failed;
-  std::filesystem::create_directories(options_.output + "/logs", failed);
-  if (failed)
-    throw Failure({Errc::io, cat(options_.output, "/logs: cannot create: ", failed.message())});
+    : options_(std::move(options)),
+      logs_(value_or_throw(
+          value_or_throw(OutputFolder::open(options_.output, options_.access)).folder("logs"))),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   adopt_orphans();
 }
 
 void Supervisor::start(const std::string& node, const std::vector<std::string>& command,
                        std::string_view line) {
-  ProcessLog log(node, cat(options_.output, "/logs/", node, ".log"));
+  ProcessLog log(node, logs_);
   auto child = value_or_throw(ChildProcess::start(command));
   auto process =
       std::make_unique<Process>(Process{node, std::move(child), std::move(log), true, false, {}});
@@ -203,7 +203,9 @@ void Supervisor::handle_exits() {
 // The main thread is busy with something long: reports the exits, kills all processes and exits.
 void Supervisor::abort_process() {
   kill_descendants();
-  const std::string text = cat("troupe: ", describe(exits_, options_.output), "\n");
+  const std::string why = describe(exits_, options_.output);
+  log_to_file(LogLevel::error, why);
+  const std::string text = cat("troupe: ", for_terminal(why), "\n");
   std::fputs(text.c_str(), stderr);
   ::_exit(exit_process_died);
 }

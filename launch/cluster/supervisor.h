@@ -43,6 +43,7 @@ struct SupervisorOptions {
   /// If kill_all() is not called within this time of on_exit, the watcher kills all processes and
   /// exits this one (exit_process_died).
   std::chrono::milliseconds kill_timeout{1000};
+  FileAccess access = FileAccess::owner_only;  ///< of the logs
 };
 
 class Supervisor {
@@ -91,6 +92,7 @@ class Supervisor {
   bool all_exited_within(std::chrono::milliseconds timeout);
 
   SupervisorOptions options_;
+  OutputFolder logs_;
   std::vector<std::unique_ptr<Process>> processes_;
   Descriptor wake_;
   std::thread watcher_;

@@ -10,11 +10,13 @@
 #include "actors/group/sharded.h"
 #include "actors/runtime/node.h"
 #include "actors/runtime/thread_scheduler.h"
+#include "engine/base/environment_error.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/parallel/all_reduce.h"
 #include "launch/cluster/assignment.h"
 #include "launch/run/exit_code.h"
+#include "launch/run/interrupt.h"
 #include "launch/run/rank_resources.h"
 #include "launch/run/role_table.h"
 #include "transports/mpi/mpi_world.h"
@@ -146,6 +148,7 @@ class Worker {
     actors::Node node(assignment_.node, scheduler, *spoke);
     node.spawn(std::string(to_string(assignment_.role)), std::move(actor));
     spoke->open();
+    log_debug(cat("connected to ", assignment_.endpoint));
     log_info(cat(assignment_.node, ": process ", ::getpid(), " is ready"));
     wait_for_end_of_input();
     ::alarm(2);  // limits the wait for a running handler
@@ -176,17 +179,33 @@ Assignment broadcast_assignment(Communicator& world) {
   return world.rank() == 0 ? own : value_or_throw(assignment_of(lines.front()));
 }
 
+// The failure of one rank ends the group with its reason: the communicators, destroyed by an
+// exception that leaves, would not know it. Ranks usually fail alike, and rank 0 speaks for them.
+int serve_in_group() {
+  auto world = value_or_throw(transports::mpi::mpi_world());
+  const auto own = world->split(0, world->rank());
+  try {
+    const Assignment assignment = broadcast_assignment(*world);
+    return Worker(assignment, std::move(world)).run();
+  } catch (const std::exception& error) {
+    const auto outside = environment_error(error);
+    transports::mpi::let_rank_0_end_first();
+    own->abort(outside ? outside->what : error.what());
+    throw;
+  }
+}
+
 }  // namespace
 
 int worker() {
+  // The controller decides when to stop.
+  ignore_interrupts(KeepTerm::yes);
   transports::mpi::die_with_mpirun();
   if (!transports::mpi::under_mpirun()) {
     const Assignment assignment = value_or_throw(assignment_of(value_or_throw(read_line())));
     return Worker(assignment, nullptr).run();
   }
-  auto world = value_or_throw(transports::mpi::mpi_world());
-  const Assignment assignment = broadcast_assignment(*world);
-  return Worker(assignment, std::move(world)).run();
+  return serve_in_group();
 }
 
 }  // namespace troupe::launch

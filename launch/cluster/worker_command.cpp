@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "engine/base/fields.h"
+#include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "launch/run/rank_resources.h"
 
@@ -31,7 +33,9 @@ Result<std::vector<std::string>> worker_command(const NodeSpec& node, const std:
   const std::string self = std::filesystem::read_symlink("/proc/self/exe", failed).string();
   if (failed)
     return fail(Errc::io, cat("cannot find the path of this program: ", failed.message()));
-  if (node.grid.ranks() == 1) return std::vector<std::string>{self, "worker"};
+  const std::vector<std::string> worker{self, "worker", "--log-level",
+                                        std::string(name_of(log_level()))};
+  if (node.grid.ranks() == 1) return worker;
   const std::string mpirun = in_path("mpirun");
   if (mpirun.empty())
     return fail(Errc::not_found,
@@ -45,7 +49,8 @@ Result<std::vector<std::string>> worker_command(const NodeSpec& node, const std:
        {std::pair<std::string, std::string>{"orte_tmpdir_base", scratch},
         {"odls_base_sigkill_timeout", "0"}})
     arguments.insert(arguments.end(), {"--mca", name, value});
-  arguments.insert(arguments.end(), {"-n", std::to_string(node.grid.ranks()), self, "worker"});
+  arguments.insert(arguments.end(), {"-n", std::to_string(node.grid.ranks())});
+  arguments.insert(arguments.end(), worker.begin(), worker.end());
   return arguments;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "engine/base/terminal_text.h"
 #include "engine/base/text.h"
 #include "launch/config/schema.h"
 #include "launch/migration/advice.h"
@@ -90,7 +91,7 @@ int report_problem(const CLI::App& command, const std::vector<std::string>& word
   std::fprintf(stderr, "troupe: %s\n",
                no_dashes ? "launch: `--` is missing before train: troupe launch --cluster FILE -- "
                            "train ..."
-                         : parse_problem(command, words, error).c_str());
+                         : for_terminal(parse_problem(command, words, error)).c_str());
   std::fprintf(stderr, "`troupe %s --help` lists the options.\n", command.get_name().c_str());
   return exit_usage;
 }
@@ -137,7 +138,8 @@ int report_parse_error(const CLI::App& program, const std::vector<std::string>& 
   if (!program.get_subcommands().empty())
     return report_problem(*program.get_subcommands().front(), words, error);
   if (error.get_name() != "RequiredError" || unparsed.empty()) {
-    std::fprintf(stderr, "troupe: %s\n`troupe --help` lists the commands.\n", error.what());
+    std::fprintf(stderr, "troupe: %s\n`troupe --help` lists the commands.\n",
+                 for_terminal(error.what()).c_str());
     return exit_usage;
   }
   std::vector<std::string> known;

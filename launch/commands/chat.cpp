@@ -8,10 +8,12 @@
 #include <utility>
 
 #include "engine/base/file.h"
+#include "engine/base/terminal_text.h"
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
 #include "launch/commands/chat_prompt.h"
 #include "launch/commands/conversation.h"
+#include "launch/commands/model_output.h"
 #include "launch/commands/sampler.h"
 #include "launch/terminal/interruption.h"
 #include "launch/terminal/line_editor.h"
@@ -49,6 +51,7 @@ class Chat {
   LineEditor editor_;
   std::optional<Interruption> ctrl_c_;
   std::optional<engine::tokenizer::StreamDecoder> decoder_;
+  ModelOutput output_;
   std::uint64_t replies_ = 0;
 };
 
@@ -59,7 +62,7 @@ Chat::Chat(const GenerateOptions& options)
       sampler_(
           options,
           [this](const engine::generate::TokenEvent& event) {
-            std::cout << decoder_->push(event.token) << std::flush;
+            output_.print(decoder_->push(event.token));
           },
           [] { return Interruption::pending(); }),
       conversation_(options.system),
@@ -124,7 +127,7 @@ void Chat::reply(const std::string& text) {
   Interruption::take();
   conversation_.withdraw();
   if (!editor_.interactive()) throw Failure(done.error());
-  std::cerr << done.error().what << "\n";
+  std::cerr << for_terminal(done.error().what) << "\n";
 }
 
 Result<> Chat::try_reply() {
@@ -136,7 +139,7 @@ Result<> Chat::try_reply() {
   const auto generated = sampler_.generate(*prompt, sampling, replies_++);
   RETURN_IF_ERROR(generated);
   const auto& best = generated->front();
-  std::cout << (sampling.beams.count > 1 ? best.text : decoder_->finish()) << std::endl;
+  output_.print_line(sampling.beams.count > 1 ? best.text : decoder_->finish());
   if (Interruption::take()) std::cerr << "(stopped)\n";
   conversation_.answer(best.text);
   return {};

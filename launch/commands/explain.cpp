@@ -2,6 +2,7 @@
 
 #include <iostream>
 
+#include "engine/base/terminal_text.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "launch/commands/explain/data_preview.h"
@@ -30,8 +31,8 @@ void print_configuration(const Resolved& run) {
   for (const Field& field : fields()) {
     if (!reads(run.config.algorithm, field)) continue;
     std::cout << "  " << padded(std::string(field.key), 30)
-              << padded(value_text(field, run.config), 28) << run.origins.at(std::string(field.key))
-              << '\n';
+              << padded(for_terminal(value_text(field, run.config)), 28)
+              << run.origins.at(std::string(field.key)) << '\n';
   }
 }
 
@@ -116,8 +117,8 @@ int explain(const ExplainOptions& options) {
   print_memory(run.config, spec);
   const int code = options.data ? print_data(run.config, spec) : 0;
   for (const std::string& warning : run.warnings)
-    std::cout << (&warning == &run.warnings.front() ? "\nWarnings\n" : "") << "  " << warning
-              << '\n';
+    std::cout << (&warning == &run.warnings.front() ? "\nWarnings\n" : "") << "  "
+              << for_terminal(warning) << '\n';
   return code;
 }
 

@@ -9,6 +9,7 @@
 #include "launch/commands/chat_prompt.h"
 #include "launch/commands/json_lines.h"
 #include "launch/commands/line_members.h"
+#include "launch/commands/model_output.h"
 #include "launch/commands/sampler.h"
 
 namespace troupe::launch {
@@ -27,21 +28,22 @@ class Echo {
   }
   void push(std::int32_t token) {
     print_prompt();
-    std::cout << decoder_->push(token) << std::flush;
+    output_.print(decoder_->push(token));
   }
   void finish() {
     print_prompt();
-    std::cout << decoder_->finish() << std::endl;
+    output_.print_line(decoder_->finish());
   }
 
  private:
   void print_prompt() {
     if (std::exchange(started_, true)) return;
-    for (const auto id : prompt_) std::cout << decoder_->push(id);
+    for (const auto id : prompt_) output_.print(decoder_->push(id));
   }
 
   const std::vector<std::int32_t>& prompt_;
   std::optional<engine::tokenizer::StreamDecoder> decoder_;
+  ModelOutput output_;
   bool started_ = false;
 };
 
@@ -56,7 +58,7 @@ int stream(const GenerateOptions& options) {
   auto sampling = sampler.settings();
   if (sampling.beams.count > 1) {
     for (const auto& each : value_or_throw(sampler.generate(tokens, sampling)))
-      std::cout << tokenizer.decode(tokens, true) << each.text << std::endl;
+      ModelOutput().print_line(tokenizer.decode(tokens, true) + each.text);
     return 0;
   }
   const auto samples = static_cast<std::uint64_t>(std::exchange(sampling.beams.returned, 1));

@@ -2,8 +2,10 @@
 
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <algorithm>
 
 #include "engine/base/json.h"
+#include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "launch/recipes/recipes.h"
 
@@ -204,6 +206,23 @@ void add_evaluation(CLI::App& command, EvalOptions& o) {
           "given several times")
       ->allow_extra_args(false);
   command.add_flag("--json", o.json, "print one JSON object");
+}
+
+void add_logging(CLI::App& command) {
+  CLI::Option* quiet = command.add_flag_callback(
+      "--quiet", [] { set_log_level(LogLevel::warning); },
+      "show warnings and errors only, and no progress");
+  const auto names = names_of(LogLevel());
+  command
+      .add_option_function<std::string>(
+          "--log-level",
+          [names](const std::string& given) {
+            const auto at = std::ranges::find(names, given) - names.begin();
+            set_log_level(static_cast<LogLevel>(at));  // checked below
+          },
+          "least severe level of the log lines that are shown")
+      ->check(CLI::IsMember(std::vector<std::string>(names.begin(), names.end())))
+      ->excludes(quiet);
 }
 
 void add_profile(CLI::App& command, Sources& sources) {

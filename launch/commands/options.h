@@ -19,6 +19,9 @@ void add_sampling(CLI::App& command, GenerateOptions& options);
 /// The options of eval, which set keys of a run. `options` outlives the parsing.
 void add_evaluation(CLI::App& command, EvalOptions& options);
 
+/// --quiet and --log-level of every command that logs; take effect when they are parsed.
+void add_logging(CLI::App& command);
+
 /// --profile and the --profile-... options of train, which set the keys of the section profile.
 /// `sources` outlives the parsing.
 void add_profile(CLI::App& command, Sources& sources);

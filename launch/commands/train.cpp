@@ -7,6 +7,7 @@
 #include "launch/commands/dry_run.h"
 #include "launch/config/validate_profile.h"
 #include "launch/run/algorithm_run.h"
+#include "launch/run/check_grids.h"
 #include "launch/run/interrupt.h"
 #include "launch/run/rank_resources.h"
 #include "launch/run/settings.h"
@@ -82,6 +83,7 @@ class InProcess final : public Placement {
 }  // namespace
 
 int train(const Sources& sources, bool only_dry_run) {
+  handle_interrupts();
   if (transports::mpi::under_mpirun() && (sources.file == "-" || sources.file == "/dev/stdin"))
     throw Failure({Errc::usage,
                    "--config -: mpirun passes its standard input to one rank only; write the "
@@ -91,6 +93,7 @@ int train(const Sources& sources, bool only_dry_run) {
     run.warnings.push_back(std::move(lower));
   for (const std::string& warning : run.warnings) log_warning(warning);
   value_or_throw(check_profile_ranks(run.config, policy_grid(run.config).ranks()));
+  value_or_throw(check_grids(run.config));
   if (only_dry_run) {
     if (transports::mpi::under_mpirun())
       throw Failure(

@@ -13,6 +13,7 @@
 
 #include "algorithms/methods.h"
 #include "engine/adapter/lora_config.h"
+#include "engine/base/output_folder.h"
 #include "launch/config/data_config.h"
 #include "launch/config/profile_config.h"
 #include "launch/config/ranges.h"
@@ -89,6 +90,7 @@ struct RunConfig : algorithms::MethodSettings {
   Compat compat = Compat::none;
   std::string model;
   std::string output;
+  FileAccess output_mode = FileAccess::owner_only;
   std::string resume = "auto";
   std::string chat_template;
   DataConfig data;
@@ -108,6 +110,9 @@ struct RunConfig : algorithms::MethodSettings {
           "(docs/compatibility.md); empty: the defaults below");
     field("model", self.model, "Hugging Face model directory to start from; required");
     field("output", self.output, "directory of the run: metrics, samples, checkpoints; required");
+    field("output_mode", self.output_mode,
+          "private: only the user can read configuration, metrics, samples and logs; umask: the "
+          "umask decides, as it always does for checkpoints");
     field("resume", self.resume,
           "auto: resume from the newest checkpoint in output, if any; never: refuse to reuse an "
           "output directory; or a checkpoint directory");

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/base/terminal_text.h"
+
 namespace troupe::launch {
 
 namespace {

@@ -1,45 +1,22 @@
 #include "launch/journal/metrics_file.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <utility>
 
 #include "engine/base/file.h"
+#include "engine/base/system_calls.h"
 #include "engine/base/text.h"
 
 namespace troupe::launch {
 
-Result<LineFile> LineFile::open(const std::string& path) {
-  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (file < 0)
-    return fail(Errc::io, cat(path, ": cannot open for writing: ", std::strerror(errno)));
-  return LineFile(file, path);
-}
-
-LineFile::LineFile(LineFile&& other) noexcept
-    : file_(std::exchange(other.file_, -1)), path_(std::move(other.path_)) {
-}
-LineFile& LineFile::operator=(LineFile&& other) noexcept {
-  std::swap(file_, other.file_);
-  std::swap(path_, other.path_);
-  return *this;
-}
-LineFile::~LineFile() {
-  if (file_ >= 0) ::close(file_);
+Result<LineFile> LineFile::open(const OutputFolder& folder, const std::string& name) {
+  auto file = folder.append(name);
+  RETURN_IF_ERROR(file);
+  return LineFile(std::move(*file), folder.path_of(name));
 }
 
 Result<> LineFile::append(std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(file_, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return fail(Errc::io, cat(path_, ": cannot write: ", std::strerror(errno)));
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return {};
+  return write_whole(file_.get(), text, path_);
 }
 
 std::string metrics_line(std::int64_t step, const algorithms::Metrics& metrics) {
@@ -69,9 +46,11 @@ void for_each_line(const std::string& path, const Visit& visit) {
   if (const auto text = read_file(path)) visit_lines(*text, path, visit);
 }
 
-Result<> truncate_after(const std::string& path, std::int64_t step, bool once) {
-  if (::access(path.c_str(), F_OK) != 0) return {};
-  const auto whole = read_file(path);
+Result<> truncate_after(const OutputFolder& folder, const std::string& name, std::int64_t step,
+                        bool once) {
+  if (!folder.contains(name)) return {};
+  const std::string path = folder.path_of(name);
+  const auto whole = folder.read(name);
   RETURN_IF_ERROR(whole);  // do not replace an unreadable file
   std::string kept;
   std::int64_t last = -1;
@@ -81,7 +60,7 @@ Result<> truncate_after(const std::string& path, std::int64_t step, bool once) {
     last = *at;
     kept.append(text).push_back('\n');
   });
-  return write_file_durably(path, kept);
+  return folder.replace(name, kept);
 }
 
 }  // namespace troupe::launch

@@ -9,6 +9,7 @@
 #include "algorithms/journal.h"
 #include "engine/base/error.h"
 #include "engine/base/json.h"
+#include "engine/base/output_folder.h"
 
 namespace troupe::launch {
 
@@ -16,16 +17,14 @@ namespace troupe::launch {
 /// process leaves no partial line.
 class LineFile {
  public:
-  static Result<LineFile> open(const std::string& path);
-  LineFile(LineFile&& other) noexcept;
-  LineFile& operator=(LineFile&& other) noexcept;
-  ~LineFile();
+  /// Appends to FOLDER/NAME, which is created if it is missing. Errc::io.
+  static Result<LineFile> open(const OutputFolder& folder, const std::string& name);
   /// Appends `text`, which ends with a newline. Errc::io.
   Result<> append(std::string_view text);
 
  private:
-  LineFile(int file, std::string path) : file_(file), path_(std::move(path)) {}
-  int file_ = -1;
+  LineFile(Descriptor file, std::string path) : file_(std::move(file)), path_(std::move(path)) {}
+  Descriptor file_;
   std::string path_;
 };
 
@@ -35,7 +34,8 @@ std::string metrics_line(std::int64_t step, const algorithms::Metrics& metrics);
 /// Removes the lines of a JSON-lines file whose "step" is above `step`, incomplete lines, lines out
 /// of order and, with `once`, repeated steps. Does nothing if the file is missing. Called when a
 /// run resumes from the checkpoint of `step`. Errc::io.
-Result<> truncate_after(const std::string& path, std::int64_t step, bool once);
+Result<> truncate_after(const OutputFolder& folder, const std::string& name, std::int64_t step,
+                        bool once);
 
 /// Calls `visit` with each well-formed object of a JSON-lines file; skips other lines. Does nothing
 /// if the file is missing.

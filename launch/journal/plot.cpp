@@ -5,7 +5,6 @@
 #include <cmath>
 #include <map>
 
-#include "engine/base/file.h"
 #include "engine/base/text.h"
 #include "launch/journal/metrics_file.h"
 #include "launch/journal/svg.h"
@@ -219,8 +218,8 @@ std::vector<Panel> panels_of(const std::string& metrics_file) {
   return panels;
 }
 
-Result<> plot_run(const std::string& folder, const std::string& title) {
-  return write_file_durably(folder + "/plot.svg", svg(title, panels_of(folder + "/metrics.jsonl")));
+Result<> plot_run(const OutputFolder& folder, const std::string& title) {
+  return folder.replace("plot.svg", svg(title, panels_of(folder.path_of("metrics.jsonl"))));
 }
 
 }  // namespace troupe::launch

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/error.h"
+#include "engine/base/output_folder.h"
 
 namespace troupe::launch {
 
@@ -29,6 +29,6 @@ std::string svg(const std::string& title, const std::vector<Panel>& panels);
 std::vector<Panel> panels_of(const std::string& metrics_file);
 
 /// Draws FOLDER/plot.svg from FOLDER/metrics.jsonl. Errc::io.
-Result<> plot_run(const std::string& folder, const std::string& title);
+Result<> plot_run(const OutputFolder& folder, const std::string& title);
 
 }  // namespace troupe::launch

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "launch/journal/display_width.h"
 
@@ -180,6 +181,7 @@ std::string Progress::line(int columns) const {
 
 Progress::Options stderr_options(std::int64_t log_every) {
   Progress::Options options;
+  if (log_level() > LogLevel::info) return {.log_every = 0};
   const char* term = std::getenv("TERM");
   options.terminal = ::isatty(STDERR_FILENO) == 1 && term && std::string_view(term) != "dumb";
   options.log_every = log_every;

@@ -64,7 +64,7 @@ class Progress {
   std::string status_;
 };
 
-/// Options for the present stderr.
+/// Options for the present stderr; no progress is shown above log level info.
 Progress::Options stderr_options(std::int64_t log_every);
 
 }  // namespace troupe::launch

@@ -1,7 +1,5 @@
 #include "launch/journal/run_journal.h"
 
-#include <unistd.h>
-
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -53,11 +51,11 @@ std::string four_digits(double value) {
   return buffer;
 }
 
-/// A new path in the folder. TensorBoard reads the files in the order of their names.
-std::string events_path(const std::string& folder) {
+/// A new name in the folder. TensorBoard reads the files in the order of their names.
+std::string events_name(const OutputFolder& folder) {
   for (auto second = static_cast<std::int64_t>(wall_time());; ++second) {
-    std::string path = cat(folder, "/events.out.tfevents.", second, ".troupe");
-    if (::access(path.c_str(), F_OK) != 0) return path;
+    std::string name = cat("events.out.tfevents.", second, ".troupe");
+    if (!folder.contains(name)) return name;
   }
 }
 
@@ -91,7 +89,7 @@ struct RunJournal::Files {
   std::optional<LineFile> samples, texts;  // created with the first sample
 };
 
-RunJournal::RunJournal(std::string folder, std::string title, std::string method,
+RunJournal::RunJournal(OutputFolder folder, std::string title, std::string method,
                        std::int64_t log_every)
     : folder_(std::move(folder)),
       title_(std::move(title)),
@@ -114,18 +112,19 @@ RunJournal::~RunJournal() {
 }
 
 void RunJournal::begin(std::int64_t total_steps, std::int64_t done_steps) {
-  const std::string metrics = folder_ + "/metrics.jsonl", timings = folder_ + "/timings.jsonl";
   // A run that starts over also repeats its evaluation of step 0.
   const std::int64_t last = done_steps > 0 ? done_steps : -1;
-  value_or_throw(truncate_after(metrics, last, true));
+  value_or_throw(truncate_after(folder_, "metrics.jsonl", last, true));
   value_or_throw(truncate_samples_after(folder_, done_steps));
-  wall_before_ = value_or_throw(truncate_timings_after(timings, last));
-  for_each_step(metrics,
+  wall_before_ = value_or_throw(truncate_timings_after(folder_, "timings.jsonl", last));
+  for_each_step(folder_.path_of("metrics.jsonl"),
                 [this](std::int64_t step, const auto& of_step) { health_.check(step, of_step); });
-  const auto open = [&](const std::string& path) { return value_or_throw(LineFile::open(path)); };
-  files_ = std::make_unique<Files>(Files{open(metrics),
-                                         open(timings),
-                                         open(events_path(folder_)),
+  const auto open = [&](const std::string& name) {
+    return value_or_throw(LineFile::open(folder_, name));
+  };
+  files_ = std::make_unique<Files>(Files{open("metrics.jsonl"),
+                                         open("timings.jsonl"),
+                                         open(events_name(folder_)),
                                          Timeline(folder_, done_steps),
                                          {},
                                          {}});
@@ -192,8 +191,8 @@ void RunJournal::answered(const actors::AskRecord& ask) {
 
 void RunJournal::sample(std::int64_t step, const algorithms::Sample& sample) {
   if (!files_->samples) {
-    files_->samples = value_or_throw(LineFile::open(folder_ + "/samples.jsonl"));
-    files_->texts = value_or_throw(LineFile::open(folder_ + "/samples.txt"));
+    files_->samples = value_or_throw(LineFile::open(folder_, "samples.jsonl"));
+    files_->texts = value_or_throw(LineFile::open(folder_, "samples.txt"));
   }
   value_or_throw(files_->samples->append(sample_line(step, sample)));
   value_or_throw(files_->texts->append(sample_text(step, sample)));

@@ -8,6 +8,7 @@
 #include "actors/runtime/ask_record.h"
 #include "algorithms/health.h"
 #include "algorithms/journal.h"
+#include "engine/base/output_folder.h"
 #include "launch/journal/timings_file.h"
 
 namespace troupe::launch {
@@ -22,9 +23,8 @@ class Progress;
 /// progress line.
 class RunJournal final : public algorithms::Journal {
  public:
-  /// `folder` must exist. `title`: title of the plot. `method`: the section of its settings, for
-  /// advice.
-  RunJournal(std::string folder, std::string title, std::string method, std::int64_t log_every);
+  /// `title`: title of the plot. `method`: the section of its settings, for advice.
+  RunJournal(OutputFolder folder, std::string title, std::string method, std::int64_t log_every);
   ~RunJournal() override;
 
   /// What the run is measured by; before begin().
@@ -49,7 +49,8 @@ class RunJournal final : public algorithms::Journal {
   algorithms::Metrics end_step_times(std::int64_t step);
   void log_findings(std::int64_t step, const algorithms::Metrics& metrics);
 
-  std::string folder_, title_;
+  OutputFolder folder_;
+  std::string title_;
   std::unique_ptr<Files> files_;
   std::unique_ptr<Progress> progress_;
   std::function<void(std::int64_t)> on_step_;

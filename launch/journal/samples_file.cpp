@@ -2,27 +2,14 @@
 
 #include <cmath>
 
-#include "engine/base/file.h"
 #include "engine/base/json.h"
+#include "engine/base/terminal_text.h"
 #include "engine/base/text.h"
 #include "launch/journal/metrics_file.h"
 
 namespace troupe::launch {
 
 namespace {
-
-std::string printable(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if ((byte < 0x20 && c != '\n' && c != '\t') || byte == 0x7f) {
-      out += hex_escape(byte);
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
 
 std::string answer_text(const Json& answer) {
   return answer.is_string() ? answer.string() : answer.dump();
@@ -78,21 +65,22 @@ std::string sample_text(std::int64_t step, const algorithms::Sample& sample) {
   std::string out =
       cat("--- step ", step, ", sample ", sample.sample_id, ", reward ", to_text(sample.reward, 3),
           ", advantage ", to_text(sample.advantage, 3), ", ", sample.finish_reason);
-  for (const auto& [name, value] : sample.parts) out += cat(", ", name, ' ', to_text(value, 3));
-  out +=
-      cat("\n[prompt] ", printable(sample.prompt), "\n[completion] ", printable(sample.completion));
-  if (!sample.answer.is_null()) out += cat("\n[answer] ", printable(answer_text(sample.answer)));
+  for (const auto& [name, value] : sample.parts)
+    out += cat(", ", for_terminal(name), ' ', to_text(value, 3));
+  out += cat("\n[prompt] ", for_terminal(sample.prompt), "\n[completion] ",
+             for_terminal(sample.completion));
+  if (!sample.answer.is_null()) out += cat("\n[answer] ", for_terminal(answer_text(sample.answer)));
   return out + "\n\n";
 }
 
-Result<> truncate_samples_after(const std::string& folder, std::int64_t step) {
-  const std::string lines = folder + "/samples.jsonl";
-  RETURN_IF_ERROR(truncate_after(lines, step, false));
+Result<> truncate_samples_after(const OutputFolder& folder, std::int64_t step) {
+  const std::string name = "samples.jsonl", lines = folder.path_of(name);
+  RETURN_IF_ERROR(truncate_after(folder, name, step, false));
   std::string text;
   for_each_line(lines, [&](const Json& line, std::string_view) {
     text += sample_text(get_integer(line, "step", lines).value_or(0), from_line(line));
   });
-  return text.empty() ? Result<>{} : write_file_durably(folder + "/samples.txt", text);
+  return text.empty() ? Result<>{} : folder.replace("samples.txt", text);
 }
 
 }  // namespace troupe::launch

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "engine/base/terminal_text.h"
 #include "engine/base/text.h"
 
 namespace troupe::launch {
@@ -11,7 +12,7 @@ namespace {
 
 std::string escaped(std::string_view text) {
   std::string out;
-  for (const char c : text) {
+  for (const char c : for_terminal(text)) {
     if (c == '<')
       out += "&lt;";
     else if (c == '>')

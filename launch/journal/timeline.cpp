@@ -4,7 +4,6 @@
 #include <map>
 #include <utility>
 
-#include "engine/base/file.h"
 #include "engine/base/text.h"
 #include "launch/journal/svg.h"
 
@@ -127,9 +126,9 @@ std::string draw_bars(const std::vector<actors::AskRecord>& asks, const std::str
   return out;
 }
 
-LineFile open_truncated(const std::string& path, std::int64_t step) {
-  value_or_throw(truncate_after(path, step, false));
-  return value_or_throw(LineFile::open(path));
+LineFile open_truncated(const OutputFolder& folder, const std::string& name, std::int64_t step) {
+  value_or_throw(truncate_after(folder, name, step, false));
+  return value_or_throw(LineFile::open(folder, name));
 }
 
 }  // namespace
@@ -163,9 +162,9 @@ std::string timeline_svg(std::int64_t first_step, std::int64_t last_step,
   return out + "</svg>\n";
 }
 
-Timeline::Timeline(const std::string& folder, std::int64_t done_steps)
+Timeline::Timeline(const OutputFolder& folder, std::int64_t done_steps)
     : folder_(folder),
-      file_(open_truncated(folder + "/timeline.jsonl", done_steps)),
+      file_(open_truncated(folder, "timeline.jsonl", done_steps)),
       next_step_(done_steps + 1) {
 }
 
@@ -203,8 +202,7 @@ void Timeline::record(std::int64_t step) {
 
 Result<> Timeline::draw() const {
   if (last_.empty()) return {};
-  return write_file_durably(folder_ + "/timeline.svg",
-                            timeline_svg(first_drawn_, next_step_ - 1, last_));
+  return folder_.replace("timeline.svg", timeline_svg(first_drawn_, next_step_ - 1, last_));
 }
 
 }  // namespace troupe::launch

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "actors/runtime/ask_record.h"
-#include "engine/base/error.h"
 #include "launch/journal/metrics_file.h"
 
 namespace troupe::launch {
@@ -15,7 +14,7 @@ namespace troupe::launch {
 class Timeline {
  public:
   /// Truncates FOLDER/timeline.jsonl to `done_steps` and appends to it. Throws Failure (Errc::io).
-  Timeline(const std::string& folder, std::int64_t done_steps);
+  Timeline(const OutputFolder& folder, std::int64_t done_steps);
 
   /// Writes one line: {"step", "actor", "message", "asked", "began", "ended", "answered"}, in
   /// seconds since the first call. Calls after record(n) belong to step n + 1, including the save
@@ -28,7 +27,7 @@ class Timeline {
   Result<> draw() const;
 
  private:
-  std::string folder_;
+  OutputFolder folder_;
   LineFile file_;
   std::int64_t next_step_, first_drawn_ = 0;
   std::optional<std::int64_t> origin_;

@@ -1,13 +1,10 @@
 #include "launch/journal/timings_file.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <ctime>
 
-#include "engine/base/file.h"
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "launch/journal/metrics_file.h"
@@ -84,9 +81,11 @@ std::string timings_line(std::int64_t step, double now, double wall,
   return line.dump() + "\n";
 }
 
-Result<double> truncate_timings_after(const std::string& path, std::int64_t step) {
-  if (::access(path.c_str(), F_OK) != 0) return 0;
-  RETURN_IF_ERROR(read_file(path));  // do not replace an unreadable file
+Result<double> truncate_timings_after(const OutputFolder& folder, const std::string& name,
+                                      std::int64_t step) {
+  if (!folder.contains(name)) return 0;
+  const std::string path = folder.path_of(name);
+  RETURN_IF_ERROR(folder.read(name));  // do not replace an unreadable file
   std::string kept, headers;
   std::int64_t last = -1;
   double wall = 0;
@@ -101,7 +100,7 @@ Result<double> truncate_timings_after(const std::string& path, std::int64_t step
     wall = get_number(line, "wall", path).value_or(wall);
     kept.append(std::exchange(headers, {})).append(text).push_back('\n');
   });
-  RETURN_IF_ERROR(write_file_durably(path, kept));
+  RETURN_IF_ERROR(folder.replace(name, kept));
   return wall;
 }
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "algorithms/journal.h"
-#include "engine/base/error.h"
+#include "engine/base/output_folder.h"
 #include "launch/journal/step_times.h"
 
 namespace troupe::launch {
@@ -46,6 +46,7 @@ std::string timings_line(std::int64_t step, double now, double wall,
 
 /// Removes what follows the line of `step`, as truncate_after() does, and keeps the headers of the
 /// rest. Returns `wall` of the last line, 0 without one. Errc::io.
-Result<double> truncate_timings_after(const std::string& path, std::int64_t step);
+Result<double> truncate_timings_after(const OutputFolder& folder, const std::string& name,
+                                      std::int64_t step);
 
 }  // namespace troupe::launch

@@ -5,8 +5,8 @@
 #include <ctime>
 #include <filesystem>
 
-#include "engine/base/file.h"
 #include "engine/base/log.h"
+#include "engine/base/terminal_text.h"
 #include "engine/base/text.h"
 #include "engine/ops/profiled_device.h"
 #include "engine/parallel/profiled_communicator.h"
@@ -28,15 +28,26 @@ RecorderOptions options_of(const ProfileConfig& p) {
           .shapes = p.record_shapes};
 }
 
-std::string folder_of(const RunConfig& config) {
-  return config.profile.save_path.empty() ? config.output + "/profile" : config.profile.save_path;
+OutputFolder open_folder(const RunConfig& config) {
+  const std::string& chosen = config.profile.save_path;
+  if (chosen.empty()) {
+    const auto output = value_or_throw(OutputFolder::open(config.output, config.output_mode));
+    return value_or_throw(output.folder("profile"));
+  }
+  std::error_code failed;
+  std::filesystem::create_directories(chosen, failed);
+  if (failed)
+    throw Failure(
+        {Errc::io, cat("profile.save_path: ", chosen, ": cannot create: ", failed.message())});
+  return value_or_throw(OutputFolder::open(chosen, config.output_mode));
 }
 
 }  // namespace
 
 Profiler::Profiler(const RunConfig& config, const StepBoard& board, RecordedRank of,
-                   std::string files)
+                   OutputFolder folder, std::string files)
     : of_(std::move(of)),
+      folder_(std::move(folder)),
       files_(std::move(files)),
       bf16_(config.train.dtype == engine::ops::Precision::bf16),
       wants_counts_(config.profile.level == ProfileLevel::level2) {
@@ -90,7 +101,7 @@ void Profiler::write(const Recorder& recorder) {
                                                        {"operators.csv", table_csv(recorder)},
                                                        {"operators.txt", table_}};
   for (const auto& [name, content] : files)
-    if (auto written = write_file_durably(files_ + name, content); !written)
+    if (auto written = folder_.replace(files_ + name, content); !written)
       log_warning(cat("profile: ", written.error().what));
   counters_.reset();
 }
@@ -108,11 +119,7 @@ std::unique_ptr<engine::ops::Device> watched(Profiler* by,
 RunProfile::RunProfile(const RunConfig& config, std::string node, bool leads)
     : config_(config), node_(std::move(node)) {
   if (!config_.profile.enabled) return;
-  std::error_code failed;
-  std::filesystem::create_directories(folder_of(config_), failed);
-  if (failed)
-    throw Failure({Errc::io, cat("profile.save_path: ", folder_of(config_),
-                                 ": cannot create: ", failed.message())});
+  folder_ = open_folder(config_);
   const std::string board = config_.output + "/.profile_steps";
   board_.emplace(value_or_throw(leads ? StepBoard::create(board) : StepBoard::open(board)));
   if (config_.profile.level != ProfileLevel::level2 || !leads) return;
@@ -131,7 +138,7 @@ RunProfile::~RunProfile() {
     log_warning(cat("profile: the run ended before step ", config_.profile.step_start,
                     ", so nothing was profiled; lower profile.step_start"));
   else
-    std::fprintf(stderr, "%s(files: %s)\n", table.c_str(), folder_of(config_).c_str());
+    std::fprintf(stderr, "%s(files: %s)\n", table.c_str(), for_terminal(folder_->path()).c_str());
 }
 
 void RunProfile::at_step(std::int64_t step) {
@@ -149,10 +156,9 @@ Profiler* RunProfile::rank(int rank) {
   auto& profiler = ranks_[rank];
   if (!profiler) {
     const std::string name = cat(node_, node_.empty() ? "" : " ", "rank ", rank);
-    const std::string files =
-        cat(folder_of(config_), "/", node_, node_.empty() ? "" : ".", "rank", rank, ".");
-    profiler = std::make_unique<Profiler>(config_, *board_,
-                                          RecordedRank{name, rank, board_->origin()}, files);
+    const std::string files = cat(node_, node_.empty() ? "" : ".", "rank", rank, ".");
+    profiler = std::make_unique<Profiler>(
+        config_, *board_, RecordedRank{name, rank, board_->origin()}, *folder_, files);
   }
   return profiler.get();
 }

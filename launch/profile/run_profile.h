@@ -20,8 +20,9 @@ namespace troupe::launch {
 /// The profiler of one rank. Its devices are used by one thread at a time.
 class Profiler {
  public:
-  /// `files`: prefix of the paths of the output files.
-  Profiler(const RunConfig& config, const StepBoard& board, RecordedRank of, std::string files);
+  /// `files`: prefix of the names of the output files in `folder`.
+  Profiler(const RunConfig& config, const StepBoard& board, RecordedRank of, OutputFolder folder,
+           std::string files);
   /// Writes pending output.
   ~Profiler();
 
@@ -37,6 +38,7 @@ class Profiler {
   void write(const Recorder& recorder);
 
   const RecordedRank of_;
+  const OutputFolder folder_;
   const std::string files_;
   const bool bf16_;
   bool wants_counts_;
@@ -73,6 +75,7 @@ class RunProfile {
 
   const RunConfig config_;
   const std::string node_;
+  std::optional<OutputFolder> folder_;
   std::optional<StepBoard> board_;
   std::mutex mutex_;
   std::map<int, std::unique_ptr<Profiler>> ranks_;

@@ -8,9 +8,9 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <utility>
 
+#include "engine/base/environment_error.h"
 #include "engine/base/text.h"
 
 namespace troupe::launch {
@@ -29,10 +29,10 @@ std::int64_t steady_nanoseconds() {
 Result<StepBoard> StepBoard::map(const std::string& path, int flags) {
   static_assert(std::atomic<std::int64_t>::is_always_lock_free);
   const bool fresh = (flags & O_CREAT) != 0;
-  const int file = ::open(path.c_str(), flags | O_CLOEXEC, 0600);
+  const int file = ::open(path.c_str(), flags | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (file < 0)
     return fail(errno == ENOENT ? Errc::not_found : Errc::io,
-                cat(path, ": cannot open: ", std::strerror(errno)));
+                cat(path, ": cannot open: ", reason_of(errno)));
   struct stat found {};
   const bool sized =
       fresh ? ::ftruncate(file, sizeof(Page)) == 0

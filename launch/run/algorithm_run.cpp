@@ -8,6 +8,7 @@
 #include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"
 #include "launch/run/exit_code.h"
+#include "launch/run/interrupt.h"
 #include "launch/run/measured_run.h"
 #include "launch/run/settings.h"
 
@@ -27,8 +28,7 @@ std::string last_checkpoint(const std::string& output) {
 
 AlgorithmRun::AlgorithmRun(const Session& session, RunProfile& profile)
     : session_(session),
-      journal_(session.config().output,
-               cat(session.config().algorithm, ": ", session.config().model),
+      journal_(session.folder(), cat(session.config().algorithm, ": ", session.config().model),
                std::string(recipe_of(session.config()).name), session.config().train.log_every) {
   journal_.on_step([&profile](std::int64_t step) { profile.at_step(step); });
 }
@@ -117,7 +117,9 @@ int AlgorithmRun::run(actors::Task<void> algorithm, const algorithms::Plan& plan
     throw Failure({Errc::bad_input, cat(failure.error().what, last_checkpoint(config().output))});
   }
   journal_.plot();
-  return stop_.requested() ? exit_interrupted : 0;
+  if (!stop_.requested()) return 0;
+  log_info(cat("interrupted by ", interrupt_name(), "; run the same command again to resume"));
+  return exit_interrupted;
 }
 
 }  // namespace troupe::launch

@@ -26,14 +26,15 @@ inline constexpr std::array<std::pair<int, std::string_view>, 13> exit_codes{{
     {4, "not found: a missing file or directory"},
     {5, "corrupt: a file that does not match its format or checksum"},
     {6, "unsupported: an unsupported model family"},
-    {7, "io: a full disk, missing permission, a file that was truncated while it was read"},
+    {7,
+     "io: a full disk, missing permission, too many open files, a file that was truncated while it "
+     "was read"},
     {8, "timeout: a deadline passed"},
     {9, "closed: an actor has stopped"},
-    {10, "full: out of memory, or a bounded queue or cache is too small"},
+    {10, "full: out of memory or threads, or a bounded queue or cache is too small"},
     {exit_process_died, "a process of troupe launch exited; run the same command again to resume"},
     {exit_internal, "internal error; please report it"},
-    {exit_interrupted,
-     "interrupted by Ctrl-C or SIGTERM, after a checkpoint or before the first step"},
+    {exit_interrupted, "interrupted by a signal, after a checkpoint or before the first step"},
     {141, "SIGPIPE: the reader of a command's output has exited (| head); no message"},
 }};
 

@@ -1,7 +1,6 @@
 #include "launch/run/roles.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 
 #include "algorithms/catalog.h"
@@ -113,9 +112,8 @@ std::shared_ptr<const checkpoint::DirectoryLock> lock_companion(const RoleParts&
                                                                 std::string_view name) {
   if (parts.mesh && !parts.mesh->is_root()) return nullptr;
   const std::string folder = cat(parts.config.output, "/", name);
-  std::error_code failed;
-  std::filesystem::create_directories(folder, failed);
-  if (failed) throw Failure({Errc::io, cat(folder, ": cannot create: ", failed.message())});
+  const auto output = value_or_throw(OutputFolder::open(parts.config.output));
+  value_or_throw(output.folder(std::string(name)));  // as public as the checkpoints in it
   return std::make_shared<const checkpoint::DirectoryLock>(
       checkpoint::DirectoryLock::inherited(folder));
 }

@@ -1,24 +1,23 @@
 #include "launch/run/run_record.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <array>
 #include <ctime>
 
-#include "engine/base/file.h"
 #include "engine/base/log.h"
+#include "engine/base/output_folder.h"
+#include "engine/base/system_calls.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/fingerprint_cache.h"
-#include "engine/checkpoint/output_file.h"
 #include "launch/recipes/lora.h"
 #include "launch/run/identity_parts.h"
 
 namespace troupe::launch {
 namespace {
 
-constexpr std::string_view identity_file = "/identity.json", starts_file = "/starts.jsonl",
-                           fingerprints_file = "/.fingerprints.json";
+constexpr const char *identity_file = "identity.json", *starts_file = "starts.jsonl",
+                     *fingerprints_file = ".fingerprints.json";
 constexpr std::size_t identity_bytes = 64u << 20;
 
 std::string utc_time() {
@@ -31,22 +30,18 @@ std::string utc_time() {
 }
 
 // Appends one line, durably.
-Result<> append_line(const std::string& path, const std::string& line) {
-  const int fd = ::open(path.c_str(),
-                        O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644);
-  if (fd < 0) return engine::checkpoint::system_error(path, "open");
-  Result<> done;
-  if (::write(fd, line.data(), line.size()) != static_cast<ssize_t>(line.size()) ||
-      ::fsync(fd) != 0)
-    done = engine::checkpoint::system_error(path, "write");
-  ::close(fd);
-  return done;
+Result<> append_line(const OutputFolder& folder, const std::string& name, std::string_view line) {
+  const auto file = folder.append(name);
+  RETURN_IF_ERROR(file);
+  RETURN_IF_ERROR(write_whole(file->get(), line, folder.path_of(name)));
+  if (::fsync(file->get()) != 0) return system_error(folder.path_of(name), "make durable");
+  return {};
 }
 
 }  // namespace
 
 Identity identify(const RunConfig& config) {
-  engine::checkpoint::FingerprintCache fingerprints(cat(config.output, fingerprints_file));
+  engine::checkpoint::FingerprintCache fingerprints(cat(config.output, "/", fingerprints_file));
   auto identity = identity_of(config, fingerprints);
   value_or_throw(fingerprints.save());
   return value_or_throw(std::move(identity));
@@ -76,8 +71,9 @@ std::vector<Change> check_identity(const Identity& now, const std::string& check
 
 void record_start(const RunConfig& config, const Identity& now, const std::string& resume_from,
                   std::int64_t done, const std::vector<Change>& changes) {
+  const auto folder = value_or_throw(OutputFolder::open(config.output, config.output_mode));
   const Json identity = now.to_json();
-  value_or_throw(write_file_durably(cat(config.output, identity_file), identity.dump(1) + "\n"));
+  value_or_throw(folder.replace(identity_file, identity.dump(1) + "\n"));
   Json::Array changed;
   for (const Change& each : changes)
     changed.push_back(Json::Object{{"key", each.key}, {"was", each.was}, {"now", each.now}});
@@ -87,7 +83,7 @@ void record_start(const RunConfig& config, const Identity& now, const std::strin
                                {"model", config.model},
                                {"changed", std::move(changed)},
                                {"settings", *identity.find("settings")}});
-  value_or_throw(append_line(cat(config.output, starts_file), line.dump() + "\n"));
+  value_or_throw(append_line(folder, starts_file, line.dump() + "\n"));
 }
 
 std::string new_run_from(const std::string& checkpoint, const RunConfig& config) {
@@ -97,7 +93,7 @@ std::string new_run_from(const std::string& checkpoint, const RunConfig& config)
 }
 
 Json recorded_identity(const std::string& output) {
-  const std::string path = cat(output, identity_file);
+  const std::string path = cat(output, "/", identity_file);
   auto found = read_json(path, {.depth = 8, .bytes = identity_bytes});
   if (!found && found.error().code == Errc::not_found) return {};
   return value_or_throw(std::move(found));

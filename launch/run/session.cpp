@@ -1,8 +1,9 @@
 #include "launch/run/session.h"
 
+#include <unistd.h>
+
 #include <filesystem>
 
-#include "engine/base/file.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/directory_lock.h"
@@ -74,8 +75,12 @@ void check_algorithm(const std::string& checkpoint, const Json& state, const Run
 
 }  // namespace
 
-Session::Session(const RunConfig& config)
-    : config_(config), lock_(value_or_throw(checkpoint::DirectoryLock::acquire(config.output))) {
+Session::Session(const RunConfig& config, const std::string& log)
+    : config_(config),
+      lock_(value_or_throw(checkpoint::DirectoryLock::acquire(config.output))),
+      folder_(value_or_throw(OutputFolder::open(config.output, config.output_mode))) {
+  value_or_throw(set_log_file(value_or_throw(folder_.folder("logs")), log));
+  log_debug(cat("process ", ::getpid(), " has locked ", config.output));
   check_latest(config_.output);
   resume_from_ = find_resume_checkpoint(config_);
   std::vector<Change> changes;
@@ -89,7 +94,7 @@ Session::Session(const RunConfig& config)
   }
   const Identity identity = identify(config_);
   if (!resume_from_.empty()) changes = check_identity(identity, resume_from_, state_, config_);
-  value_or_throw(write_file_durably(config_.output + "/config.yaml", to_yaml(config_)));
+  value_or_throw(folder_.replace("config.yaml", to_yaml(config_)));
   record_start(config_, identity, resume_from_, done_, changes);
   const bool complete = config_.train.steps > 0 && done_ >= config_.train.steps;
   if (!complete) check_checkpoint_space(config_, spec());

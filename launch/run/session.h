@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "engine/base/output_folder.h"
 #include "engine/checkpoint/directory_lock.h"
 #include "engine/models/spec.h"
 #include "launch/config/run_config.h"
@@ -19,11 +20,14 @@ class Session {
   /// Locks the output directory, finds the checkpoint to resume from, compares what its run was
   /// created from with `config` (run_record.h), and writes the resolved configuration. Throws
   /// Failure: another run holds the lock, every checkpoint is damaged, a checkpoint exists but
-  /// resume is "never", the model is another one, ...
-  explicit Session(const RunConfig& config);
+  /// resume is "never", the model is another one, ... From then on the process logs to
+  /// OUTPUT/logs/`log` until it ends.
+  explicit Session(const RunConfig& config, const std::string& log = "train.log");
 
   const RunConfig& config() const { return config_; }
   const engine::checkpoint::DirectoryLock& output() const { return lock_; }
+  /// The output directory, for the files of the run other than checkpoints.
+  const OutputFolder& folder() const { return folder_; }
   /// The checkpoint that the run resumes from, or "".
   const std::string& resume_from() const { return resume_from_; }
   /// Steps completed before the run resumed.
@@ -36,6 +40,7 @@ class Session {
  private:
   RunConfig config_;
   engine::checkpoint::DirectoryLock lock_;
+  OutputFolder folder_;
   std::string resume_from_;
   std::int64_t done_ = 0;
   Json state_;

@@ -1,8 +1,7 @@
 #include "launch/run/under_mpi.h"
 
-#include <csignal>
-
 #include "actors/group/sharded.h"
+#include "engine/base/environment_error.h"
 #include "engine/base/text.h"
 #include "engine/parallel/all_reduce.h"
 #include "launch/recipes/recipes.h"
@@ -69,6 +68,12 @@ class Rank {
   }
 
   RunProfile& profile() { return *profile_; }
+
+  /// Ends all ranks; the others cannot continue without this one.
+  void abort(const std::exception& error) {
+    const auto outside = environment_error(error);
+    world_->abort(outside ? outside->what : error.what());
+  }
 
   /// This rank's part of the role; null if the run does not need the role.
   template <Role R>
@@ -145,11 +150,8 @@ int train_under_mpirun(const RunConfig& config) {
   {
     Rank rank(config);
     std::optional<Session> session;
-    if (!rank.leads()) {
-      // mpirun forwards SIGINT and SIGTERM to every rank; rank 0 alone decides when to stop.
-      std::signal(SIGINT, SIG_IGN);
-      std::signal(SIGTERM, SIG_IGN);
-    }
+    // mpirun forwards signals to every rank; rank 0 alone decides when to stop.
+    if (!rank.leads()) ignore_interrupts(KeepTerm::no);
     // An exception that left the destructor of the group would end it like the death of a rank. All
     // ranks leave first; rank 0 reports the failure.
     try {
@@ -160,6 +162,8 @@ int train_under_mpirun(const RunConfig& config) {
         rank.follow();
     } catch (const Failure& failure) {
       failed = failure.error();
+    } catch (const std::exception& error) {
+      rank.abort(error);
     }
   }
   if (failed) throw Failure(std::move(*failed));

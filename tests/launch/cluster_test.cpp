@@ -22,6 +22,7 @@ namespace troupe::launch::cluster_test {
 namespace {
 
 using testing::HasSubstr;
+using testing::MatchesRegex;
 
 RunConfig grpo(double beta = 0.1) {
   RunConfig config;
@@ -219,7 +220,7 @@ TEST(PrintedLine, IsParsedIntoRankLevelAndText) {
 }
 
 TEST(ProcessLog, SendsWarningsAndErrorsToTheTerminalWithTheNodesName) {
-  ProcessLog log("rollout-0", testing::TempDir() + "merged.log");
+  ProcessLog log("rollout-0", value_or_throw(OutputFolder::open(testing::TempDir())));
   testing::internal::CaptureStderr();
   log.add(
       "12:00:00 I all is well\n12:00:01 W three rows were left out\n[1,1]<stderr>:12:00:02 E the "
@@ -231,15 +232,17 @@ TEST(ProcessLog, SendsWarningsAndErrorsToTheTerminalWithTheNodesName) {
 }
 
 TEST(ProcessLog, AssemblesLinesAndKeepsTheLastOutput) {
-  const std::string path = testing::TempDir() + "child.log";
-  value_or_throw(write_file_durably(path, ""));
-  ProcessLog log("rollout-0", path);
+  const OutputFolder folder = value_or_throw(OutputFolder::open(testing::TempDir()));
+  value_or_throw(folder.replace("child.log", ""));
+  ProcessLog log("child", folder);
   log.add("12:00:00 I one\n[1,1]<stderr>:12:00:01 I tw");
   log.add("o\n\n-----\nPrimary job terminated normally\n[1,1]<stdout>:one word more");
   log.finish();
-  EXPECT_EQ(*read_file(path),
-            "12:00:00 I one\nrank 1: 12:00:01 I two\n\n-----\nPrimary job terminated "
-            "normally\nrank 1: one word more\n");
+  const std::string date = "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\\.[0-9]{3}Z ";
+  EXPECT_THAT(value_or_throw(folder.read("child.log")),
+              MatchesRegex(cat(date, "I one\n", date,
+                               "I rank 1: two\n\n-----\nPrimary job terminated normally\n"
+                               "rank 1: one word more\n")));
   EXPECT_EQ(log.last_output(), "one | rank 1: two | rank 1: one word more");
 }
 

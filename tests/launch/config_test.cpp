@@ -321,11 +321,11 @@ TEST(Config, HarmlessOdditiesAreWarnings) {
 }
 
 TEST(Config, TheResolvedFileReadsBackTheSame) {
-  const auto first =
-      with({"reward=[{rule: regex, weight: 0.5, pattern: \"a: [b]\\n\"}]",
-            "rollout.stop=[\"#: x\", 'null', '']", "data.columns.prompt=the question",
-            "train.learning_rate=0.00012345678901234567", "train.betas=[0.1, 0.2]"},
-           "grpo");
+  const auto first = with({"reward=[{rule: regex, weight: 0.5, pattern: \"a: [b]\\n\"}]",
+                           "rollout.stop=[\"#: x\", 'null', '', \"\\u009b\\u202e\\x1b\"]",
+                           "data.columns.prompt=the question",
+                           "train.learning_rate=0.00012345678901234567", "train.betas=[0.1, 0.2]"},
+                          "grpo");
   ASSERT_TRUE(first) << first.error().what;
   const std::string text = to_yaml(first->config);
   const auto again = resolve(
@@ -335,7 +335,8 @@ TEST(Config, TheResolvedFileReadsBackTheSame) {
   EXPECT_EQ(again->config.train.learning_rate, first->config.train.learning_rate);
   EXPECT_EQ(again->config.reward, first->config.reward);
   EXPECT_EQ(again->config.rollout.sampling.stop_strings,
-            (std::vector<std::string>{"#: x", "null", ""}));
+            (std::vector<std::string>{"#: x", "null", "", "\xc2\x9b\xe2\x80\xae\x1b"}));
+  EXPECT_THAT(text, HasSubstr("\\u009b\\u202e\\u001b"));
 }
 
 // A run's own config.yaml is a good start for the next run.

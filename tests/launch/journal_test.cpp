@@ -27,6 +27,10 @@ std::string fresh_folder(const std::string& name) {
   return path;
 }
 
+OutputFolder folder_at(const std::string& path) {
+  return value_or_throw(OutputFolder::open(path));
+}
+
 std::string text_of(const std::string& path) {
   return read_file(path).value_or("");
 }
@@ -45,15 +49,16 @@ TEST(Metrics, LinesCarryEveryDigit) {
 }
 
 TEST(Metrics, CutBackKeepsWholeLinesOfDoneStepsOnce) {
-  const std::string path = fresh_folder("cut") + "/metrics.jsonl";
+  const OutputFolder folder = folder_at(fresh_folder("cut"));
+  const std::string name = "metrics.jsonl", path = folder.path_of(name);
   ASSERT_TRUE(write_file_durably(path,
                                  "{\"step\":1,\"loss\":3}\n{\"step\":2,\"loss\":2}\n{\"step\":2,"
                                  "\"loss\":9}\nnoise\n{\"step\":3,\"loss\":1}\n{\"st"));
-  ASSERT_TRUE(truncate_after(path, 2, true));
+  ASSERT_TRUE(truncate_after(folder, name, 2, true));
   EXPECT_EQ(text_of(path), "{\"step\":1,\"loss\":3}\n{\"step\":2,\"loss\":2}\n");
-  ASSERT_TRUE(truncate_after(path, 0, true));
+  ASSERT_TRUE(truncate_after(folder, name, 0, true));
   EXPECT_EQ(text_of(path), "");
-  EXPECT_TRUE(truncate_after(path + ".missing", 1, true));
+  EXPECT_TRUE(truncate_after(folder, name + ".missing", 1, true));
   EXPECT_FALSE(std::filesystem::exists(path + ".missing"));
 }
 
@@ -124,7 +129,10 @@ TEST(Samples, AreReadableAndHarmless) {
   sample.answer = "3,4";
   EXPECT_THAT(sample_text(2, sample), HasSubstr("\n[answer] 3,4\n\n"));
   EXPECT_EQ(parse_json(sample_line(2, sample), "line")->find("answer")->string(), "3,4");
+  sample.parts = {{"a\x1b]0;name\a\xe2\x80\xae", 1}};
+  EXPECT_THAT(sample_text(2, sample), HasSubstr(", a\\x1b]0;name\\x07\\u202e 1.000\n"));
   sample.completion = "bad \xff byte";
+  EXPECT_THAT(sample_text(2, sample), HasSubstr("[completion] bad \\xff byte\n"));
   EXPECT_TRUE(parse_json(sample_line(2, sample), "line"));
 }
 
@@ -145,13 +153,13 @@ TEST(Timeline, LinesAreCutBackToTheStepsThatAreDone) {
     return out;
   };
   {
-    Timeline timeline(folder, 0);
+    Timeline timeline(folder_at(folder), 0);
     timeline.answered(ask("a", "first", 0, 1));
     timeline.record(1);
     timeline.answered(ask("a", "second", 0, 1));
   }
   EXPECT_EQ(lines().size(), 2u);
-  Timeline again(folder, 1);
+  Timeline again(folder_at(folder), 1);
   EXPECT_THAT(lines(), testing::ElementsAre("\"first\""));
   again.answered(ask("a", "third", 0, 1));
   EXPECT_TRUE(again.draw()) << "no whole step yet: nothing to draw";
@@ -165,7 +173,7 @@ TEST(RunJournal, AResumedRunHasEachStepOnce) {
   const algorithms::Sample sample{
       .sample_id = 1, .prompt = "p", .completion = "c", .finish_reason = "stop", .parts = {}};
   const auto run = [&](std::int64_t from, std::int64_t to, double loss) {
-    RunJournal journal(folder, "test", "sft", 0);
+    RunJournal journal(folder_at(folder), "test", "sft", 0);
     journal.begin(6, from);
     for (std::int64_t step = from + 1; step <= to; ++step) {
       journal.sample(step, sample);
@@ -194,7 +202,7 @@ TEST(RunJournal, AResumedRunHasEachStepOnce) {
 TEST(RunJournal, ARunThatStartsOverHasStepZeroOnce) {
   const std::string folder = fresh_folder("step-zero");
   const auto run = [&](std::int64_t from, std::int64_t to, double reward) {
-    RunJournal journal(folder, "test", "grpo", 0);
+    RunJournal journal(folder_at(folder), "test", "grpo", 0);
     journal.begin(6, from);
     if (from == 0) journal.record(0, {{"eval/reward", reward}});
     for (std::int64_t step = from + 1; step <= to; ++step) journal.record(step, {{"loss", 1}});

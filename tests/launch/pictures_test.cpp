@@ -124,7 +124,7 @@ TEST(Timeline, DrawsAllUpdatesOfARolloutStep) {
   const std::string folder = testing::TempDir() + "timeline_rounds";
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
-  Timeline timeline(folder, 0);
+  Timeline timeline(value_or_throw(OutputFolder::open(folder)), 0);
   for (std::int64_t step = 1; step <= 6; ++step) {
     if (step % 3 == 1) timeline.answered(drawn_ask("a", "generate", 100 * step, 100 * step + 50));
     timeline.answered(drawn_ask("a", "train_step", 100 * step + 50, 100 * step + 90));

@@ -207,7 +207,7 @@ TEST(Timings, AResumedRunHasEachStepOnceAndItsWallTimeGoesOn) {
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
   const auto run = [&](std::int64_t from, std::int64_t to) {
-    RunJournal journal(folder, "test", "sft", 0);
+    RunJournal journal(value_or_throw(OutputFolder::open(folder)), "test", "sft", 0);
     journal.measure({.peak_tflops = 0.5, .peak_source = "train.peak_tflops"});
     journal.begin(6, from);
     for (std::int64_t step = from + 1; step <= to; ++step) {

@@ -1,11 +1,13 @@
 #include "transports/mpi/mpi_world.h"
 
-#include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include <charconv>
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
+#include <thread>
 
 #include "engine/base/module.h"
 #include "engine/base/text.h"
@@ -41,6 +43,12 @@ void die_with_mpirun() {
   const auto parent = getppid();
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(EXIT_FAILURE);  // the parent ended before prctl(): no signal comes
+}
+
+void let_rank_0_end_first() {
+  if (mpirun_rank() == 0) return;
+  std::signal(SIGTERM, SIG_DFL);
+  std::this_thread::sleep_for(std::chrono::seconds(3));
 }
 
 Result<std::unique_ptr<engine::parallel::Communicator>> mpi_world(MpiOptions options) {

@@ -24,6 +24,11 @@ int mpirun_rank();
 /// Call it at the start of main().
 void die_with_mpirun();
 
+/// On another rank than 0, when the ranks have failed, usually all alike: waits up to 3 s for
+/// mpirun to end this process, as it does when rank 0 exits with an error. A rank that exits first
+/// would make mpirun end rank 0 before that has reported the reason.
+void let_rank_0_end_first();
+
 struct MpiOptions {
   /// Maximum wait for the other ranks in one collective. Does not apply to broadcast_idle(), which
   /// waits until the group ends.

@@ -102,9 +102,7 @@ class Hub::Spokes final : public PeerTransport {
     set_limits(data_, options);
     set_server_keys(data_, hub.keys);
     data_.set(zmq::sockopt::router_mandatory, 1);
-    check(zmq_socket_monitor(data_.handle(), "inproc://monitor", ZMQ_EVENT_ALL) == 0,
-          "a socket has one monitor");
-    monitor_.connect("inproc://monitor");
+    watch_socket(data_, monitor_);
   }
 
   /// Returns the bound endpoints.
@@ -114,6 +112,7 @@ class Hub::Spokes final : public PeerTransport {
       try {
         data_.bind(endpoint);
       } catch (const zmq::error_t& error) {
+        if (error.num() == EMFILE) return fail(socket_error(error));
         return fail(Errc::io, cat("cannot listen at ", quote(endpoint), ": ", error.what(),
                                   "; is another run using it?"));
       }
@@ -248,7 +247,12 @@ Result<std::unique_ptr<Hub>> Hub::bind(HubOptions options) {
   auto nodes = decode_keys(options.spokes);
   RETURN_IF_ERROR(nodes);
   RETURN_IF_ERROR(decode_key(options.keys.secret_key));
-  auto spokes = std::make_unique<Spokes>(options, std::move(*nodes));
+  std::unique_ptr<Spokes> spokes;
+  try {
+    spokes = std::make_unique<Spokes>(options, std::move(*nodes));
+  } catch (const zmq::error_t& error) {
+    return fail(socket_error(error));
+  }
   auto bound = spokes->bind(options.endpoints);
   std::unique_ptr<Hub> hub(
       new Hub(std::move(spokes), bound ? std::move(*bound) : std::vector<std::string>()));

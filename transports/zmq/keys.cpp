@@ -4,15 +4,14 @@
 
 #include <array>
 
-#include "engine/base/check.h"
 #include "engine/base/text.h"
 
 namespace troupe::transports {
 
 KeyPair new_keys() {
   std::array<char, 41> open{}, secret{};
-  check(zmq_curve_keypair(open.data(), secret.data()) == 0,
-        "the ZeroMQ library was built without CURVE");
+  if (zmq_curve_keypair(open.data(), secret.data()) != 0)
+    throw Failure({Errc::unsupported, "the ZeroMQ library was built without CURVE"});
   return {open.data(), secret.data()};
 }
 

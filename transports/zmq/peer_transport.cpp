@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "engine/base/check.h"
+#include "engine/base/environment_error.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/base/thread_with_blocked_signals.h"
@@ -22,7 +23,7 @@ PeerTransport::PeerTransport(std::string node, LinkOptions given,
       options(std::move(given)),
       session_((std::uint64_t{std::random_device{}()} << 32) | std::random_device{}()),
       wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
-  check(wake_fd_ >= 0, "no eventfd");
+  if (wake_fd_ < 0) throw Failure({Errc::io, cat("cannot create an eventfd: ", reason_of(errno))});
   for (const auto& peer : peers) links_.emplace(peer, Link(peer, options.window));
 }
 

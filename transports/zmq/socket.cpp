@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "engine/base/check.h"
+#include "engine/base/environment_error.h"
 #include "transports/wire/writer.h"
 
 namespace troupe::transports {
@@ -133,6 +134,17 @@ std::optional<SocketEvent> receive_event(zmq::socket_t& monitor) {
   std::memcpy(&event, head.data(), sizeof event);
   std::memcpy(&value, head.data<char>() + sizeof event, sizeof value);
   return SocketEvent{event, value, text_of(endpoint)};
+}
+
+void watch_socket(zmq::socket_t& socket, zmq::socket_t& monitor) {
+  constexpr const char* events = "inproc://monitor";
+  if (zmq_socket_monitor(socket.handle(), events, ZMQ_EVENT_ALL) != 0) throw zmq::error_t();
+  monitor.connect(events);
+}
+
+Error socket_error(const zmq::error_t& error) {
+  return {Errc::io, cat("cannot create a socket: ",
+                        error.num() == EMFILE ? reason_of(EMFILE) : error.what())};
 }
 
 }  // namespace troupe::transports

@@ -41,5 +41,9 @@ struct SocketEvent {
   std::string endpoint;
 };
 std::optional<SocketEvent> receive_event(zmq::socket_t& monitor);
+/// Connects `monitor`, a PAIR socket, to the events of `socket`. Throws zmq::error_t.
+void watch_socket(zmq::socket_t& socket, zmq::socket_t& monitor);
+/// Errc::io: no socket could be created. Names the limit of open files if that is the cause.
+Error socket_error(const zmq::error_t& error);
 
 }  // namespace troupe::transports

@@ -25,9 +25,7 @@ class Spoke::HubLink final : public PeerTransport {
       set_client_keys(*socket, given_.keys, given_.hub_public_key);
     }
     heartbeats_.set(zmq::sockopt::linger, 0);
-    check(zmq_socket_monitor(data_.handle(), "inproc://monitor", ZMQ_EVENT_ALL) == 0,
-          "a socket has one monitor");
-    monitor_.connect("inproc://monitor");
+    watch_socket(data_, monitor_);
   }
 
  private:
@@ -134,7 +132,11 @@ Result<std::unique_ptr<Spoke>> Spoke::create(SpokeOptions options) {
   if (!options.endpoint.starts_with("ipc://") && !options.endpoint.starts_with("tcp://"))
     return fail(Errc::usage, cat("expected an endpoint that begins with ipc:// or tcp://, found ",
                                  quote(options.endpoint)));
-  return std::unique_ptr<Spoke>(new Spoke(std::make_unique<HubLink>(std::move(options))));
+  try {
+    return std::unique_ptr<Spoke>(new Spoke(std::make_unique<HubLink>(std::move(options))));
+  } catch (const zmq::error_t& error) {
+    return fail(socket_error(error));
+  }
 }
 
 }  // namespace troupe::transports

@@ -5,6 +5,7 @@
 #include <array>
 #include <filesystem>
 
+#include "engine/base/environment_error.h"
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 
@@ -92,7 +93,7 @@ Result<Files> cached_files(const std::string& folder) {
         (stem.ends_with(mark) || shard != std::string::npos))
       out.push_back(entry->path().string());
   }
-  if (problem) return fail(Errc::io, cat(folder, ": ", problem.message()));
+  if (problem) return fail(Errc::io, cat(folder, ": ", reason_of(problem.value())));
   if (out.empty()) return Files();
   std::sort(out.begin(), out.end());
   return Files(std::move(out));
@@ -133,7 +134,7 @@ Result<std::vector<std::string>> files_in(const std::string& folder) {
   for (fs::directory_iterator entry(folder, problem), end; !problem && entry != end;
        entry.increment(problem))
     if (is_data_file(entry->path())) found.push_back(entry->path().string());
-  if (problem) return fail(Errc::io, cat(folder, ": ", problem.message()));
+  if (problem) return fail(Errc::io, cat(folder, ": ", reason_of(problem.value())));
   std::sort(found.begin(), found.end());
   if (found.empty())
     return fail(Errc::not_found,

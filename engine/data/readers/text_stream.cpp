@@ -11,6 +11,7 @@
 
 #include "engine/base/cancellation.h"
 #include "engine/base/check.h"
+#include "engine/base/environment_error.h"
 #include "engine/base/text.h"
 
 namespace troupe::engine::data {
@@ -139,7 +140,7 @@ Result<std::unique_ptr<ByteFeed>> open_file(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0)
     return fail(errno == ENOENT ? Errc::not_found : Errc::io,
-                cat(path, ": cannot open for reading: ", std::strerror(errno)));
+                cat(path, ": cannot open for reading: ", reason_of(errno)));
   auto file = std::make_unique<FileFeed>(path, fd);
   struct stat info {};
   if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))

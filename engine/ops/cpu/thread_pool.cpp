@@ -1,6 +1,7 @@
 #include "engine/ops/cpu/thread_pool.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/base/check.h"
 
@@ -65,6 +66,18 @@ void ThreadPool::share(std::int64_t count, Call call, void* context) {
       std::this_thread::yield();
     }
   }
+  if (failed_.load(std::memory_order_relaxed)) rethrow();
+}
+
+void ThreadPool::keep_exception() {
+  const std::lock_guard lock(mutex_);
+  if (!exception_) exception_ = std::current_exception();
+  failed_.store(true, std::memory_order_relaxed);  // published with done_
+}
+
+void ThreadPool::rethrow() {
+  failed_.store(false, std::memory_order_relaxed);
+  std::rethrow_exception(std::exchange(exception_, nullptr));
 }
 
 bool ThreadPool::take(int worker) {
@@ -86,7 +99,11 @@ bool ThreadPool::take_from(int owner, int worker, std::uint64_t loop) {
     void* context = context_.load(std::memory_order_acquire);
     if (item >= slice(count_.load(std::memory_order_acquire), owner).end) return false;
     if (!next.compare_exchange_weak(at, at + 1, std::memory_order_acq_rel)) continue;
-    call(context, item, worker);
+    try {
+      call(context, item, worker);
+    } catch (...) {
+      keep_exception();
+    }
     done_.fetch_add(1, std::memory_order_acq_rel);
     return true;
   }

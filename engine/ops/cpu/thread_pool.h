@@ -9,6 +9,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -35,7 +36,8 @@ class ThreadPool {
   }
 
   /// Calls visit(item, worker) for items 0 .. count - 1, with worker < threads(). Returns when all
-  /// are done. One loop at a time, from one thread. `visit` must not throw.
+  /// are done. One loop at a time, from one thread. If `visit` throws on several threads, the other
+  /// items still run, and the first exception is thrown at the end: out of memory.
   template <class Visit>
   void run(std::int64_t count, Visit&& visit) {
     if (count <= 1 || threads() == 1) {
@@ -57,6 +59,8 @@ class ThreadPool {
   bool take(int worker);
   bool take_from(int owner, int worker, std::uint64_t loop);
   std::uint64_t wait_for_other(std::uint64_t loop);
+  void keep_exception();
+  [[noreturn]] void rethrow();
 
   // One per slice. The upper half is the number of the loop, the lower half the next item of the
   // slice: a late thread cannot take an item of a loop other than the one whose call it has read.
@@ -67,6 +71,8 @@ class ThreadPool {
   std::atomic<std::uint64_t> done_{0};
   std::atomic<bool> stop_{false};
   std::atomic<int> sleepers_{0};
+  std::atomic<bool> failed_{false};
+  std::exception_ptr exception_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::vector<std::thread> workers_;

@@ -2,6 +2,7 @@
 
 #include <iostream>
 
+#include "engine/base/terminal_text.h"
 #include "engine/base/text.h"
 #include "launch/run/exit_code.h"
 
@@ -29,8 +30,8 @@ void Report::problem(const Error& error) {
 
 void Report::print() const {
   for (const Section& section : sections_) {
-    std::cout << section.kind << ": " << section.title << '\n';
-    for (const std::string& line : section.lines) std::cout << "  " << line << '\n';
+    std::cout << section.kind << ": " << for_terminal(section.title) << '\n';
+    for (const std::string& line : section.lines) std::cout << "  " << for_terminal(line) << '\n';
   }
   std::cout << (code_ == 0 ? "usable: yes\n" : "usable: no\n");
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "actors/roles/rules/command/worker.h"
+#include "engine/base/text.h"
 
 namespace troupe::actors::rules {
 namespace {
@@ -57,6 +58,12 @@ TEST(RewardLine, WhatIsWrongIsNamed) {
             "\"parts\" should be an object of numbers, it is array");
   EXPECT_EQ(why(R"({"id": 1, "reward": 1, "parts": {"": 1}})"),
             "a part's name should have 1 to 64 bytes: \"\"");
+  for (const char* name :
+       {"a\\u001b]0;PWNED\\u0007", "a\\n--- step 1", "\\u202e", "h\\u00e9", "a,b"})
+    EXPECT_THAT(why(cat("{\"id\": 1, \"reward\": 1, \"parts\": {\"", name, "\": 1}}")),
+                testing::StartsWith("a part's name should consist of letters, digits and "))
+        << name;
+  EXPECT_TRUE(parse_answer(R"({"id": 1, "reward": 1, "parts": {"Az09_./ -": 1}})"));
   EXPECT_THAT(why(R"({"id": 1, "reward": NaN})"), HasSubstr("its answer"));
 }
 

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <new>
+
 namespace troupe::engine::ops::cpu {
 namespace {
 
@@ -86,6 +88,23 @@ TEST(ThreadPool, PinsItsThreadsWhereThereAreAsManyProcessorsAndTheCallerNever) {
       EXPECT_EQ(found[static_cast<std::size_t>(worker)], threads == all ? 1 : all);
   }
   EXPECT_EQ(usable_processors(), all);
+}
+
+TEST(ThreadPool, ThrowsTheFirstExceptionOfItsThreadsWhenAllHaveEnded) {
+  ThreadPool pool(3);
+  for (int round = 0; round < 200; ++round) {
+    std::atomic<int> done{0};
+    const auto run = [&](int bad) {
+      pool.run(50, [&](std::int64_t item, int) {
+        if ((item + 1) % bad == 0) throw std::bad_alloc();
+        ++done;
+      });
+    };
+    EXPECT_THROW(run(7), std::bad_alloc);
+    EXPECT_EQ(done.load(), 43) << "the other items";
+    run(51);
+    EXPECT_EQ(done.load(), 43 + 50);
+  }
 }
 
 }  // namespace

@@ -8,6 +8,9 @@ namespace troupe::actors::rules {
 namespace {
 
 constexpr std::size_t max_parts = 64, max_name_bytes = 64;
+// Names of parts become names of metrics and appear in samples.txt.
+constexpr std::string_view name_characters =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./ -";
 constexpr JsonLimits limits{.depth = 8, .bytes = std::size_t{16} << 20};
 
 // Replaces every byte of `text` that is not part of a character by U+FFFD.
@@ -40,6 +43,10 @@ Result<> read_parts(const Json& parts, Scored& into) {
     if (name.empty() || name.size() > max_name_bytes)
       return fail(Errc::bad_input,
                   cat("a part's name should have 1 to ", max_name_bytes, " bytes: ", quote(name)));
+    if (name.find_first_not_of(name_characters) != std::string::npos)
+      return fail(Errc::bad_input, cat("a part's name should consist of letters, digits and \"_./ "
+                                       "-\": ",
+                                       quote(name)));
     const auto number = finite(value, name);
     RETURN_IF_ERROR(number);
     into.parts.emplace_back(name, *number);

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "engine/base/check.h"
+#include "engine/base/environment_error.h"
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
@@ -25,10 +26,8 @@ std::size_t machine_memory() {
 }
 
 [[noreturn]] void refuse(std::size_t bytes) {
-  throw Failure(
-      {Errc::full,
-       cat("out of memory: one tensor needs ", bytes, " bytes, this machine has ", machine_memory(),
-           " in all; use a smaller model, batch or cache, or a machine with more memory")});
+  throw Failure({Errc::full, cat(out_of_memory(cat("one tensor needs ", bytes, " bytes")),
+                                 "; use a smaller model, batch or cache, or more memory")});
 }
 
 /// Returns nullptr if there is no memory.

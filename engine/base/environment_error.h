@@ -1,0 +1,34 @@
+// Errors that an exhausted environment causes: memory, open files, threads. Their messages name the
+// limit in force.
+#pragma once
+
+#include <exception>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "engine/base/error.h"
+
+namespace troupe {
+
+/// "out of memory: WHAT (ulimit -v limits the address space to 700000 KiB; this machine has 25769
+/// MiB of memory)". Names the limit of the control group, too, where there is one. `what` may be
+/// empty.
+std::string out_of_memory(std::string_view what);
+/// Whether `message` contains a text of out_of_memory().
+bool is_out_of_memory(std::string_view message);
+
+/// strerror(code); for EMFILE with the limit: "Too many open files (ulimit -n allows 16)"; for
+/// ENOMEM out_of_memory("").
+std::string reason_of(int code);
+
+/// Checks that this process can open `count` more files, for libraries that abort when they cannot.
+/// `what` needs them ("a launch of 4 groups"). Errc::io.
+Result<> check_open_files(int count, std::string_view what);
+
+/// The error for an exception of the standard library that the environment can cause:
+/// std::bad_alloc (Errc::full), std::filesystem::filesystem_error (Errc::io), std::system_error
+/// (Errc::full if there are no more threads, otherwise Errc::io). Nothing for any other: a bug.
+std::optional<Error> environment_error(const std::exception& exception);
+
+}  // namespace troupe

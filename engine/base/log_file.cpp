@@ -1,0 +1,46 @@
+#include "engine/base/log_file.h"
+
+#include <array>
+#include <cstdio>
+#include <ctime>
+
+#include "engine/base/system_calls.h"
+
+namespace troupe {
+
+Result<LogFile> LogFile::open(OutputFolder folder, std::string name, std::size_t max_bytes) {
+  LogFile log(std::move(folder), std::move(name), max_bytes);
+  RETURN_IF_ERROR(log.reopen());
+  return log;
+}
+
+Result<> LogFile::reopen() {
+  auto file = folder_.append(name_);
+  RETURN_IF_ERROR(file);
+  const auto size = regular_file_size(file->get(), name_);
+  RETURN_IF_ERROR(size);
+  file_ = std::move(*file);
+  bytes_ = *size;
+  return {};
+}
+
+void LogFile::write(std::string_view line) {
+  if (bytes_ > 0 && bytes_ + line.size() > max_bytes_ && folder_.rename(name_, name_ + ".1"))
+    static_cast<void>(reopen());
+  if (write_whole(file_.get(), line, name_)) bytes_ += line.size();
+}
+
+std::string utc_time() {
+  timespec now{};
+  std::tm parts{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  ::gmtime_r(&now.tv_sec, &parts);
+  std::array<char, 32> date{};
+  std::array<char, 8> fraction{};
+  std::strftime(date.data(), date.size(), "%Y-%m-%dT%H:%M:%S", &parts);
+  std::snprintf(fraction.data(), fraction.size(), ".%03dZ",
+                static_cast<int>(now.tv_nsec / 1'000'000 % 1000));
+  return std::string(date.data()) + fraction.data();
+}
+
+}  // namespace troupe

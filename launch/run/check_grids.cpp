@@ -1,0 +1,74 @@
+#include "launch/run/check_grids.h"
+
+#include <vector>
+
+#include "engine/base/text.h"
+#include "engine/checkpoint/load_decoder.h"
+#include "engine/models/split.h"
+#include "launch/recipes/recipes.h"
+#include "launch/recipes/rewards.h"
+#include "launch/run/role_table.h"
+#include "launch/run/settings.h"
+#include "transports/mpi/mpi_world.h"
+
+namespace troupe::launch {
+namespace {
+
+// The model folders of a role's actor.
+Result<std::vector<std::string>> models_of(const RunConfig& config, Role role) {
+  const auto or_policy = [&](const std::string& path) {
+    return std::vector<std::string>{path.empty() ? config.model : path};
+  };
+  switch (role) {
+    case Role::policy:
+    case Role::rollout:
+      return or_policy("");
+    case Role::critic:
+      return or_policy(config.critic.model);
+    case Role::reference: {
+      const auto reference = recipe_of(config).reference;
+      return or_policy(reference ? reference(config) : "");
+    }
+    case Role::reward: {
+      const auto items = reward_items(config);
+      RETURN_IF_ERROR(items);
+      std::vector<std::string> paths;
+      for (const RewardItem& item : *items) paths.push_back(item.path());
+      return paths;
+    }
+    case Role::verifier:
+      break;
+  }
+  return std::vector<std::string>();
+}
+
+}  // namespace
+
+Result<> check_grid(const RunConfig& config, Role role, int tp, const std::string& node) {
+  if (tp == 1) return {};
+  const auto models = models_of(config, role);
+  RETURN_IF_ERROR(models);
+  for (const std::string& model : *models) {
+    const auto spec = engine::checkpoint::read_folder_spec(model);
+    RETURN_IF_ERROR(spec);
+    if (auto fits = engine::models::check_split(*spec, tp); !fits)
+      return fail(fits.error().code,
+                  node.empty() ? fits.error().what : cat(node, ": ", fits.error().what));
+  }
+  return {};
+}
+
+Result<> check_grids(const RunConfig& config) {
+  const auto grid = policy_grid(config);
+  if (transports::mpi::under_mpirun())
+    RETURN_IF_ERROR(engine::parallel::check_fits(grid, transports::mpi::mpirun_size()));
+  const RolesNeeded needed = roles_of(config);
+  Result<> all;
+  for_each_role([&]<Role R>() {
+    if (all && needed.of(R).needed && role_entry<R>().sharing == Sharing::grid)
+      all = check_grid(config, R, grid.tp, "");
+  });
+  return all;
+}
+
+}  // namespace troupe::launch
