@@ -352,6 +352,18 @@ void finish_steps(ImportSettings& settings) {
   count("total_episodes", "train.steps", std::ceil(settings.number("total_episodes", 0) / samples));
 }
 
+/// A number of steps overrides the epochs in every tool.
+void finish_length(ImportSettings& settings) {
+  const auto epochs = settings.converted.values.find("train.epochs");
+  if (whole_value(settings, "train.steps") < 1 || !settings.has("train.steps") ||
+      epochs == settings.converted.values.end())
+    return;
+  for (ReportLine& line : settings.converted.lines)
+    if (line.setting == epochs->second.from)
+      line = {Outcome::not_needed, line.setting, "train.steps is the length of the run"};
+  settings.converted.values.erase(epochs);
+}
+
 /// Without an adapter the tools ignore the settings of one.
 void finish_adapter(ImportSettings& settings) {
   if (settings.theirs("finetuning_type", "lora") != "full" &&
@@ -393,6 +405,7 @@ void finish(ImportSettings& settings) {
   finish_batch(settings);
   finish_betas(settings);
   finish_steps(settings);
+  finish_length(settings);
   finish_adapter(settings);
   finish_output(settings);
   finish_compat(settings);
