@@ -7,6 +7,7 @@
 #include <iostream>
 #include <optional>
 
+#include "engine/adapter/model_folders.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/manifest.h"
@@ -26,7 +27,9 @@ namespace fs = std::filesystem;
 RunConfig eval_config(const EvalOptions& options) {
   Sources sources{.algorithm = "grpo", .file = "", .sets = {}};
   sources.sets = {
-      cat("model=", options.model.model),
+      cat("model=",
+          value_or_throw(engine::adapter::model_folders(options.model.model, options.model.adapter))
+              .model),
       cat("data.path=", options.data.size() == 1 ? options.data.front()
                                                  : cat('[', join(options.data, ", "), ']')),
       cat("train.dtype=", options.model.dtype), "output=-"};  // a run needs one; it is not used
@@ -63,13 +66,13 @@ Json checksums(const std::string& folder) {
   return out;
 }
 
-Json settings_of(const RunConfig& config, const EvalOptions& options, const EvalItems& items) {
+Json settings_of(const RunConfig& config, const EvalItems& items) {
   Json settings, data = Json::Array{};
   for (const Field& field : fields())
     if (determines_lines(field.key)) settings.set(field.key, value_text(field, config));
   for (const auto& file : items.files()) data.array().emplace_back(file.xxh3);
-  return Json::Object{{"model", checksums(options.model.model)},
-                      {"adapter", checksums(options.model.adapter)},
+  return Json::Object{{"model", checksums(items.folders().model)},
+                      {"adapter", checksums(items.folders().adapter)},
                       {"data", std::move(data)},
                       {"settings", std::move(settings)}};
 }
@@ -109,8 +112,8 @@ int eval(const EvalOptions& options) {
   EvalItems items(config, options.model);
   std::optional<EvalFile> file;
   if (!options.output.empty())
-    file.emplace(value_or_throw(
-        EvalFile::open(options.output, settings_of(config, options, items), items.size())));
+    file.emplace(
+        value_or_throw(EvalFile::open(options.output, settings_of(config, items), items.size())));
   const auto lines = evaluate_all(items, file);
   const auto summary = value_or_throw(summarize(lines, config.eval.pass_reward));
   report_failures(summary);

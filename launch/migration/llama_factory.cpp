@@ -35,8 +35,8 @@ buffer_size | data.shuffle_buffer | | used with data.stream
 mix_strategy | data.mix | concat= interleave_under=! interleave_over=! | data.path with several files concatenates; data.mix interleaves by weight
 interleave_probs | - | the weights of data.mix
 disable_shuffling | data.shuffle | true=false false= |
-max_samples | - | shorten the files
-val_size | - | split the file and name the held-out part in eval.path
+max_samples | data.max_samples | | of each source
+val_size | data.split | @split | a fraction; a number of rows: split the file and name the held-out part in eval.path
 eval_on_each_dataset, eval_num_beams, compute_accuracy | = | eval.path has one loss and its metrics
 ignore_pad_token_for_loss | = | nothing is padded
 tokenized_path | = | there is no preprocessing step

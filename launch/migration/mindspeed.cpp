@@ -32,7 +32,8 @@ dataset_additional_keys, merge_group_keys, dataset_impl, output_prefix, workers,
 interleave_probs | - | the weights of data.mix
 mix_strategy | data.mix | concat= interleave_under=! interleave_over=! |
 streaming | data.stream | |
-max_samples, sample_rate, mock_data, dataset_dir | - | name shorter files in data.path
+max_samples | data.max_samples | |
+sample_rate, mock_data, dataset_dir | - | name shorter files in data.path
 seq_length | train.max_length | |
 max_position_embeddings, max_model_len | = | the model's own limit; train.max_length lowers it
 pad_to_multiple_of, variable_seq_lengths, no_pad_to_seq_lengths, padded_samples, pack, neat_pack, reset_position_ids, reset_attention_mask, eod_mask_loss, use_remove_padding, no_create_attention_mask_in_dataloader, is_instruction_dataset, is_pairwise_dataset, attention_mask_type | = | sequences are packed without padding and never attend to each other
@@ -53,7 +54,7 @@ lr | train.learning_rate | |
 min_lr | train.min_lr_ratio | @min_lr | divided by lr
 lr_decay_style | train.schedule | linear=linear cosine=cosine constant=constant inverse-square-root=inverse_sqrt WSD=wsd | | linear
 lr_warmup_iters | train.warmup_steps | |
-lr_warmup_fraction | train.warmup_steps | @ratio | a number of steps: the fraction of the run
+lr_warmup_fraction | train.warmup_ratio | |
 lr_wsd_decay_iters | train.decay_steps | | with train.schedule: wsd
 lr_decay_iters, lr_decay_samples, lr_warmup_samples, lr_warmup_init, lr_wsd_decay_samples, lr_wsd_decay_style, override_opt_param_scheduler, use_checkpoint_opt_param_scheduler | - | the schedule spans the run
 decoupled_lr, decoupled_min_lr, start_weight_decay, end_weight_decay, weight_decay_incr_style | - | one learning rate and one weight decay

@@ -32,7 +32,7 @@ max_len, data.max_len | train.max_length | | | sft:2048 dpo,kto,orm:512
 learning_rate, actor_learning_rate, adam.lr, actor.adam.lr | train.learning_rate | | | sft:5e-6 orm,kto:9e-6 dpo:1e-5
 critic_learning_rate, critic.adam.lr | critic.learning_rate | |
 lr_scheduler, actor.lr_scheduler | train.schedule | cosine_with_min_lr=cosine cosine=cosine linear=linear constant=constant constant_with_warmup=constant | | cosine
-lr_warmup_ratio, actor.lr_warmup_ratio | train.warmup_steps | @ratio | a number of steps: the ratio times the steps of the run | 0.03
+lr_warmup_ratio, actor.lr_warmup_ratio | train.warmup_ratio | | | 0.03
 min_lr_ratio, actor.min_lr_ratio | train.min_lr_ratio | | | 0.1
 adam_betas, adam.betas, actor.adam.betas | train.betas | @list | | 0.9 0.95
 adam.eps, actor.adam.eps | train.eps | |
@@ -65,7 +65,7 @@ disable_fast_tokenizer, data.disable_fast_tokenizer | = | tokenizer.json and Sen
 dataset, data.dataset, prompt_data, data.prompt_dataset | data.path | @files | files; download data sets with hf download
 dataset_probs, data.dataset_probs, prompt_data_probs, data.prompt_probs | - | the weights of data.mix
 dataset_split, data.dataset_split, prompt_split, data.prompt_split, eval_split, eval.split | - | name the files of the split
-max_samples, data.max_samples | - | shorten the file
+max_samples, data.max_samples | data.max_samples | | of each source
 input_key, data.input_key, prompt_key, data.prompt_key | data.columns.prompt | |
 output_key, data.output_key | data.columns.completion | |
 label_key, data.label_key | data.columns.answer | |

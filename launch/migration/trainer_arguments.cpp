@@ -14,8 +14,8 @@ auto_find_batch_size | = | train.micro_batch_tokens bounds the memory of a step
 learning_rate | train.learning_rate | |
 lr_scheduler_type | train.schedule | linear=linear cosine=cosine constant=constant constant_with_warmup=constant inverse_sqrt=inverse_sqrt warmup_stable_decay=wsd cosine_with_min_lr=cosine | | linear
 lr_scheduler_kwargs | - | set train.min_lr_ratio or train.decay_steps
-warmup_steps | train.warmup_steps | @whole |
-warmup_ratio | train.warmup_steps | @ratio | a number of steps: the ratio times the steps of the run
+warmup_steps | train.warmup_steps | @whole | below 1: train.warmup_ratio
+warmup_ratio | train.warmup_ratio | |
 num_train_epochs | train.epochs | @epochs | | 3
 max_steps | train.steps | -1=0 * |
 max_grad_norm | train.max_grad_norm | |

@@ -10,7 +10,7 @@ data.train_files | data.path | @files |
 data.val_files | eval.path | @files | held-out rows
 data.train_batch_size | ppo.minibatches, grpo.minibatches, train.batch_size | @rollout_batch | prompts of a rollout: divided by ppo_mini_batch_size | ppo,grpo:1024 sft:256
 data.val_batch_size, data.validation_shuffle, data.val_max_samples | = | held-out rows are read in batches of train.batch_size
-data.train_max_samples | - | shorten the file
+data.train_max_samples | data.max_samples | -1=0 null= * |
 data.prompt_key | data.columns.prompt | prompt= * |
 data.response_key | data.columns.completion | |
 data.reward_fn_key | = | reward has one list of rules for all rows; reward_model.ground_truth of a row is its answer
@@ -65,7 +65,7 @@ actor_rollout_ref.actor.kl_loss_type | grpo.kl, ppo.kl | low_var_kl=k3 kl=k1 mse
 actor_rollout_ref.actor.entropy_coeff | grpo.entropy_coef, ppo.entropy_coef | |
 actor_rollout_ref.actor.optim.lr, optim.lr | train.learning_rate | | | sft:1e-5
 actor_rollout_ref.actor.optim.lr_warmup_steps | train.warmup_steps | -1=0 null= * |
-actor_rollout_ref.actor.optim.lr_warmup_steps_ratio, optim.lr_warmup_steps_ratio | train.warmup_steps | @ratio | a number of steps: the ratio times the steps of the run | sft:0.1
+actor_rollout_ref.actor.optim.lr_warmup_steps_ratio, optim.lr_warmup_steps_ratio | train.warmup_ratio | | | sft:0.1
 actor_rollout_ref.actor.optim.weight_decay, optim.weight_decay | train.weight_decay | | | 0.01
 actor_rollout_ref.actor.optim.betas, optim.betas | train.betas | @list | | sft:[0.9,0.95]
 actor_rollout_ref.actor.optim.min_lr_ratio, optim.min_lr_ratio | train.min_lr_ratio | null= * |
@@ -123,7 +123,7 @@ algorithm.kl_ctrl.*, algorithm.lam_*, algorithm._target_ | = | not a setting of 
 critic.model.path | critic.model | @model |
 critic.optim.lr | critic.learning_rate | |
 critic.optim.lr_warmup_steps | critic.warmup_steps | -1=0 null= * |
-critic.optim.lr_warmup_steps_ratio | critic.warmup_steps | @ratio | a number of steps
+critic.optim.lr_warmup_steps_ratio | critic.warmup_ratio | |
 critic.optim.weight_decay | critic.weight_decay | | | ppo:0.01
 critic.optim.clip_grad, critic.grad_clip | critic.max_grad_norm | |
 critic.optim.min_lr_ratio | critic.min_lr_ratio | null= * |

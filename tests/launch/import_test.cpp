@@ -53,7 +53,8 @@ TEST_P(PublishedExamples, BecomeRunFilesThatExplainAccepts) {
       cat("explain --config ", got.file, " --model ", data("models/stories260k/hf"), " --data ",
           data(rows),
           " --set eval.path=[] --set train.max_length=512 --set rollout.max_new_tokens=64"
-          " --set parallel.tp=1 --set reward=boxed --set dpo.reference= --set critic.model="));
+          " --set parallel.tp=1 --set reward=boxed --set dpo.reference= --set critic.model= --set "
+          "data.columns={}"));
   EXPECT_EQ(explained.code, 0) << explained.err;
 }
 
@@ -130,6 +131,9 @@ TEST(Import, LlamaFactorysLoraRun) {
   EXPECT_EQ(config.train.epochs, 3);
   EXPECT_EQ(config.train.max_length, 2048);
   EXPECT_EQ(name_of(config.train.schedule), "cosine");
+  EXPECT_EQ(config.train.warmup_ratio, 0.1);
+  EXPECT_EQ(config.data.max_samples, 1000);
+  EXPECT_EQ(config.data.split, 0.1);
   EXPECT_EQ(config.data.path, (std::vector<std::string>{"identity", "alpaca_en_demo"}));
   EXPECT_THAT(got.said.err, HasSubstr("identity, alpaca_en_demo are no files here"));
 }

@@ -119,7 +119,7 @@ TEST(ToolTables, TheNamesThatUsersTriedFirstAreAnswered) {
            Asked{"logging_steps", "sft", "write train.log_every"},
            Asked{"save_steps", "sft", "write train.save_every (-1: 0)"},
            Asked{"save_total_limit", "sft", "write train.keep_last"},
-           Asked{"warmup_ratio", "sft", "times the steps of the run"},
+           Asked{"warmup_ratio", "sft", "did you mean train.warmup_ratio?"},
            Asked{"per_device_train_batch_size", "sft",
                  "TRL, LLaMA-Factory: write train.batch_size; x gradient_accumulation_steps x "
                  "devices"},

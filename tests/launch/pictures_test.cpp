@@ -105,7 +105,7 @@ TEST(Timeline, ShowsEachActorsWorkInItsRow) {
   EXPECT_THAT(picture, HasSubstr(">rollout-0/role<"));
   EXPECT_THAT(picture, HasSubstr("busy 80 %")) << "handlers that overlap count once";
   EXPECT_THAT(picture, HasSubstr("busy 59 %"));
-  EXPECT_THAT(picture, HasSubstr(">0.05 s<")) << "100 ms have round ticks";
+  EXPECT_THAT(picture, HasSubstr(">0.02 s<")) << "100 ms have round ticks";
 }
 
 TEST(Timeline, LabelsNameTheRoleOnce) {

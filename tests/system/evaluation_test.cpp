@@ -85,6 +85,23 @@ TEST_F(Evaluated, ACheckpointHasTheValuesThatTheRunReported) {
             last.find("eval/completions/mean_length")->number());
 }
 
+TEST_F(Evaluated, AnAdapterIsAModelOfItsOwn) {
+  run(arguments("grpo", "run",
+                "--set train.steps=2 --set train.save_every=0 --set lora.rank=4 --set "
+                "train.learning_rate=5e-2 "));
+  const auto evaluated = [&](const std::string& model) {
+    const auto said =
+        launch::run_program(cat("eval --data '", path("held-out.jsonl"),
+                                "' --reward exact_match --n 2 --max-new-tokens 12 ", model));
+    EXPECT_EQ(said.code, 0) << said.err;
+    return said.out;
+  };
+  const std::string base = launch::data("models/digit-completion");
+  const std::string adapted = evaluated(cat("--model '", path("run/latest"), "'"));
+  EXPECT_EQ(adapted, evaluated(cat("--model '", base, "' --adapter '", path("run/latest"), "'")));
+  EXPECT_NE(adapted, evaluated(cat("--model '", base, "'")));
+}
+
 TEST_F(Evaluated, TheMetricsAreTheOnesThatCanBeSelected) {
   const auto held_out = [&](const char* rows) {
     return cat(" --set eval.path='", launch::data(rows),

@@ -19,15 +19,6 @@ namespace {
 using actors::protocol::Completion;
 using actors::protocol::RewardResult;
 
-Model load_language_model(const ModelOptions& options) {
-  Model model = value_or_throw(Model::load(options));
-  if (model.spec().labels > 0)
-    throw Failure({Errc::usage, cat(options.model,
-                                    ": expected a language model, found one with a "
-                                    "score head; `troupe score` evaluates it")});
-  return model;
-}
-
 engine::generate::Generator make_generator(const RunConfig& config, Model& model,
                                            const engine::generate::TextDecoder& decode) {
   auto settings = generator_settings(config, model.spec());
@@ -76,8 +67,9 @@ Json line_of(std::size_t id, const engine::data::PromptRow& row,
 
 EvalItems::EvalItems(const RunConfig& config, const ModelOptions& model)
     : config_(config),
-      model_(load_language_model(model)),
-      text_(value_or_throw(TextModel::load(config.model, config.chat_template, model_.spec()))),
+      model_(value_or_throw(Model::load(model, NeededHead::language))),
+      text_(value_or_throw(
+          TextModel::load(model_.folders().text, config.chat_template, model_.spec()))),
       data_(value_or_throw(engine::data::load<engine::data::PromptRow>(
           value_or_throw(data_settings(config, model_.spec(), config.data.path)), *text_))),
       settings_(eval_settings(config)),

@@ -24,7 +24,7 @@ class EvalItems {
   EvalItems(const EvalItems&) = delete;
 
   std::size_t size() const { return data_.examples.size(); }
-  const algorithms::HeldOutPrompts& settings() const { return settings_; }
+  const engine::adapter::ModelFolders& folders() const { return model_.folders(); }
   /// The files that the items were read from.
   const std::vector<engine::data::FileFingerprint>& files() const { return data_.files; }
   /// Number of items to evaluate at once.

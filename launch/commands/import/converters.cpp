@@ -48,24 +48,15 @@ void copied(const Call& call) {
   call.set(call.text);
 }
 
-/// A fraction of the steps: known only where the run has a number of steps.
-void ratio(const Call& call) {
-  const double part = call.number();
-  if (part == 0) return call.is_default("0");
-  const std::string as_ratio = "train.warmup_ratio";
-  if (find_field(as_ratio) && call.targets[0] == "train.warmup_steps")
-    return call.settings.set(as_ratio, call.value);
-  const double steps = call.settings.number("max_steps", call.settings.number("train_iters", 0));
-  if (!(steps > 0)) {
-    call.none(cat("set ", call.targets[0], " to ", call.text,
-                  " times the steps of the run (its log and troupe explain say how many)"));
-    return call.settings.note(cat(call.targets[0], " is 0: the number of steps is not known here"));
-  }
-  call.set(to_text(std::ceil(part * steps), 0));
+/// Steps, or below 1 a fraction of the run.
+void whole(const Call& call) {
+  if (call.number() > 0 && call.number() < 1)
+    return call.settings.set("train.warmup_ratio", call.value);
+  call.set(call.text);
 }
 
-void whole(const Call& call) {
-  if (call.number() > 0 && call.number() < 1) return ratio(call);
+void split(const Call& call) {
+  if (call.number() >= 1) return call.none("a number of rows; data.split is a fraction");
   call.set(call.text);
 }
 
@@ -276,9 +267,9 @@ constexpr std::array converters{Named{"batch", factor},
                                 Named{"episodes", factor},
                                 Named{"beta1", beta},
                                 Named{"beta2", beta},
-                                Named{"ratio", ratio},
                                 Named{"whole", whole},
                                 Named{"steps", steps},
+                                Named{"split", split},
                                 Named{"epochs", epochs},
                                 Named{"capped", capped},
                                 Named{"min_lr", min_lr},
@@ -361,6 +352,18 @@ void finish_steps(ImportSettings& settings) {
   count("total_episodes", "train.steps", std::ceil(settings.number("total_episodes", 0) / samples));
 }
 
+/// A number of steps overrides the epochs in every tool.
+void finish_length(ImportSettings& settings) {
+  const auto epochs = settings.converted.values.find("train.epochs");
+  if (whole_value(settings, "train.steps") < 1 || !settings.has("train.steps") ||
+      epochs == settings.converted.values.end())
+    return;
+  for (ReportLine& line : settings.converted.lines)
+    if (line.setting == epochs->second.from)
+      line = {Outcome::not_needed, line.setting, "train.steps is the length of the run"};
+  settings.converted.values.erase(epochs);
+}
+
 /// Without an adapter the tools ignore the settings of one.
 void finish_adapter(ImportSettings& settings) {
   if (settings.theirs("finetuning_type", "lora") != "full" &&
@@ -402,6 +405,7 @@ void finish(ImportSettings& settings) {
   finish_batch(settings);
   finish_betas(settings);
   finish_steps(settings);
+  finish_length(settings);
   finish_adapter(settings);
   finish_output(settings);
   finish_compat(settings);

@@ -139,13 +139,13 @@ TEST(Rules, ConfigurationsThatMeanNothingAreRefused) {
   expect(R"([{"name": "boxxed"}])", "did you mean boxed?");
   expect(R"([{"name": "exact_match", "wieght": 2}])", "did you mean weight?");
   expect(R"([{"name": "exact_match", "options": {"stripp": true}}])",
-         "rewards[0].options: unknown key \"stripp\", did you mean strip?");
+         "rewards[0]: unknown key \"stripp\", did you mean strip?");
   expect(R"([{"name": "exact_match"}, {"name": "exact_match"}])", "give it another \"label\"");
   expect(R"([{"name": "length"}])", "a min or a max above 0");
   expect(R"([{"name": "length", "options": {"max": 5, "buffer": 6}}])", "buffer");
   expect(R"([{"name": "length", "options": {"max": 5, "unit": "tokens"}}])", "characters, words");
   expect(R"([{"name": "regex"}])", "expected a regular expression");
-  expect(R"([{"name": "regex", "options": {"pattern": "("}}])", "rewards[0].options.pattern");
+  expect(R"([{"name": "regex", "options": {"pattern": "("}}])", "rewards[0].pattern");
   expect(R"([{"name": "format", "options": {"tags": ["<a>"]}}])", "expected names like");
   expect(R"([{"name": "format", "options": {"tags": []}}])", "at least one tag");
 }

@@ -147,7 +147,7 @@ TEST_F(Pool, OtherErrorsOfAProgramAreShownToo) {
                 ", \"fresh\": true"),
           {{"", "good", Json()}, {"", "bad", Json()}, {"", "good", Json()}, {"", "bad", Json()}});
   });
-  EXPECT_EQ(count(log, "start"), 2u) << "with and without another line\n" << log;
+  EXPECT_EQ(count(log, "worker 0: start"), 2u) << "with and without another line\n" << log;
   EXPECT_EQ(count(log, ": odd"), 1u) << log;
 }
 
