@@ -73,7 +73,7 @@ Result<> validate_beams(const SamplingParams& p) {
        "-100 to 100"},
       {"num_return_sequences", static_cast<double>(b.returned),
        b.returned >= 1 && b.returned <= (b.count == 1 ? max_return_sequences : b.count),
-       "1 to 4096, with beam search at most num_beams"},
+       b.count == 1 ? "1 to 4096" : "1 to num_beams"},
   };
   static_assert(max_return_sequences == 4096);
   const std::int64_t tokens = std::int64_t{b.returned} * p.max_new_tokens;

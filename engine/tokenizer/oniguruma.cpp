@@ -78,11 +78,12 @@ class Translator {
       atom_ = out_.size();
       char_class();
     } else if (c == '(') {
-      groups_.push_back(out_.size());
+      groups_.push_back({out_.size(), ignores_case_});
       open_group();
     } else if (c == ')') {
       if (!groups_.empty()) {
-        atom_ = groups_.back();
+        atom_ = groups_.back().begin;
+        ignores_case_ = groups_.back().ignored_case;
         groups_.pop_back();
       }
       out_ += c;
@@ -181,6 +182,23 @@ class Translator {
     out_.append(in_.substr(begin, at_ - begin));
   }
 
+  // at_ stands on the bracket of [:alpha:]
+  void posix_bracket() {
+    const auto end = in_.find(":]", at_);
+    if (end == std::string_view::npos) {
+      problem_ = "an unclosed [:class:]";
+      return;
+    }
+    const std::string_view name = in_.substr(at_ + 2, end - at_ - 2);
+    const auto* members = std::find_if(std::begin(named_classes), std::end(named_classes),
+                                       [&](const auto& named) { return named.name == name; });
+    if (ignores_case_ && (name == "upper" || name == "lower"))
+      out_.append(name == "upper" ? R"(\p{CWU})" : R"(\p{CWL})");  // what has such a form
+    out_.append(members == std::end(named_classes) ? in_.substr(at_, end + 2 - at_)
+                                                   : members->members);
+    at_ = end + 2;
+  }
+
   void char_class() {
     out_ += '[';
     ++at_;
@@ -196,17 +214,7 @@ class Translator {
       if (in_[at_] == '\\') {
         escape(true);
       } else if (in_.substr(at_, 2) == "[:") {
-        const auto end = in_.find(":]", at_);
-        if (end == std::string_view::npos) {
-          problem_ = "an unclosed [:class:]";
-          return;
-        }
-        const std::string_view name = in_.substr(at_ + 2, end - at_ - 2);
-        const auto* members = std::find_if(std::begin(named_classes), std::end(named_classes),
-                                           [&](const auto& named) { return named.name == name; });
-        out_.append(members == std::end(named_classes) ? in_.substr(at_, end + 2 - at_)
-                                                       : members->members);
-        at_ = end + 2;
+        posix_bracket();
       } else if (in_[at_] == '[') {
         problem_ = "a class inside a class";
       } else if (in_.substr(at_, 2) == "&&") {
@@ -235,12 +243,17 @@ class Translator {
         (!after.empty() && after[0] >= '0' && after[0] <= '9'))
       problem_ = "a reference to a group";
     if (in_.substr(at_, 1) == "<" || in_.substr(at_, 1) == "P") return;
+    bool on = true;
     while (at_ < in_.size() &&
            (in_[at_] == 'i' || in_[at_] == 'm' || in_[at_] == 'x' || in_[at_] == '-')) {
       out_ += in_[at_] == 'm' ? 's' : in_[at_];
+      on = on && in_[at_] != '-';
+      if (in_[at_] == 'i') ignores_case_ = on;
       ++at_;
     }
-    if (!begins && in_.substr(at_, 1) == ")")
+    if (in_.substr(at_, 1) != ")") return;
+    groups_.back().ignored_case = ignores_case_;  // options alone last
+    if (!begins)
       problem_ = "options in the middle (in Oniguruma they take in all alternatives that follow)";
   }
 
@@ -272,7 +285,12 @@ class Translator {
   std::string out_, problem_;
   std::size_t at_ = 0;
   std::size_t atom_ = 0;  // where in out_ the last atom begins
-  std::vector<std::size_t> groups_;
+  struct Group {
+    std::size_t begin;  // in out_
+    bool ignored_case;  // outside it
+  };
+  std::vector<Group> groups_;
+  bool ignores_case_ = false;
 };
 
 }  // namespace

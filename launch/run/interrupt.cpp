@@ -52,7 +52,10 @@ void print_notice(bool before_first_step) {
 void on_signal(int number, siginfo_t* info, void*) {
   const bool of_terminal = info->si_code == SI_KERNEL;
   if (number == SIGINT && of_terminal && in_background) return;
-  if (!run_began) _exit(exit_interrupted);
+  if (!run_began) {
+    print_notice(true);
+    _exit(exit_interrupted);
+  }
   const std::int64_t now = milliseconds_now();
   std::int64_t first = 0;
   if (!first_time.compare_exchange_strong(first, now)) {
