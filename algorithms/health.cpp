@@ -200,7 +200,11 @@ double HealthMonitor::logp_bound(double limit, const State& state, bool started)
 bool HealthMonitor::muted(const HealthRule& rule, bool reinforcement) const {
   if (rule.cause == Cause::equal_rewards && reinforcement && !reward_.stopped()) return true;
   return std::ranges::any_of(states_, [&](const auto& entry) {
-    return entry.first != &rule && entry.first->cause == rule.cause && entry.second.active;
+    const Cause cause = entry.first->cause;
+    // A collapsed policy may also never end its answers.
+    const bool explains =
+        cause == rule.cause || (cause == Cause::equal_rewards && rule.cause == Cause::truncation);
+    return entry.first != &rule && explains && entry.second.active;
   });
 }
 

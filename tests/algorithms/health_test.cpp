@@ -101,6 +101,7 @@ TEST(HealthMonitor, OneCauseGivesOneWarning) {
                     {"grad_norm", step > 12 ? 0 : 1},
                     {"frac_reward_zero_std", step > 12 ? 1 : 0.5}};
     if (step <= 12) metrics.emplace_back("entropy", step <= 10 ? 1 : 0.01);
+    metrics.emplace_back("completions/clipped_ratio", step > 12 ? 1 : 0);
     for (auto& warning : monitor.check(step, metrics)) all.push_back(std::move(warning));
   }
   EXPECT_THAT(all, ElementsAre(HasSubstr("entropy collapsed to 0.01 (1 % of its initial 1)")));
