@@ -104,9 +104,9 @@ TEST_P(Signals, ThatMpirunForwardsEndItsRun) {
 INSTANTIATE_TEST_SUITE_P(All, Signals, testing::ValuesIn(signals),
                          [](const auto& each) { return std::string(each.param.name); });
 
-using Grids = Placed;
+using RefusedGrids = Placed;
 
-TEST_F(Grids, ThatDoNotFitTheModelAreRefusedBeforeAnythingStarts) {
+TEST_F(RefusedGrids, ThatDoNotFitTheModelAreRefusedBeforeAnythingStarts) {
   const std::string reason =
       "tensor parallelism of 5 is not possible for this model of 8 heads, 4 key/value heads";
   value_or_throw(
@@ -121,7 +121,7 @@ TEST_F(Grids, ThatDoNotFitTheModelAreRefusedBeforeAnythingStarts) {
   EXPECT_THAT(alone.err, HasSubstr(cat("troupe: ", reason)));
 }
 
-TEST_F(Grids, ThatDoNotFitAreReportedOnceByEveryMpirun) {
+TEST_F(RefusedGrids, ThatDoNotFitAreReportedOnceByEveryMpirun) {
   if (std::system("command -v mpirun >/dev/null") != 0) GTEST_SKIP() << "mpirun is not installed";
   for (int round = 0; round < 5; ++round) {
     const std::string name = cat("log", round);
@@ -136,7 +136,7 @@ TEST_F(Grids, ThatDoNotFitAreReportedOnceByEveryMpirun) {
   }
 }
 
-TEST_F(Grids, OfAnotherSizeThanMpirunAreReportedOnce) {
+TEST_F(RefusedGrids, OfAnotherSizeThanMpirunAreReportedOnce) {
   if (std::system("command -v mpirun >/dev/null") != 0) GTEST_SKIP() << "mpirun is not installed";
   Child child(
       cat("env ASAN_OPTIONS=detect_leaks=0 mpirun --allow-run-as-root --oversubscribe -n 3 ",
