@@ -236,7 +236,11 @@ Value Runtime::item(const Value& object, const Value& key) {
     if (index < 0 || index >= size)
       return missing_member(object, std::to_string(key.integer()), false);
     if (list) return object.list().items[static_cast<std::size_t>(index)];
-    return slice(*this, object, index, index + 1, 1);
+    const std::string& text = object.string();
+    std::size_t at = 0;
+    for (std::int64_t i = 0; i < index; ++i) at += utf8_length(text[at]);
+    std::string character = text.substr(at, utf8_length(text[at]));
+    return object.is_markup() ? Value::markup(std::move(character)) : Value(std::move(character));
   }
   if (key.is(Value::Type::string) && !key.string().starts_with('_'))
     if (auto found = own_attribute(object, key.string())) return *found;
