@@ -1,6 +1,8 @@
 #include "engine/base/log_file.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <ctime>
 
@@ -30,17 +32,23 @@ void LogFile::write(std::string_view line) {
   if (write_whole(file_.get(), line, name_)) bytes_ += line.size();
 }
 
-std::string utc_time() {
-  timespec now{};
+std::string utc_text(double seconds) {
+  const auto whole = static_cast<std::time_t>(std::floor(seconds));
+  const int milliseconds =
+      std::clamp(static_cast<int>((seconds - static_cast<double>(whole)) * 1e3), 0, 999);
   std::tm parts{};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  ::gmtime_r(&now.tv_sec, &parts);
+  ::gmtime_r(&whole, &parts);
   std::array<char, 32> date{};
   std::array<char, 8> fraction{};
   std::strftime(date.data(), date.size(), "%Y-%m-%dT%H:%M:%S", &parts);
-  std::snprintf(fraction.data(), fraction.size(), ".%03dZ",
-                static_cast<int>(now.tv_nsec / 1'000'000 % 1000));
+  std::snprintf(fraction.data(), fraction.size(), ".%03dZ", milliseconds);
   return std::string(date.data()) + fraction.data();
+}
+
+std::string utc_time() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return utc_text(static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9);
 }
 
 }  // namespace troupe

@@ -30,7 +30,9 @@ class LogFile {
   Descriptor file_;
 };
 
-/// The present time in UTC: "2026-11-24T22:01:54.123Z" (ISO 8601).
+/// A time in UTC, from seconds since 1970: "2026-11-24T22:01:54.123Z" (ISO 8601).
+std::string utc_text(double seconds);
+/// The present time as utc_text.
 std::string utc_time();
 
 }  // namespace troupe

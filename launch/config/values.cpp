@@ -89,7 +89,8 @@ std::string yaml_text(const std::string& text) {
   static constexpr std::array<std::string_view, 3> reserved{"null", "true", "false"};
   const bool plain = !text.empty() && std::ranges::all_of(text, is_plain) && text[0] != '-' &&
                      std::ranges::find(reserved, text) == reserved.end();
-  return plain ? text : Json(text).dump();
+  // What disguises text is written as an escape, which YAML reads back.
+  return plain ? text : for_terminal(Json(text).dump());
 }
 std::string yaml_text(bool value) {
   return value ? "true" : "false";

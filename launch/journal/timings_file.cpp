@@ -1,11 +1,9 @@
 #include "launch/journal/timings_file.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <ctime>
 
 #include "engine/base/json.h"
+#include "engine/base/log_file.h"
 #include "engine/base/text.h"
 #include "launch/journal/metrics_file.h"
 
@@ -49,18 +47,6 @@ algorithms::Metrics timing_metrics(const StepSeconds& seconds, const StepWork& w
     }
   }
   if (work.processed.epoch) out.emplace_back("epoch", *work.processed.epoch);
-  return out;
-}
-
-std::string utc_text(double seconds) {
-  const auto whole = static_cast<std::time_t>(std::floor(seconds));
-  const int milliseconds =
-      std::clamp(static_cast<int>((seconds - static_cast<double>(whole)) * 1e3), 0, 999);
-  std::tm parts{};
-  ::gmtime_r(&whole, &parts);
-  char date[32], out[48];
-  std::strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &parts);
-  std::snprintf(out, sizeof(out), "%s.%03dZ", date, milliseconds);
   return out;
 }
 

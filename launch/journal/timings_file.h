@@ -35,9 +35,6 @@ struct StepWork {
 algorithms::Metrics timing_metrics(const StepSeconds& seconds, const StepWork& work,
                                    const Measured& measured);
 
-/// "2026-11-24T22:03:11.125Z", from seconds since 1970.
-std::string utc_text(double seconds);
-
 /// The first line of a file, and of each resumed part: {"time", "peak_tflops", "peak", "after"}.
 std::string timings_header(double now, std::int64_t done_steps, const Measured& measured);
 /// {"step", "time", "wall", ...}. `wall`: seconds of the run so far, over all of its parts.

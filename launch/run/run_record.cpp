@@ -2,10 +2,8 @@
 
 #include <unistd.h>
 
-#include <array>
-#include <ctime>
-
 #include "engine/base/log.h"
+#include "engine/base/log_file.h"
 #include "engine/base/output_folder.h"
 #include "engine/base/system_calls.h"
 #include "engine/base/text.h"
@@ -19,15 +17,6 @@ namespace {
 constexpr const char *identity_file = "identity.json", *starts_file = "starts.jsonl",
                      *fingerprints_file = ".fingerprints.json";
 constexpr std::size_t identity_bytes = 64u << 20;
-
-std::string utc_time() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  ::gmtime_r(&now, &parts);
-  std::array<char, 32> text{};
-  const auto size = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return {text.data(), size};
-}
 
 // Appends one line, durably.
 Result<> append_line(const OutputFolder& folder, const std::string& name, std::string_view line) {

@@ -82,7 +82,7 @@ const std::vector<Case> cases = {
      "follows links makes one. Remove it if @/out/checkpoint-1 exists"},
     {"RunWithAPipeForItsStarts",
      [](const Folder& f) { trained(f).remove("out/starts.jsonl").pipe("out/starts.jsonl"); }, go_on,
-     7, "@/out/starts.jsonl: cannot open: "},
+     7, "@/out/starts.jsonl: cannot open for writing: "},
     {"RunWithGarbageForFingerprints",
      [](const Folder& f) {
        trained(f)

@@ -107,7 +107,7 @@ TEST_F(Preview, ReadsTheRowsOfEveryMethod) {
 TEST_F(Preview, WhatTrainWouldRefuseIsRefusedWithTheSameCode) {
   const auto sft = write("sft.jsonl", "{\"prompt\":\"q\",\"completion\":\"a\"}\n");
   const Said pairs = explain("dpo", sft);
-  EXPECT_EQ(pairs.code, 2);
+  EXPECT_EQ(pairs.code, 3);
   EXPECT_THAT(pairs.out, HasSubstr("sft.jsonl:1: the row's columns fit no known layout"));
   const auto prompts = write("prompts.jsonl", "{\"prompt\":\"q\"}\n");
   const Said answer =

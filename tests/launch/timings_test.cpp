@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "engine/base/file.h"
+#include "engine/base/log_file.h"
 #include "engine/base/text.h"
 #include "launch/journal/metrics_file.h"
 #include "launch/journal/run_journal.h"
