@@ -153,7 +153,7 @@ const std::vector<Case> cases = {
      "train --algorithm sft --set model=@ --set data.path=@/rows.txt --set output=@/out --set "
      "train.steps=1",
      5,
-     "@/rows.txt:1: expected a row of at most 8 MiB, found a line that does not end within 1024 "
+     "@/rows.txt:1: expected a row of at most 8 MiB, found a line that does not end within 256 "
      "MiB"},
     {"BillionsOfOutputsInAFile", generation_config("num_return_sequences", 2147483647), draw, 3,
      "num_return_sequences is 2147483647; allowed: 1 to 4096", asking(R"("seed":1)")},

@@ -44,7 +44,7 @@ class RowReader {
 constexpr std::size_t max_row_bytes = 8u << 20;
 constexpr std::size_t max_row_depth = 32;
 /// A longer row is skipped to its end, but not further than this: a sparse file ends the reading.
-constexpr std::size_t max_skipped_bytes = 1u << 30;
+constexpr std::size_t max_skipped_bytes = 256u << 20;
 
 /// The unit of one row of a plain text file (as in Hugging Face's datasets, and `separator`).
 enum class SampleBy {
