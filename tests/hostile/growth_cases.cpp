@@ -147,7 +147,7 @@ const std::vector<Case> cases = {
             "a", 600'000),
     {"ALineOfFourTerabytes", sparse("rows.jsonl", R"({"prompt":"a)"), train, 5,
      "@/rows.jsonl:1: expected a row of at most 8 MiB, found a line that does not end within "
-     "1024 "
+     "256 "
      "MiB"},
     {"ATextOfFourTerabytes", sparse("rows.txt", "once"),
      "train --algorithm sft --set model=@ --set data.path=@/rows.txt --set output=@/out --set "
