@@ -24,6 +24,10 @@ CancellableReading::~CancellableReading() {
   state = idle;
 }
 
+void CancellableReading::end() {
+  if (state.exchange(idle) == cancelled) throw Failure(cancelled_error());
+}
+
 bool cancel_reading() noexcept {
   int expected = reading;
   return state.compare_exchange_strong(expected, cancelled) || expected == cancelled;

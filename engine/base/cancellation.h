@@ -13,6 +13,9 @@ class CancellableReading {
   CancellableReading();
   ~CancellableReading();
   CancellableReading(const CancellableReading&) = delete;
+  /// Ends the reading. Throws Failure (Errc::cancelled) if it was cancelled, also after the last
+  /// check_cancelled().
+  void end();
 };
 
 /// Requests cancellation. True if reading is in progress, and will end. May be called from a signal

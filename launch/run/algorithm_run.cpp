@@ -109,7 +109,8 @@ int AlgorithmRun::run(actors::Task<void> algorithm, const algorithms::Plan& plan
                  plan.selection.reason(), "); increase train.early_stopping.patience to continue"));
     return 0;
   }
-  reading_.reset();  // from here on a signal ends the run after a step
+  reading_->end();  // from here on a signal ends the run after a step
+  reading_.reset();
   try {
     actors::run(placement_->node(), std::move(algorithm), &stop_);
   } catch (const Failure& failure) {
