@@ -80,7 +80,9 @@ Result<> truncate_samples_after(const OutputFolder& folder, std::int64_t step) {
   for_each_line(lines, [&](const Json& line, std::string_view) {
     text += sample_text(get_integer(line, "step", lines).value_or(0), from_line(line));
   });
-  return text.empty() ? Result<>{} : folder.replace("samples.txt", text);
+  // Without a sample left, an existing file is emptied, but none is created.
+  if (text.empty() && !folder.contains("samples.txt")) return {};
+  return folder.replace("samples.txt", text);
 }
 
 }  // namespace troupe::launch

@@ -221,5 +221,21 @@ TEST(RunJournal, ARunThatStartsOverHasStepZeroOnce) {
                                    "{\"step\":2,\"loss\":1.0}", "{\"step\":3,\"loss\":1.0}"));
 }
 
+TEST(RunJournal, ARunThatStartsOverHasEachSampleOnceInBothFiles) {
+  const std::string folder = fresh_folder("samples-over");
+  const algorithms::Sample sample{
+      .sample_id = 1, .prompt = "p", .completion = "c", .finish_reason = "stop", .parts = {}};
+  const auto run = [&] {  // killed before its first checkpoint
+    RunJournal journal(folder_at(folder), "test", "grpo", 0);
+    journal.begin(6, 0);
+    journal.sample(1, sample);
+    journal.record(1, {{"loss", 1}});
+  };
+  run();
+  run();
+  EXPECT_EQ(text_of(folder + "/samples.txt"), sample_text(1, sample));
+  EXPECT_EQ(text_of(folder + "/samples.jsonl"), sample_line(1, sample));
+}
+
 }  // namespace
 }  // namespace troupe::launch::journal_test
