@@ -181,11 +181,14 @@ TEST_F(Cluster, AGroupThatCannotStartReportsWhy) {
   std::filesystem::create_directory(path("empty"));
   std::filesystem::copy_file(launch::data("models/digit-completion/config.json"),
                              path("empty/config.json"));
+  // launch itself checks the headers of files; the group that loads them misses a tensor.
+  const std::string no_tensors = std::string("\x02\0\0\0\0\0\0\0", 8) + "{}";
+  value_or_throw(write_file_durably(path("empty/model.safetensors"), no_tensors));
   const launch::Said got =
       launch::run_program(launched("none") + cat(" --set grpo.reference='", path("empty"), "'"));
   EXPECT_EQ(got.code, process_died);
   EXPECT_THAT(got.err, HasSubstr("reference (process "));
-  EXPECT_THAT(got.err, HasSubstr("exited with code 4 at "));
+  EXPECT_THAT(got.err, HasSubstr("exited with code 5 at "));
   EXPECT_THAT(got.err, HasSubstr("last output: \"troupe: " + path("empty")));
   EXPECT_THAT(got.err, HasSubstr("There is no checkpoint yet"));
   EXPECT_TRUE(nobody_left());
