@@ -4,21 +4,11 @@
 #include <cstdint>
 #include <string>
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define TROUPE_SANITIZED
-#endif
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define TROUPE_SANITIZED
-#endif
+#include "tests/support/sanitized.h"
 
 namespace troupe::hostile {
 
-#ifdef TROUPE_SANITIZED
-inline constexpr bool sanitized = true;
-#else
-inline constexpr bool sanitized = false;
-#endif
+using test::sanitized;
 
 /// Restrictions of the program's environment.
 struct Surroundings {

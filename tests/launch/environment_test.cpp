@@ -11,14 +11,7 @@
 #include "engine/base/text.h"
 #include "launch/journal/events_file.h"
 #include "tests/launch/program.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define TROUPE_SANITIZED
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define TROUPE_SANITIZED
-#endif
-#endif
+#include "tests/support/sanitized.h"
 
 namespace troupe::launch::environment_test {
 namespace {
