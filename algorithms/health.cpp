@@ -17,9 +17,8 @@ using Cause = HealthRule::Cause;
 constexpr std::int64_t first_steps = 5;
 
 constexpr std::string_view collapse =
-    "entropy collapsed to {value} ({share} % of its initial {start}). Consider {method}.clip_high "
-    "= "
-    "0.28, {method}.entropy_coef, {kl} or a lower train.learning_rate";
+    "entropy collapsed to {value} ({share} % of its initial {start}). Consider "
+    "{method}.clip_high = 0.28, {method}.entropy_coef, {kl} or a lower train.learning_rate";
 constexpr std::string_view noise =
     "entropy rose to {value} ({share} % of its initial {start}): samples become random. Consider a "
     "lower train.learning_rate, a lower {method}.entropy_coef or a higher {kl}";
@@ -50,8 +49,7 @@ const std::vector<HealthRule>& health_rules() {
        "zero gradient for {steps} steps: {why}"},
       {"frac_reward_zero_std", Bound::at_least, 0.9, 10, Cause::equal_rewards,
        "{percent} % of the groups have equal rewards for {steps} steps and no gradient: the "
-       "prompts "
-       "are too easy or too hard, or the reward does not distinguish answers. Consider "
+       "prompts are too easy or too hard, or the reward does not distinguish answers. Consider "
        "{method}.dynamic_sampling"},
       {"dynamic_filtering_pass_rate", Bound::at_most, 0.1, 3, Cause::equal_rewards,
        "{percent} % of the sampled groups have different rewards for {steps} steps, the others are "
