@@ -96,7 +96,7 @@ TEST_P(OutputLinks, ToAFolderAreNotEntered) {
 }
 
 const Planted all_links[] = {
-    {"Samples", "samples.txt", false},
+    {"Samples", "samples.txt", true},
     {"SampleLines", "samples.jsonl", false},
     {"Metrics", "metrics.jsonl", false},
     {"Timings", "timings.jsonl", false},
