@@ -17,7 +17,8 @@ unicode/                        engine/base/character_classes.cpp engine/jinja e
 pcre2                           engine/tokenizer
 (arrow|parquet)/                engine/data/readers
 msgpack                         transports/wire
-(zmq|sodium)                    transports/zmq
+zmq                             transports/zmq
+sodium                          transports/zmq engine/base/sha256.cpp
 mpi\.h                          transports/mpi
 linux/perf_event\.h             launch/profile/counters.cpp
 asio[./]                        actors/runtime transports
