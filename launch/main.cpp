@@ -18,6 +18,7 @@
 #include "engine/base/terminal_text.h"
 #include "engine/base/text.h"
 #include "launch/cluster/launcher.h"
+#include "launch/cluster/network_namespace.h"
 #include "launch/cluster/worker.h"
 #include "launch/commands/arguments.h"
 #include "launch/commands/chat.h"
@@ -116,6 +117,16 @@ void add_worker(CLI::App& app, Action& action) {
   app.add_subcommand("worker", "One process of a launch")->group("")->callback([&action] {
     action = worker;
   });
+}
+
+/// Used by launch and launch/mpirun.sh; hidden from --help.
+void add_loopback(CLI::App& app, Action& action) {
+  auto words = std::make_shared<std::vector<std::string>>();
+  CLI::App* command = app.add_subcommand(
+      "loopback", "Run a command in a network namespace with only the loopback interface");
+  command->group("")->add_option("command", *words, "the command and its arguments, after --");
+  command->callback(
+      [words, &action] { action = [words] { return run_in_network_namespace(*words); }; });
 }
 
 /// Expands ~ in `--model=~/x`, which shells leave as it is.
@@ -436,9 +447,9 @@ int program(int argc, char** argv) {
       "First steps: docs/quickstart.md. All configuration keys: troupe explain --reference. Exit "
       "codes: docs/operations.md.");
   Action action;
-  for (const auto add : {add_train, add_launch, add_worker, add_generate, add_chat, add_tokenize,
-                         add_render, add_logprobs, add_merge, add_score, add_eval, add_explain,
-                         add_import, add_info, add_completion, add_man})
+  for (const auto add : {add_train, add_launch, add_worker, add_loopback, add_generate, add_chat,
+                         add_tokenize, add_render, add_logprobs, add_merge, add_score, add_eval,
+                         add_explain, add_import, add_info, add_completion, add_man})
     add(app, action);
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
     if (command->get_name() != "completion" && command->get_name() != "man") add_logging(*command);

@@ -113,6 +113,10 @@ void Supervisor::watch_loop() {
     const std::lock_guard lock(mutex_);
     if (done_) break;
   }
+  read_rest();
+}
+
+void Supervisor::read_rest() {
   for (auto& process : processes_) {
     read_output(*process);
     process->log.finish();
@@ -141,8 +145,9 @@ void Supervisor::wait_for_events(std::vector<Process*>& printed, std::vector<Pro
 
 void Supervisor::read_output(Process& process) {
   constexpr std::size_t read_size = 65536;
+  constexpr int max_reads = 16;  // then the others: a process may print without end
   std::array<char, read_size> buffer;
-  while (!process.output_closed) {
+  for (int i = 0; i < max_reads && !process.output_closed; ++i) {
     const ssize_t count = ::read(process.child.output_fd(), buffer.data(), buffer.size());
     if (count > 0)
       process.log.add({buffer.data(), static_cast<std::size_t>(count)});
@@ -203,6 +208,7 @@ void Supervisor::handle_exits() {
 // The main thread is busy with something long: reports the exits, kills all processes and exits.
 void Supervisor::abort_process() {
   kill_descendants();
+  read_rest();
   const std::string why = describe(exits_, options_.output);
   log_to_file(LogLevel::error, why);
   const std::string text = cat("troupe: ", for_terminal(why), "\n");

@@ -84,6 +84,7 @@ class Supervisor {
   void watch_loop();
   void wait_for_events(std::vector<Process*>& printed, std::vector<Process*>& exited);
   void read_output(Process& process);
+  void read_rest();
   void reap(Process& process);
   void kill_unresponsive();
   void handle_exits();
