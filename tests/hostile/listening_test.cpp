@@ -92,21 +92,27 @@ class Listening : public test::SystemRuns {
     const std::string launched =
         cat("launch --cluster '", path("cluster.yaml"), "' -- ",
             arguments("sft", "out", "--set train.steps=100000 --set train.save_every=50000 "));
-    child_.emplace(cat("env ", mark_, " ", prefix, " ", command(launched)), log());
-    ASSERT_TRUE(child_->until([&] { return steps_written("out") >= 3; })) << said();
+    start_command(cat(prefix, " ", command(launched)));
   }
   /// Stops the run, which must be intact.
   void stop() {
     child_->signal(SIGINT);
     EXPECT_EQ(child_->wait(), 130) << said();
   }
+  /// Starts `command` and waits for some steps.
+  void start_command(const std::string& command) {
+    child_.emplace(cat("env ", mark_, " ", command), log());
+    ASSERT_TRUE(child_->until([&] { return steps_written("out") >= 3; })) << said();
+  }
   std::set<int> ports() const {
     std::set<std::string> inodes;
     std::size_t ranks = 0;
     for (const test::Process& each : test::processes_with(mark_)) {
       inodes.merge(sockets_of(each.pid));
-      ranks += each.command.find("troupe worker") != std::string::npos &&
-               each.command.find("mpirun") == std::string::npos;
+      const auto has = [&](const char* words) {
+        return each.command.find(words) != std::string::npos;
+      };
+      ranks += (has("/troupe worker") || has("/troupe train")) && !has("mpirun");
     }
     EXPECT_EQ(ranks, 2u);
     EXPECT_GT(inodes.size(), 4u) << "the sockets of the processes cannot be read";
@@ -146,7 +152,8 @@ TEST_F(Listening, ALaunchOfNobodyHasNoOpenPort) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become nobody";
   if (!works(cat(as_nobody, " '" TROUPE_PROGRAM "' loopback")))
     GTEST_SKIP() << "nobody cannot create network namespaces here, or not read the program";
-  for (const std::string& each : {folder_, path("out")})
+  fs::permissions(testing::TempDir(), fs::perms::others_exec, fs::perm_options::add);
+  for (const std::string& each : {folder_, path("out"), path("cluster.yaml")})
     ASSERT_EQ(::chown(each.c_str(), 65534, 65534), 0);
   start(as_nobody);
   EXPECT_THAT(ports(), testing::IsEmpty());
@@ -168,6 +175,17 @@ TEST_F(Listening, WhereNamespacesAreDeniedHeldConnectionsChangeNothing) {
   EXPECT_TRUE(child_->until([&] { return steps_written("out") >= steps + 30; })) << said();
   EXPECT_LT(log_bytes() - before, 1u << 20);
   stop();
+}
+
+TEST_F(Listening, RanksOfPlainMpirunOpenNoPorts) {
+  if (!works("mpirun --version")) GTEST_SKIP() << "mpirun is not installed";
+  start_command(cat("mpirun --allow-run-as-root --oversubscribe -n 2 ",
+                    command(arguments("sft", "out",
+                                      "--set parallel.tp=2 --set train.steps=100000 --set "
+                                      "train.save_every=50000 "))));
+  EXPECT_THAT(ports(), testing::SizeIs(2)) << "those of mpirun itself";
+  child_->signal(SIGTERM);
+  child_->wait();
 }
 
 TEST(Loopback, RunsACommandWithoutOtherInterfaces) {

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <exception>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "engine/base/text.h"
@@ -24,10 +25,14 @@ Clock::duration spin_time(std::size_t bytes) {
 }
 
 /// Sets what Open MPI needs with more ranks than cores, and in a container, where a process may not
-/// read another's memory. Variables that are already set are kept.
+/// read another's memory. Ranks of one host use shared memory only and open no ports. Variables
+/// that are already set are kept.
 void set_defaults() {
   setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
   setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
+  const char* all = std::getenv("OMPI_COMM_WORLD_SIZE");
+  const char* local = std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+  if (all && local && std::string_view(all) == local) setenv("OMPI_MCA_btl", "self,vader", 0);
 }
 
 std::string text_of(int code) {
