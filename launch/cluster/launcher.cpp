@@ -247,7 +247,7 @@ int launch(const LaunchOptions& options) {
   for (const NodeSpec& node : nodes)
     value_or_throw(check_grid(run.config, node.role, node.grid.tp, node.name));
   raise_open_files_limit();
-  constexpr int files = 16, files_of_group = 8;
+  constexpr int files = 20, files_of_group = 8;
   value_or_throw(check_open_files(files + files_of_group * static_cast<int>(nodes.size()),
                                   cat("a launch of ", nodes.size(), " groups")));
   const bool namespaces = largest > 1 && allows_network_namespaces();

@@ -49,6 +49,7 @@ Result<> Command::start() {
   auto plan = sandbox::make_plan(options_.run, options_.limits, where_);
   RETURN_IF_ERROR(plan);
   plan_ = std::move(*plan);
+  events_.emplace();
   for (int i = 0; i < options_.workers; ++i) {
     Worker worker(options_, *plan_, stderr_history_, cat(where_, " worker ", i));
     if (auto started = worker.start(Clock::now()); !started) {
@@ -115,19 +116,18 @@ void Command::send_to_idle_workers(Batch& batch) {
 }
 
 // Waits for output of a busy worker, for the restart delay of an idle one, or for the next tick.
-void Command::wait(const Batch& batch) const {
-  std::vector<pollfd> watched;
+void Command::wait(const Batch& batch) {
+  std::vector<WatchedDescriptor> watched;
   auto until = Clock::now() + tick;
   for (const Worker& worker : workers_) {
     if (!worker.busy()) {
       if (batch.next < batch.requests.size()) until = std::min(until, worker.next_start());
       continue;
     }
-    for (const pollfd& one : worker.watched()) watched.push_back(one);
+    for (const WatchedDescriptor& one : worker.watched()) watched.push_back(one);
     until = std::min(until, worker.deadline());
   }
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
-  ::poll(watched.data(), watched.size(), static_cast<int>(std::max<std::int64_t>(left, 0)));
+  events_->wait(watched, until);
 }
 
 void Command::poll_busy_workers(Batch& batch) {

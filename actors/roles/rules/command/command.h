@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "actors/roles/rules/command/worker.h"
+#include "actors/runtime/process_events.h"
 
 namespace troupe::actors::rules {
 
@@ -32,7 +33,7 @@ class Command {
  private:
   struct Batch;
   void send_to_idle_workers(Batch& batch);
-  void wait(const Batch& batch) const;
+  void wait(const Batch& batch);
   void poll_busy_workers(Batch& batch);
   void report(const std::vector<RuleResult>& results);
   void record(Batch& batch, std::size_t index, RuleResult result);
@@ -42,6 +43,7 @@ class Command {
   std::optional<sandbox::Plan> plan_;
   StderrHistory stderr_history_;
   std::vector<Worker> workers_;
+  std::optional<ProcessEvents> events_;  // since start()
   bool has_answered_ = false;
   int failures_ = 0;
   int reports_ = 0;

@@ -1,5 +1,6 @@
 #include "actors/roles/rules/command/worker.h"
 
+#include <poll.h>
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
@@ -133,12 +134,12 @@ std::optional<RuleResult> Worker::retry(Time now) {
   return std::nullopt;
 }
 
-std::array<pollfd, 4> Worker::watched() const {
+std::array<WatchedDescriptor, 4> Worker::watched() const {
   const bool unsent = accepts_input_ && request_->sent < request_->line.size();
-  return {pollfd{unsent ? process_->input() : -1, POLLOUT, 0},
-          pollfd{output_open_ ? process_->output() : -1, POLLIN, 0},
-          pollfd{errors_open_ ? process_->errors() : -1, POLLIN, 0},
-          pollfd{process_->exited(), POLLIN, 0}};
+  return {WatchedDescriptor{unsent ? process_->input() : -1, true},
+          WatchedDescriptor{output_open_ ? process_->output() : -1},
+          WatchedDescriptor{errors_open_ ? process_->errors() : -1},
+          WatchedDescriptor{process_->exited()}};
 }
 
 void Worker::send() {

@@ -2,7 +2,6 @@
 // demand and restarted after a failure.
 #pragma once
 
-#include <poll.h>
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "actors/roles/rules/rule.h"
+#include "actors/runtime/process_events.h"
 #include "actors/sandbox/limits.h"
 #include "actors/sandbox/process.h"
 #include "actors/sandbox/process_tree.h"
@@ -116,11 +116,11 @@ class Worker {
   Result<> ask(std::size_t index, const protocol::RewardRequest& request, Time now);
   std::size_t index() const { return request_->index; }
 
-  /// Descriptors for poll() while busy, and the deadline of the request.
-  std::array<pollfd, 4> watched() const;
+  /// What to wait for while busy, and the deadline of the request.
+  std::array<WatchedDescriptor, 4> watched() const;
   Time deadline() const { return request_->deadline; }
 
-  /// Continues after poll(). Returns nullopt while the request is in progress, then its reward or
+  /// Continues after the wait. Returns nullopt while the request is in progress, then its reward or
   /// its failure; a failure has killed the process and its descendants. The message starts with the
   /// kind: "timeout", "crash", "malformed", "flood", "memory".
   std::optional<RuleResult> advance(Time now);
