@@ -85,7 +85,7 @@ class General {
     const double bound = low_ok ? r.high : r.low;
     if (!open)
       text += cat("; the nearest valid value is ", whole ? to_text(bound, 0) : to_text(bound));
-    problem(std::move(text));
+    v_.wrong_value(field.key, std::move(text));
   }
 
   void schedule() {
@@ -156,8 +156,9 @@ void missing(Findings& findings, std::string problem) {
 }
 
 void need_model(std::string_view key, const std::string& path, Findings& findings) {
-  std::error_code ignored;
-  if (path.empty() || std::filesystem::is_regular_file(path + "/config.json", ignored)) return;
+  std::error_code why;
+  if (path.empty() || std::filesystem::is_regular_file(path + "/config.json", why)) return;
+  if (why == std::errc::permission_denied) return;  // loading the model reports it
   missing(findings,
           cat(key, " = ", quote(path, 400), ": ", engine::checkpoint::why_not_a_model(path)));
 }
@@ -212,9 +213,14 @@ bool Validation::given(std::string_view key) const {
 }
 
 void Validation::problem(std::string text) {
-  const std::string key = text.substr(0, text.find_first_of(" :"));
-  if (find_field(key) && !findings_.reported.insert(key).second) return;
+  if (findings_.reported.contains(text.substr(0, text.find_first_of(" :")))) return;
+  if (std::ranges::find(findings_.problems, text) != findings_.problems.end()) return;
   findings_.problems.push_back(std::move(text));
+}
+
+void Validation::wrong_value(std::string_view key, std::string text) {
+  problem(std::move(text));
+  findings_.reported.emplace(key);
 }
 
 void Validation::unused(std::string_view key, std::string_view why) {

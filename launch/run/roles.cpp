@@ -60,7 +60,8 @@ roles::Saver trainer_saver(const RunConfig& config, const std::string& source,
                            const engine::parallel::Mesh* mesh) {
   const auto type = saved_type(config, source);
   Json identity = output ? recorded_identity(config.output) : Json();
-  return [config, source, type, output = std::move(output), mesh, identity = std::move(identity)](
+  return [config, source, type, chat_template = chat_template_of(config),
+          output = std::move(output), mesh, identity = std::move(identity)](
              std::int64_t step, const actors::protocol::RunState& state,
              engine::train::Trainer& trainer) {
     Json whole = Json::Object{};
@@ -80,7 +81,8 @@ roles::Saver trainer_saver(const RunConfig& config, const std::string& source,
         trainer.model().parameters().trained(),
         {.source = source,
          .tied = spec.tied,
-         .type = spec.lora ? checkpoint::StoredType::f32 : type},
+         .type = spec.lora ? checkpoint::StoredType::f32 : type,
+         .chat_template = chat_template},
         optimizer.exp_avg(),
         optimizer.exp_avg_sq(),
         std::move(whole),

@@ -10,6 +10,7 @@
 #include "engine/checkpoint/manifest.h"
 #include "engine/checkpoint/read_checkpoint.h"
 #include "engine/checkpoint/training_tensors.h"
+#include "engine/tokenizer/prompt_types.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"
 #include "launch/run/settings.h"
@@ -193,6 +194,11 @@ std::unique_ptr<engine::train::Trainer> load_critic(const RoleParts& parts) {
   return std::make_unique<engine::train::Trainer>(std::move(*model), options, parts.mesh);
 }
 
+std::string chat_template_of(const RunConfig& config) {
+  if (config.chat_template.empty()) return "";
+  return value_or_throw(engine::tokenizer::load_file_or_prompt_type(config.chat_template)).source();
+}
+
 std::unique_ptr<models::Decoder> load_adapted_decoder(const RoleParts& parts) {
   auto spec = base_spec(parts.config);
   add_adapter(parts.config, spec);
@@ -206,10 +212,12 @@ checkpoint::ModelWriter adapter_writer(const RunConfig& config, const models::De
   models::DecoderSpec base = spec;
   base.lora.reset();
   auto settings = add_adapter(config, base);
-  return [settings = std::move(settings), spec, source = config.model](
+  return [settings = std::move(settings), spec, source = config.model,
+          chat_template = chat_template_of(config)](
              const std::string& folder, engine::nn::LogicalTensors& tensors) -> Result<> {
     RETURN_IF_ERROR(adapter::save_adapter(folder, tensors, settings, spec, source));
-    return checkpoint::copy_companions(folder, source);  // as PEFT and TRL save the tokenizer
+    // As PEFT and TRL save the tokenizer.
+    return checkpoint::copy_companions(folder, source, chat_template);
   };
 }
 

@@ -177,7 +177,8 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"reward=[{rule: length, min: 9, max: 3}]", "found min 9, max 3", "grpo"},
         Wrong{"reward=[{rule: exact_match, stripp: true}]", "did you mean strip?", "grpo"},
         Wrong{"reward=[{rule: boxed, weight: 0}]", "every reward is 0", "grpo"},
-        Wrong{"reward=[{rull: boxed}]", "needs the key rule", "grpo"},
+        Wrong{"reward=[{rull: boxed}]", "did you mean rule?", "grpo"},
+        Wrong{"reward=[{name: boxed}]", "needs the key rule", "grpo"},
         Wrong{"data.shuffle=true", "reward is not set", "grpo"},
         Wrong{"train.steps=1", "algorithm is not set", ""},
         Wrong{"train.steps=1", "did you mean grpo?", "grop"}));
@@ -272,14 +273,14 @@ TEST(Config, AllProblemsAreListedAtOnce) {
   const auto got =
       resolve({.algorithm = "sft", .file = path, .sets = {"output=O"}, .check_files = false});
   ASSERT_FALSE(got);
-  EXPECT_THAT(got.error().what, HasSubstr("the configuration has 6 problems:"));
+  EXPECT_THAT(got.error().what, HasSubstr("the configuration has 5 problems:"));
   EXPECT_THAT(got.error().what,
               HasSubstr(cat("unknown key modle (", path, ":1); did you mean model?")));
   EXPECT_THAT(got.error().what, HasSubstr(cat("train.steps (", path,
                                               ":3): a whole number is expected, found \"soon\"")));
   EXPECT_THAT(got.error().what, HasSubstr("data is a section"));
   EXPECT_THAT(got.error().what, HasSubstr("model is not set"));
-  EXPECT_THAT(got.error().what, HasSubstr("data.path is not set"));
+  EXPECT_THAT(got.error().what, Not(HasSubstr("data.path is not set")));
   EXPECT_THAT(got.error().what, HasSubstr("train.betas"));
 }
 
@@ -383,7 +384,7 @@ TEST(Config, AnUnknownRuleIsAnsweredWithAllRules) {
   ASSERT_FALSE(got);
   EXPECT_THAT(
       got.error().what,
-      HasSubstr("reward[0]: unknown rule \"exact\"; did you mean exact_match?; the rules are "
+      HasSubstr("reward[0]: unknown rule \"exact\"; did you mean exact_match? The rules are "
                 "exact_match, gsm8k, boxed, format, regex, length, command, model, process "
                 "(docs/rewards.md)"));
 }

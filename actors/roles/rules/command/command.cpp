@@ -99,11 +99,15 @@ void Command::report(const std::vector<RuleResult>& results) {
   }
   if (kinds.empty() || reports_ == max_reports) return;
   std::vector<std::string> counts;
-  for (const auto& [kind, count] : kinds) counts.push_back(cat(count, " ", kind));
+  int failed = 0;
+  for (const auto& [kind, count] : kinds) {
+    counts.push_back(cat(count, " ", kind));
+    failed += count;
+  }
   const std::string more =
       ++reports_ == max_reports ? " (further failures are counted, not logged)" : "";
-  log_warning(cat(where_, ": no reward for ", join(counts, ", "), " of ", results.size(),
-                  " completions; first failure: ", *first, more));
+  log_warning(cat(where_, ": no reward for ", failed, " of ", results.size(), " completions (",
+                  join(counts, ", "), "); first failure: ", *first, more));
 }
 
 void Command::send_to_idle_workers(Batch& batch) {
