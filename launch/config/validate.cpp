@@ -9,6 +9,7 @@
 #include "engine/base/text.h"
 #include "engine/checkpoint/not_a_model.h"
 #include "engine/data/readers/file_list.h"
+#include "engine/data/readers/packed_reader.h"
 #include "engine/tokenizer/prompt_types.h"
 #include "launch/config/schema.h"
 #include "launch/config/validate_profile.h"
@@ -166,7 +167,7 @@ void need_model(std::string_view key, const std::string& path, Findings& finding
 void need_files(std::string_view key, const std::vector<std::string>& paths, Findings& findings) {
   std::error_code ignored;
   for (const std::string& path : paths) {
-    if (std::filesystem::exists(path, ignored)) continue;
+    if (std::filesystem::exists(path, ignored) || engine::data::find_packed_files(path)) continue;
     const bool pattern = path.find_first_of("*?[") != std::string::npos;
     const auto comma = path.find(',');
     if (!pattern)
