@@ -228,15 +228,16 @@ class Protocol {
   std::string temporary_ = temporary_name(snapshot_.step);
 };
 
-nn::LogicalTensors tensors_of(const Snapshot& snapshot, parallel::Communicator* tp) {
+// `mesh` nullptr: one rank.
+nn::LogicalTensors tensors_of(const Snapshot& snapshot, const parallel::Mesh* mesh) {
   check(static_cast<bool>(snapshot.exp_avg) == static_cast<bool>(snapshot.exp_avg_sq),
         "write_checkpoint: one moment without the other");
-  std::vector<Tensor> arenas{snapshot.parameters.values()};  // in the order of CheckpointArena
-  if (snapshot.exp_avg) {
-    arenas.push_back(snapshot.exp_avg);
-    arenas.push_back(snapshot.exp_avg_sq);
-  }
-  return {snapshot.parameters, std::move(arenas), tp};
+  std::vector<Tensor> arenas{snapshot.parameters.values()}, moments;  // order of CheckpointArena
+  if (snapshot.exp_avg) moments = {snapshot.exp_avg, snapshot.exp_avg_sq};
+  if (mesh != nullptr && snapshot.shards != nullptr)
+    return {snapshot.parameters, std::move(arenas), std::move(moments), *snapshot.shards, *mesh};
+  arenas.insert(arenas.end(), moments.begin(), moments.end());
+  return {snapshot.parameters, std::move(arenas), mesh ? &mesh->tp() : nullptr};
 }
 
 Result<std::string> write_checkpoint(const DirectoryLock& output, const Snapshot& snapshot,
@@ -274,8 +275,9 @@ Result<std::string> write_checkpoint(const parallel::Mesh& mesh, const Directory
   check(mesh.is_root() == (output != nullptr),
         "write_checkpoint: only rank 0 holds the lock of the output");
   Result<std::string> result;
-  if (mesh.coordinates().dp == 0) {  // the other replicas have the same weights
-    auto tensors = tensors_of(snapshot, &mesh.tp());
+  // Without shards the other replicas have the same weights and moments.
+  if (mesh.coordinates().dp == 0 || snapshot.shards != nullptr) {
+    auto tensors = tensors_of(snapshot, &mesh);
     if (mesh.is_root()) {
       result = write_checkpoint(*output, snapshot, tensors, options);
       tensors.finish();

@@ -15,6 +15,7 @@
 #include "engine/checkpoint/directory_lock.h"
 #include "engine/checkpoint/disk_space.h"
 #include "engine/checkpoint/save_parameters.h"
+#include "engine/nn/arena_shards.h"
 #include "engine/nn/parameters.h"
 #include "engine/parallel/grid.h"
 
@@ -28,12 +29,14 @@ struct Snapshot {
   std::int64_t step = 0;
   const nn::Parameters& parameters;
   SaveOptions model;
-  /// AdamW's moments, [parameters.count()] each, or both absent on every rank.
+  /// AdamW's moments, [parameters.count()] or [shards->count()] each, or both absent on every rank.
   Tensor exp_avg, exp_avg_sq;
   Json state;  ///< other state of the run: loader position, seeds, hash of the configuration
   ModelWriter write_model;  ///< writes an adapter; absent: a model folder is written
   /// Leaves out moments and master weights. Such a checkpoint cannot be resumed.
   bool only_model = false;
+  /// How the replicas divide the moments (nullptr: they do not). Every replica then sends its part.
+  const nn::ArenaShards* shards = nullptr;
 };
 
 struct WriteOptions {

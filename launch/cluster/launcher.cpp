@@ -210,7 +210,9 @@ void take_grid(Resolved& run, const std::vector<NodeSpec>& nodes, const std::str
            cat("parallel.tp ", ours.tp, ", parallel.dp ", ours.dp, " (",
                run.origins.at("parallel.tp"), ") and ", cluster, " (policy: ", to_string(node.grid),
                ") contradict each other; set the grid in the cluster file only")});
-    ours = {.tp = node.grid.tp, .dp = node.grid.dp};
+    ours.tp = node.grid.tp;
+    ours.dp = node.grid.dp;
+    if (node.zero >= 0) ours.zero = node.zero;
   }
 }
 

@@ -32,10 +32,14 @@ constexpr std::array<std::string_view, 5> names_of(Compat) {
 struct ParallelConfig {
   std::int64_t tp = 1;
   std::int64_t dp = 1;
+  std::int64_t zero = 0;
 
   static void each_field(auto& self, auto&& field) {
     field("tp", self.tp, Range{1, 1024}, "tensor-parallel size");
     field("dp", self.dp, Range{1, 1024}, "data-parallel size");
+    field("zero", self.zero,
+          "0: every data-parallel rank holds the whole optimizer state; 1: each holds its share "
+          "(ZeRO-1); results are the same");
   }
 };
 

@@ -134,6 +134,11 @@ class General {
 
   void parallel() {
     const ParallelConfig& p = c_.parallel;
+    if (p.zero != 0 && p.zero != 1)
+      problem(cat(named("parallel.zero"),
+                  ": expected 0 or 1; gradients and weights are not sharded over data-parallel "
+                  "ranks (ZeRO-2, ZeRO-3): divide them over tensor-parallel ranks with parallel.tp "
+                  "(pipeline stages, parallel.pp, are not supported yet)"));
     constexpr std::int64_t maximum = 1024;
     if (p.tp < 1 || p.dp < 1 || p.tp > maximum || p.dp > maximum || p.tp * p.dp <= maximum)
       return;  // valid, or reported as out of range

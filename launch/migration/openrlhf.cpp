@@ -53,7 +53,7 @@ gradient_checkpointing, model.gradient_checkpointing_enable, actor.gradient_chec
 gradient_checkpointing_use_reentrant, model.gradient_checkpointing_reentrant, actor.gradient_checkpointing_reentrant | = | train.recompute has no further settings
 packing_samples, ds.packing_samples | = | nothing is padded
 attn_implementation, ds.attn_implementation, flash_attn, use_liger_kernel, ds.use_liger_kernel, ds.experts_implementation, deepcompile, ds.deepcompile | = | there is one set of kernels
-zero_stage, ds.zero_stage, adam_offload, ds.adam_offload, zpg, ds.zpg, overlap_comm, ds.overlap_comm, grad_accum_dtype, ds.grad_accum_dtype, ref_offload, ref.offload, ref_reward_offload, reward.offload | - | parallel.dp and parallel.tp; optimizer state is neither sharded nor offloaded
+zero_stage, ds.zero_stage, adam_offload, ds.adam_offload, zpg, ds.zpg, overlap_comm, ds.overlap_comm, grad_accum_dtype, ds.grad_accum_dtype, ref_offload, ref.offload, ref_reward_offload, reward.offload | - | parallel.dp and parallel.tp; parallel.zero: 1 divides the optimizer state, and nothing is offloaded
 ds_tensor_parallel_size, ds.tensor_parallel_size | parallel.tp | |
 ring_attn_size, ds.ring_attn_size, ring_head_stride, ds.ring_attn_head_stride | - | context parallelism is not supported; parallel.tp splits a sequence's heads
 local_rank | = | mpirun or troupe launch start the processes

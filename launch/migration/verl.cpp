@@ -75,7 +75,7 @@ actor_rollout_ref.actor.optim.lr_scheduler_type, actor_rollout_ref.actor.optim.w
 actor_rollout_ref.actor.optim.clip_grad, optim.clip_grad, actor_rollout_ref.actor.grad_clip | train.max_grad_norm | |
 actor_rollout_ref.actor.optim.total_training_steps, actor_rollout_ref.actor.optim.num_cycles | = | the schedule spans the run
 actor_rollout_ref.actor.optim.* | - | AdamW is the only optimizer
-actor_rollout_ref.actor.fsdp_config.*, actor_rollout_ref.ref.fsdp_config.*, critic.model.fsdp_config.*, reward_model.model.fsdp_config.*, actor_rollout_ref.actor.strategy, actor_rollout_ref.ref.strategy, critic.strategy, *ulysses_sequence_parallel_size | - | parallel.dp and parallel.tp; weights and optimizer state are neither sharded over replicas nor offloaded
+actor_rollout_ref.actor.fsdp_config.*, actor_rollout_ref.ref.fsdp_config.*, critic.model.fsdp_config.*, reward_model.model.fsdp_config.*, actor_rollout_ref.actor.strategy, actor_rollout_ref.ref.strategy, critic.strategy, *ulysses_sequence_parallel_size | - | parallel.dp and parallel.tp; parallel.zero: 1 divides the optimizer state over replicas, weights are not divided and nothing is offloaded
 actor_rollout_ref.actor.megatron.tensor_model_parallel_size | parallel.tp | |
 actor_rollout_ref.actor.megatron.*, actor_rollout_ref.ref.megatron.*, critic.megatron.*, engine.* | - | parallel.tp and parallel.dp are the only parallelism
 actor_rollout_ref.actor.use_torch_compile, actor_rollout_ref.actor.use_fused_kernels, actor_rollout_ref.actor.entropy_*, actor_rollout_ref.actor.calculate_*, actor_rollout_ref.actor.use_prefix_grouper, actor_rollout_ref.actor.data_loader_seed, actor_rollout_ref.actor.rollout_n | = | there is one set of kernels; train.share_prefixes computes the prompt of a group once

@@ -87,7 +87,8 @@ roles::Saver trainer_saver(const RunConfig& config, const std::string& source,
         optimizer.exp_avg_sq(),
         std::move(whole),
         spec.lora ? adapter_writer(config, spec) : checkpoint::ModelWriter(),
-        config.train.save_only_model};
+        config.train.save_only_model,
+        optimizer.shards()};
     const checkpoint::WriteOptions options{.keep_last = static_cast<int>(config.train.keep_last),
                                            .best_step = state.best_step};
     if (mesh) return checkpoint::write_checkpoint(*mesh, output.get(), snapshot, options);

@@ -61,6 +61,7 @@ engine::train::TrainerOptions trainer_settings(const RunConfig& config) {
     out.optimizer.rounding_seed = static_cast<std::uint64_t>(config.train.seed);
   out.recomputed = recomputed_settings(config);
   out.share_prefixes = config.train.share_prefixes;
+  out.shard_optimizer = config.parallel.zero > 0;
   return out;
 }
 

@@ -70,8 +70,9 @@ std::unique_ptr<engine::train::Trainer> resume_trainer(
       std::make_unique<engine::models::Decoder>(parts.device, std::move(spec), true, tp_of(parts));
   auto trainer = std::make_unique<engine::train::Trainer>(std::move(model), options, parts.mesh);
   auto& optimizer = trainer->optimizer();
-  const auto loaded = value_or_throw(checkpoint::load_checkpoint(
-      from, trainer->model().parameters(), tied, &optimizer.exp_avg(), &optimizer.exp_avg_sq()));
+  const auto loaded = value_or_throw(
+      checkpoint::load_checkpoint(from, trainer->model().parameters(), tied, &optimizer.exp_avg(),
+                                  &optimizer.exp_avg_sq(), optimizer.shards()));
   const Json* updates = loaded.state.find("updates");
   optimizer.set_steps(updates ? static_cast<std::int64_t>(updates->number()) : loaded.step);
   return trainer;
@@ -109,9 +110,9 @@ void restore_adapter(engine::train::Trainer& trainer, const std::string& from,
                        "): choose another output directory or restore the original settings")});
   value_or_throw(adapter::load_adapter(from, trainer.model()));
   auto& optimizer = trainer.optimizer();
-  value_or_throw(checkpoint::load_training_tensors(cat(from, "/", checkpoint::optimizer_file),
-                                                   trainer.model().parameters().trained(),
-                                                   &optimizer.exp_avg(), &optimizer.exp_avg_sq()));
+  value_or_throw(checkpoint::load_training_tensors(
+      cat(from, "/", checkpoint::optimizer_file), trainer.model().parameters().trained(),
+      &optimizer.exp_avg(), &optimizer.exp_avg_sq(), optimizer.shards()));
   const auto state = value_or_throw(checkpoint::read_training_state(from));
   const Json* updates = state.state.find("updates");
   optimizer.set_steps(updates ? static_cast<std::int64_t>(updates->number()) : state.step);

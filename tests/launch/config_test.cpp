@@ -70,6 +70,13 @@ TEST(Config, AGridOfMoreRanksThanAGroupCanHaveIsRefused) {
   EXPECT_THAT(none.error().what, HasSubstr("parallel.tp = 0 (--set): must be at least 1, at most "
                                            "1024; the nearest valid value is 1"));
   EXPECT_TRUE(with({"parallel.tp=4", "parallel.dp=2"}));
+  EXPECT_TRUE(with({"parallel.dp=2", "parallel.zero=1"}));
+  for (const char* stage : {"parallel.zero=2", "parallel.zero=3"}) {
+    const auto refused = with({stage});
+    ASSERT_FALSE(refused);
+    EXPECT_THAT(refused.error().what, AllOf(HasSubstr("(--set): expected 0 or 1"),
+                                            HasSubstr("parallel.tp"), HasSubstr("parallel.pp")));
+  }
 }
 
 TEST(Config, JsonIsReadEvenWithTabs) {
