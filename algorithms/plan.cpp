@@ -11,6 +11,7 @@ bool due(const Plan& plan, std::int64_t previous, std::int64_t step) {
 }
 
 Task<void> save(Cluster& cluster, const Plan& plan, std::int64_t step, protocol::RunState state) {
+  cluster.journal.commit(step);
   state.selection = plan.selection.state();
   state.best_step = plan.selection.best_step();
   const std::int64_t models = 1 + cluster.critic.has_value() + cluster.synced_reference.has_value();

@@ -30,6 +30,7 @@ AlgorithmRun::AlgorithmRun(const Session& session, RunProfile& profile)
     : session_(session),
       journal_(session.folder(), cat(session.config().algorithm, ": ", session.config().model),
                std::string(recipe_of(session.config()).name), session.config().train.log_every) {
+  journal_.limit_timeline(static_cast<std::uint64_t>(session.config().timeline.max_mib) << 20);
   journal_.on_step([&profile](std::int64_t step) { profile.at_step(step); });
 }
 
