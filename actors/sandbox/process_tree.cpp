@@ -79,7 +79,8 @@ int tasks_of(unsigned user) {
 
 Result<std::string> make_temp_folder(unsigned user) {
   std::error_code failed;
-  std::string path = (fs::temp_directory_path(failed) / "troupe-reward-XXXXXX").string();
+  std::string path =
+      (fs::temp_directory_path(failed) / cat(temp_folder_prefix, ::getpid(), "-XXXXXX")).string();
   if (failed || ::mkdtemp(path.data()) == nullptr)
     return fail(Errc::io, cat("cannot create a folder like ", path, ": ",
                               std::strerror(failed ? failed.value() : errno)));

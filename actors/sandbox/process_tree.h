@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/base/error.h"
@@ -31,8 +32,10 @@ class ProcessSnapshot {
 /// Number of processes and threads of `user` on this host.
 int tasks_of(unsigned user);
 
+inline constexpr std::string_view temp_folder_prefix = "troupe-reward-";
 /// Creates an empty folder in the system's temporary folder, owned by `user` when called as root.
-/// Errc::io.
+/// Its name is temp_folder_prefix, the process id and six random letters: a later run removes it if
+/// this process is killed. Errc::io.
 Result<std::string> make_temp_folder(unsigned user);
 
 }  // namespace troupe::actors::sandbox

@@ -87,6 +87,7 @@ algorithms::Cluster AlgorithmRun::cluster() {
 
 algorithms::Plan AlgorithmRun::begin(std::int64_t batches, std::int64_t updates) {
   auto plan = value_or_throw(plan_settings(config(), batches, updates, session_.done()));
+  plan.done_is_saved = session_.resumes_in_output();
   if (const Json* selection =
           session_.state().is_null() ? nullptr : session_.state().find("selection"))
     value_or_throw(plan.selection.restore(*selection));
