@@ -125,7 +125,7 @@ int tasks_of(unsigned user) {
 }
 
 Result<std::string> make_temp_folder(const std::string& directory, unsigned user) {
-  std::string path = directory + "/troupe-reward-XXXXXX";
+  std::string path = cat(directory, "/", temp_folder_prefix, ::getpid(), "-XXXXXX");
   if (::mkdtemp(path.data()) == nullptr)
     return fail(Errc::io, cat("cannot create a folder like ", path, ": ", std::strerror(errno)));
   if (::getuid() == 0 && ::chown(path.c_str(), user, user) != 0)

@@ -43,6 +43,9 @@ struct WriteOptions {
   int keep_last = 0;  ///< number of newest checkpoints to keep, at least 2; 0 keeps all
   /// Step of the checkpoint that OUTPUT/best names, which is kept as well; 0: none.
   std::int64_t best_step = 0;
+  /// Step before the rollout step that this one lies within, whose checkpoint is kept as well, for
+  /// a run that is extended; -1: none.
+  std::int64_t round_start = -1;
   /// Called with the name of each step before it runs, for tests; an error makes the step fail.
   std::function<Result<>(std::string_view step)> before;
   /// Free bytes of the output's file system; another function for tests.

@@ -89,6 +89,16 @@ struct EvalConfig {
   }
 };
 
+struct TimelineConfig {
+  std::int64_t max_mib = 64;
+
+  static void each_field(auto& self, auto&& field) {
+    field("max_mib", self.max_mib, Range{0, 1 << 20},
+          "maximum size of timeline.jsonl and timeline.jsonl.1 together, in MiB; older calls are "
+          "dropped; 0: no timeline is written");
+  }
+};
+
 struct RunConfig : algorithms::MethodSettings {
   std::string algorithm;
   Compat compat = Compat::none;
@@ -101,6 +111,7 @@ struct RunConfig : algorithms::MethodSettings {
   TrainConfig train;
   ParallelConfig parallel;
   ProfileConfig profile;
+  TimelineConfig timeline;
   LoraSection lora;
   CriticConfig critic;
   EvalConfig eval;
@@ -132,6 +143,7 @@ struct RunConfig : algorithms::MethodSettings {
     section("train", self.train);
     section("parallel", self.parallel);
     section("profile", self.profile);
+    section("timeline", self.timeline);
     section("lora", self.lora);
     MethodSettings::each_method(self, [&]<class Method>(Method& settings) {
       section(Method::name, settings);

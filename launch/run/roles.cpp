@@ -26,8 +26,6 @@ using engine::tokenizer::Tokenizer;
 
 namespace {
 
-constexpr std::string_view reference_folder = "reference";
-
 // How the weights of `source`, or most of them, are stored.
 checkpoint::StoredType type_in(const std::string& source) {
   const auto weights = value_or_throw(checkpoint::SafetensorsFolder::open(source));
@@ -71,6 +69,7 @@ roles::Saver trainer_saver(const RunConfig& config, const std::string& source,
     whole.set("algorithm", std::move(algorithm));
     whole.set("data", state.data);
     if (!state.selection.is_null()) whole.set("selection", state.selection);
+    if (state.round_start >= 0) whole.set("round_start", state.round_start);
     if (!identity.is_null()) whole.set("identity", identity);
     if (trainer.optimizer().steps() != step)
       whole.set("updates", static_cast<double>(trainer.optimizer().steps()));
@@ -90,7 +89,8 @@ roles::Saver trainer_saver(const RunConfig& config, const std::string& source,
         config.train.save_only_model,
         optimizer.shards()};
     const checkpoint::WriteOptions options{.keep_last = static_cast<int>(config.train.keep_last),
-                                           .best_step = state.best_step};
+                                           .best_step = state.best_step,
+                                           .round_start = state.round_start};
     if (mesh) return checkpoint::write_checkpoint(*mesh, output.get(), snapshot, options);
     return checkpoint::write_checkpoint(*output, snapshot, options);
   };
@@ -139,7 +139,8 @@ roles::ScorerSaver reference_saver(const RoleParts& parts, const std::string& so
                                         {},
                                         only_model};
     const checkpoint::WriteOptions options{.keep_last = keep == 0 ? 0 : keep + 1,
-                                           .best_step = save.state.best_step};
+                                           .best_step = save.state.best_step,
+                                           .round_start = save.state.round_start};
     if (mesh) return checkpoint::write_checkpoint(*mesh, output.get(), snapshot, options);
     return checkpoint::write_checkpoint(*output, snapshot, options);
   };

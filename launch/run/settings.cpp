@@ -136,12 +136,13 @@ Result<algorithms::Plan> plan_settings(const RunConfig& config, std::int64_t bat
   if (!schedule) return fail(schedule.error().code, cat("train.schedule: ", schedule.error().what));
   auto selection = model_selection(config);
   RETURN_IF_ERROR(selection);
-  return algorithms::Plan{steps,
-                          done,
-                          config.train.save_every,
-                          config.train.learning_rate,
-                          *schedule,
-                          std::move(*selection)};
+  return algorithms::Plan{.steps = steps,
+                          .done = done,
+                          .save_every = config.train.save_every,
+                          .learning_rate = config.train.learning_rate,
+                          .schedule = *schedule,
+                          .selection = std::move(*selection),
+                          .resumable = !config.train.save_only_model};
 }
 
 }  // namespace troupe::launch

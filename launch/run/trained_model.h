@@ -14,7 +14,7 @@
 namespace troupe::launch {
 
 /// The folder of the run's output with the critic's checkpoints.
-inline constexpr std::string_view critic_folder = "critic";
+inline constexpr std::string_view critic_folder = "critic", reference_folder = "reference";
 
 inline engine::parallel::Communicator* tp_of(const RoleParts& parts) {
   return parts.mesh ? &parts.mesh->tp() : nullptr;
