@@ -55,6 +55,8 @@ TEST(ConfigMistakes, EachIsOneProblemThatSaysWhatToWrite) {
 TEST(ConfigMistakes, AToolsOwnNameIsAnsweredBeforeASimilarOneOfOurs) {
   EXPECT_THAT(refusal({"train.lr=1", "data.path=D", "reward=boxed"}),
               HasSubstr("write train.learning_rate"));
+  EXPECT_THAT(refusal({"reward.remote_url=U", "data.path=D", "reward=boxed"}),
+              HasSubstr("OpenRLHF: write reward"));
 }
 
 TEST(ConfigMistakes, AFileInPlaceOfASectionIsItsPath) {
