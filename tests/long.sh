@@ -7,6 +7,7 @@
 #   kill      200 kills, 104 crash points and 200 simulated power failures; the other tests that kill processes, ten times
 #   examples  a copy of the tree to which docs/adding-an-algorithm.md is applied: it compiles, and the method of the page trains
 #   differential  10,000 texts a tokenizer, 200 tokenizers, 10,000 programs and 2,000 renders against the libraries, in a virtual environment
+#   connections  the step rate of a launch with 1,500 connections held to what it listens on, with and without network namespaces
 #   package   the .deb and the archive in bare Debian systems (as root)
 # Without arguments, all of them. Each part that passes is recorded in tests/long.log with the date and the commit; commit that file.
 set -euo pipefail
@@ -63,6 +64,13 @@ run_differential() {
   "$venv/bin/pip" install -q -r tests/differential/requirements.txt >&2
   TROUPE_PYTHON=$venv/bin/python tests/differential/run.sh build/release/troupe all
 }
+run_connections() {
+  local data=tests/data more
+  for more in "" --without-namespaces; do
+    # shellcheck disable=SC2086
+    python3 -B benchmarks/connections.py build/release/troupe $data/models/stories260k/hf $data/datasets/math/gsm8k_train_head.jsonl $more
+  done
+}
 run_package() { tests/package.sh; }
 
 record() { # record PART SECONDS: replaces the part's line of tests/long.log
@@ -77,7 +85,7 @@ record() { # record PART SECONDS: replaces the part's line of tests/long.log
 }
 
 parts=("$@")
-((${#parts[@]})) || parts=(plain asan tsan fuzz kill examples differential package)
+((${#parts[@]})) || parts=(plain asan tsan fuzz kill examples differential connections package)
 cmake/install_packages.sh with-clang
 cmake/fetch_arrow.sh build/release || true
 cmake --preset release >&2
