@@ -20,8 +20,9 @@ namespace {
 namespace checkpoint = engine::checkpoint;
 
 // How a run is executed, displayed and saved.
-constexpr std::array<std::string_view, 17> without_effect{"algorithm",
+constexpr std::array<std::string_view, 18> without_effect{"algorithm",
                                                           "resume",
+                                                          "parallel.zero",
                                                           "train.threads",
                                                           "train.pin_threads",
                                                           "train.recompute",
