@@ -16,7 +16,10 @@ using Clock = std::chrono::steady_clock;
 constexpr int max_failures = 10;
 // Maximum number of log lines about failures.
 constexpr int max_reports = 100;
-// Interval of the memory checks.
+// Maximum number of different names of parts in a run, and the part that counts the others.
+constexpr std::size_t max_part_names = 64;
+constexpr const char* ignored_parts = "ignored_parts";
+// Longest wait, for effects that no descriptor shows.
 constexpr std::chrono::milliseconds tick{50};
 
 }  // namespace
@@ -65,14 +68,12 @@ struct Command::Batch {
   std::span<const protocol::RewardRequest> requests;
   std::vector<RuleResult> results;
   std::size_t next = 0, done = 0;
-  Time memory_checked;
 };
 
 std::vector<RuleResult> Command::score(std::span<const protocol::RewardRequest> requests) {
   if (auto started = start(); !started) throw Failure(started.error());
   Batch batch{requests,
-              std::vector<RuleResult>(requests.size(), fail(Errc::internal, "not scored")), 0, 0,
-              Clock::now()};
+              std::vector<RuleResult>(requests.size(), fail(Errc::internal, "not scored")), 0, 0};
   try {
     while (batch.done < requests.size()) {
       send_to_idle_workers(batch);
@@ -136,18 +137,25 @@ void Command::poll_busy_workers(Batch& batch) {
     const std::size_t index = worker.index();
     if (auto result = worker.advance(Clock::now())) record(batch, index, std::move(*result));
   }
-  if (Clock::now() < batch.memory_checked + tick) return;
-  const sandbox::ProcessSnapshot processes;
-  for (Worker& worker : workers_) {
-    if (!worker.busy()) continue;
-    const std::size_t index = worker.index();
-    if (auto result = worker.check_memory(processes, Clock::now()))
-      record(batch, index, std::move(*result));
-  }
-  batch.memory_checked = Clock::now();
+}
+
+// Names become metrics, which are kept for the whole run.
+void Command::limit_parts(Scored& scored) {
+  double ignored = 0;
+  std::erase_if(scored.parts, [&](const auto& part) {
+    if (part_names_.contains(part.first)) return false;
+    if (part_names_.size() < max_part_names) {
+      part_names_.insert(part.first);
+      return false;
+    }
+    ++ignored;
+    return true;
+  });
+  if (ignored > 0) scored.parts.emplace_back(ignored_parts, ignored);
 }
 
 void Command::record(Batch& batch, std::size_t index, RuleResult result) {
+  if (result) limit_parts(*result);
   if (result) has_answered_ = true;
   if (!result && !has_answered_ && ++failures_ >= max_failures)
     throw Failure(

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -37,6 +38,7 @@ class Command {
   void poll_busy_workers(Batch& batch);
   void report(const std::vector<RuleResult>& results);
   void record(Batch& batch, std::size_t index, RuleResult result);
+  void limit_parts(Scored& scored);
 
   CommandOptions options_;
   std::string where_;
@@ -44,6 +46,7 @@ class Command {
   StderrHistory stderr_history_;
   std::vector<Worker> workers_;
   std::optional<ProcessEvents> events_;  // since start()
+  std::set<std::string> part_names_;
   bool has_answered_ = false;
   int failures_ = 0;
   int reports_ = 0;
