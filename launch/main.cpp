@@ -10,6 +10,7 @@
 #include <memory>
 #include <sstream>
 
+#include "actors/sandbox/helper.h"
 #include "engine/base/environment_error.h"
 #include "engine/base/fields.h"
 #include "engine/base/log.h"
@@ -429,6 +430,13 @@ bool has_runs(const CLI::App& app) {
   return name == "train" || name == "launch" || name == "worker" || name == "eval";
 }
 
+/// Before any key exists: sandboxes are started by a process that has never had one.
+void protect_keys(const std::string& command) {
+  if (command == "train" || command == "eval" || command == "worker")
+    actors::sandbox::start_helper();
+  if (command == "launch" || command == "worker") actors::sandbox::protect_memory();
+}
+
 }  // namespace
 
 int program(int argc, char** argv) {
@@ -466,6 +474,7 @@ int program(int argc, char** argv) {
     return report_parse_error(app, own, error);
   }
   if (!has_runs(app)) std::signal(SIGPIPE, on_closed_pipe);
+  protect_keys(app.get_subcommands().front()->get_name());
   return run(action);
 }
 
