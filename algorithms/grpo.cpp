@@ -147,9 +147,15 @@ Result<> resume(GrpoConfig& config, const Json& state) {
 Task<void> grpo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data, Plan plan,
                 GrpoConfig config, HeldOutPrompts held_out) {
   GrpoRun run{c, plan, config, held_out};
+  const std::int64_t updates = std::int64_t{config.epochs} * config.minibatches;
   protocol::RunState state;
   co_await evaluate_initial(c, held_out, plan.done);
   for (std::int64_t step = plan.done, before = step; step < plan.steps;) {
+    const bool incomplete = ends_within(plan, step, updates);
+    if (incomplete) {
+      state = run_state(data.state(), config);
+      co_await save_round_start(c, plan, before, step, state);
+    }
     co_await sync_weights(c);
     auto samples = co_await next_batch(c, data, config, step > 0);
     if (!samples) {
@@ -162,6 +168,7 @@ Task<void> grpo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data,
     before = step;
     step = co_await grpo_updates(run, *samples, before, data.epoch());
     state = run_state(data.state(), config);
+    if (incomplete) state.round_start = before;
     const bool more = co_await end_step(c, plan, before, step, state);
     if (!more) break;
   }

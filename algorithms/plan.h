@@ -17,6 +17,8 @@ struct Plan {
   double learning_rate = 0;
   engine::optim::Schedule schedule;
   ModelSelection selection = {};  ///< follows the evaluations
+  bool done_is_saved = true;      ///< the output has the checkpoint of `done`
+  bool resumable = true;          ///< checkpoints have what a resumed run needs
 
   /// Steps count from 1.
   double rate(std::int64_t step) const { return learning_rate * schedule(step - 1); }
@@ -36,6 +38,14 @@ Task<bool> end_step(Cluster& cluster, const Plan& plan, std::int64_t previous, s
 /// it.
 Task<void> end_early(Cluster& cluster, const Plan& plan, std::int64_t previous, std::int64_t step,
                      protocol::RunState state);
+
+/// True if the run ends within the rollout step that follows `step`, which has `updates` steps.
+bool ends_within(const Plan& plan, std::int64_t step, std::int64_t updates);
+/// Saves step `step`, unless it is saved, before a rollout step within which the run ends. A run
+/// that is extended later repeats the rollout step from there: its samples are in no checkpoint.
+/// `previous` as in end_step().
+Task<void> save_round_start(Cluster& cluster, const Plan& plan, std::int64_t previous,
+                            std::int64_t step, protocol::RunState state);
 
 /// Trains the policy on the batch at the learning rate of this step.
 Task<protocol::StepStats> train_step(Cluster& cluster, const Plan& plan, std::int64_t step,

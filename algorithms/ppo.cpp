@@ -122,6 +122,10 @@ Task<RolloutBatch> sample_experience(Cluster& c, const PromptBatch& prompts,
   co_return samples;
 }
 
+protocol::RunState run_state(Json data, const PpoConfig& config) {
+  return {std::move(data), fields_to_json(PpoState{config.kl_coef})};
+}
+
 }  // namespace
 
 Result<> resume(PpoConfig& config, const Json& state) {
@@ -136,10 +140,16 @@ Task<void> ppo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data, 
                CriticPlan critic, PpoConfig config, HeldOutPrompts held_out) {
   const std::int64_t updates_per_rollout = std::int64_t{config.epochs} * config.minibatches;
   co_await evaluate_initial(c, held_out, plan.done);
-  for (std::int64_t step = plan.done; step < plan.steps;) {
+  for (std::int64_t step = plan.done, before = step; step < plan.steps;) {
+    const bool incomplete = ends_within(plan, step, updates_per_rollout);
+    if (incomplete) {
+      auto start = run_state(data.state(), config);
+      co_await save_round_start(c, plan, before, step, std::move(start));
+    }
     const auto prompts = data.next();
     if (!prompts) break;
-    const std::int64_t before = step, rollout_step = before / updates_per_rollout;
+    before = step;
+    const std::int64_t rollout_step = before / updates_per_rollout;
     co_await sync_weights(c);
     c.journal.status(cat("step ", step + 1, ": generating ",
                          prompts->ids.size() * static_cast<std::size_t>(config.group), " samples"));
@@ -157,7 +167,8 @@ Task<void> ppo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data, 
     step = co_await ppo_updates(updates, samples, before, rollout_step);
     const auto count = static_cast<double>(samples.completions.size());
     config.kl_coef = config.control.next(config.kl_coef, mean_kl(samples.batch, config), count);
-    protocol::RunState state{data.state(), fields_to_json(PpoState{config.kl_coef})};
+    auto state = run_state(data.state(), config);
+    if (incomplete) state.round_start = before;
     const bool more = co_await end_step(c, plan, before, step, std::move(state));
     if (!more) break;
   }

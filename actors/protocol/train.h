@@ -89,9 +89,12 @@ struct RunState {
   Json selection = {};  ///< best values of the evaluations, an object, or null
   /// Step of the best checkpoint, which is kept; 0: none.
   std::int64_t best_step = 0;
+  /// Where the run ends within a rollout step: the step before it, whose checkpoint is kept, for a
+  /// run that is extended; -1: the rollout step is complete.
+  std::int64_t round_start = -1;
 };
 inline auto fields(RunState& s) {
-  return std::tie(s.data, s.algorithm, s.selection, s.best_step);
+  return std::tie(s.data, s.algorithm, s.selection, s.best_step, s.round_start);
 }
 
 /// Writes OUTPUT/checkpoint-STEP (weights, optimizer, `state`) and points `latest` at it. Replies

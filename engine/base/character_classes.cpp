@@ -141,6 +141,14 @@ bool is_word(char32_t value) {
          in_ranges(younger_words, value);
 }
 
+int terminal_columns(char32_t value) {
+  constexpr char32_t soft_hyphen = 0xAD;  // a format character that terminals show
+  if (value == soft_hyphen) return 1;
+  if (has_category(value, U_GC_MN_MASK | U_GC_ME_MASK | U_GC_CF_MASK)) return 0;
+  const int width = u_getIntPropertyValue(static_cast<UChar32>(value), UCHAR_EAST_ASIAN_WIDTH);
+  return width == U_EA_WIDE || width == U_EA_FULLWIDTH ? 2 : 1;
+}
+
 void append_lower(std::string& out, char32_t value) {
   if (value == 0x130) {
     out.append("i\xCC\x87");

@@ -1,9 +1,8 @@
-// SHA-256 (FIPS 180-4).
+// SHA-256 (FIPS 180-4), computed by libsodium.
 #pragma once
 
-#include <array>
 #include <cstddef>
-#include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -13,17 +12,18 @@ namespace troupe {
 
 class Sha256 {
  public:
+  Sha256();
+  ~Sha256();
+  Sha256(const Sha256&) = delete;
+  Sha256& operator=(const Sha256&) = delete;
+
   void update(std::span<const std::byte> bytes);
   /// The digest of all bytes as 64 hexadecimal digits. The object cannot be used afterwards.
   std::string finish();
 
  private:
-  void block(const std::byte* bytes);
-
-  std::array<std::uint32_t, 8> state_{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-                                      0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-  std::array<std::byte, 64> buffer_{};
-  std::uint64_t length_ = 0;  // bytes so far
+  struct State;  // libsodium's
+  std::unique_ptr<State> state_;
 };
 
 /// The digest of a regular file, which is read in parts. Errc::not_found, io.

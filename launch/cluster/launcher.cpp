@@ -1,5 +1,6 @@
 #include "launch/cluster/launcher.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -14,6 +15,7 @@
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "launch/cluster/assignment.h"
+#include "launch/cluster/network_namespace.h"
 #include "launch/cluster/private_folder.h"
 #include "launch/cluster/supervisor.h"
 #include "launch/cluster/worker_command.h"
@@ -65,8 +67,10 @@ void refuse_to_be_suspended(int) {
 
 class Controller final : public Placement {
  public:
-  Controller(const RunConfig& config, std::vector<NodeSpec> nodes)
+  /// `network_namespaces`: the system allows them.
+  Controller(const RunConfig& config, std::vector<NodeSpec> nodes, bool network_namespaces)
       : nodes_(std::move(nodes)),
+        network_namespaces_(network_namespaces),
         session_(config, "controller.log"),
         profile_(config, "", true),
         run_(session_, profile_),
@@ -149,7 +153,7 @@ class Controller final : public Placement {
     auto& threads = assignment.config.train.threads;
     if (threads == 0) threads = threads_of(node, nodes_);
     const std::string scratch = value_or_throw(folder_.part(node.name));
-    const auto command = value_or_throw(worker_command(node, scratch));
+    const auto command = value_or_throw(worker_command(node, {scratch, network_namespaces_}));
     log_debug(cat("starting ", node.name, ": ", join(command, " ")));
     supervisor_.start(node.name, command, to_line(assignment));
   }
@@ -173,6 +177,7 @@ class Controller final : public Placement {
   }
 
   const std::vector<NodeSpec> nodes_;
+  const bool network_namespaces_;
   Session session_;
   RunProfile profile_;
   const PrivateFolder folder_ = value_or_throw(PrivateFolder::make());
@@ -205,8 +210,27 @@ void take_grid(Resolved& run, const std::vector<NodeSpec>& nodes, const std::str
            cat("parallel.tp ", ours.tp, ", parallel.dp ", ours.dp, " (",
                run.origins.at("parallel.tp"), ") and ", cluster, " (policy: ", to_string(node.grid),
                ") contradict each other; set the grid in the cluster file only")});
-    ours = {.tp = node.grid.tp, .dp = node.grid.dp};
+    ours.tp = node.grid.tp;
+    ours.dp = node.grid.dp;
+    if (node.zero >= 0) ours.zero = node.zero;
   }
+}
+
+// Pipes, connections, and the connections of strangers until their handshake fails. Bounded,
+// because programs such as mpirun may close all possible descriptors one by one.
+void raise_open_files_limit() {
+  constexpr rlim_t enough = 65536;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = std::max(limit.rlim_cur, std::min(limit.rlim_max, enough));
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// Tries a network namespace before this process has threads and keys.
+bool allows_network_namespaces() {
+  const auto denied = network_namespace_denied(value_or_throw(own_program()));
+  if (denied) log_warning(open_ports_warning(*denied));
+  return !denied;
 }
 
 }  // namespace
@@ -224,10 +248,12 @@ int launch(const LaunchOptions& options) {
   value_or_throw(check_profile_ranks(run.config, largest));
   for (const NodeSpec& node : nodes)
     value_or_throw(check_grid(run.config, node.role, node.grid.tp, node.name));
-  constexpr int files = 16, files_of_group = 8;
+  raise_open_files_limit();
+  constexpr int files = 20, files_of_group = 8;
   value_or_throw(check_open_files(files + files_of_group * static_cast<int>(nodes.size()),
                                   cat("a launch of ", nodes.size(), " groups")));
-  return Controller(run.config, nodes).run();
+  const bool namespaces = largest > 1 && allows_network_namespaces();
+  return Controller(run.config, nodes, namespaces).run();
 }
 
 }  // namespace troupe::launch

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "engine/base/log.h"
 #include "engine/base/log_file.h"
@@ -39,6 +40,10 @@ void take_time(std::string_view& line, char& level) {
   line.remove_prefix(11);
 }
 
+std::string rank_text(const PrintedLine& printed) {
+  return printed.rank < 0 ? "" : cat("rank ", printed.rank, ": ");
+}
+
 }  // namespace
 
 PrintedLine printed_line(std::string_view line) {
@@ -49,10 +54,11 @@ PrintedLine printed_line(std::string_view line) {
   return out;
 }
 
-ProcessLog::ProcessLog(std::string node, const OutputFolder& folder)
+ProcessLog::ProcessLog(std::string node, const OutputFolder& folder, OutputRate rate)
     : node_(std::move(node)),
       path_(folder.path_of(node_ + ".log")),
-      file_(value_or_throw(LineFile::open(folder, node_ + ".log"))) {
+      file_(value_or_throw(LogFile::open(folder, node_ + ".log"))),
+      limit_(rate, std::chrono::steady_clock::now()) {
 }
 
 void ProcessLog::add(std::string_view bytes) {
@@ -67,16 +73,25 @@ void ProcessLog::add(std::string_view bytes) {
 
 void ProcessLog::finish() {
   if (!rest_.empty()) line(std::exchange(rest_, {}));
+  write_notice();
+  const auto tail = limit_.take_tail();
+  if (tail.empty()) return;
+  file_.write(cat(utc_time(), " W the last output, complete:\n"));
+  for (const std::string& each : tail) write(printed_line(each));
 }
 
 void ProcessLog::line(std::string_view text) {
   const PrintedLine printed = printed_line(text);
-  const std::string rank = printed.rank < 0 ? "" : cat("rank ", printed.rank, ": ");
-  const std::string head = printed.level == ' ' ? "" : cat(utc_time(), " ", printed.level, " ");
-  if (auto written = file_.append(cat(head, rank, for_terminal(printed.text), "\n")); !written)
-    log_error(written.error().what);
-  if (printed.level == 'W') log_warning(cat(node_, ": ", rank, printed.text));
-  if (printed.level == 'E') log_error(cat(node_, ": ", rank, printed.text));
+  const std::string rank = rank_text(printed);
+  if (limit_.admits(text, std::chrono::steady_clock::now())) {
+    write_notice();
+    write(printed);
+    if (printed.level == 'W') log_warning(cat(node_, ": ", rank, printed.text));
+    if (printed.level == 'E') log_error(cat(node_, ": ", rank, printed.text));
+  } else if (!std::exchange(warned_, true)) {
+    log_warning(
+        cat(node_, ": prints too much; a part of its output is dropped and counted in ", path_));
+  }
   if (printed.text.find_first_not_of("-* \t") == std::string::npos) return;  // a separator line
   ranks_ = ranks_ || printed.rank >= 0;
   // One line of mpirun's own long explanations is useful.
@@ -84,6 +99,16 @@ void ProcessLog::line(std::string_view text) {
     return;
   last_.push_back(rank + printed.text);
   if (last_.size() > lines_kept) last_.pop_front();
+}
+
+void ProcessLog::write(const PrintedLine& printed) {
+  const std::string head = printed.level == ' ' ? "" : cat(utc_time(), " ", printed.level, " ");
+  file_.write(cat(head, rank_text(printed), for_terminal(printed.text), "\n"));
+}
+
+void ProcessLog::write_notice() {
+  if (const std::string notice = limit_.take_notice(); !notice.empty())
+    file_.write(cat(utc_time(), " W ", notice, "\n"));
 }
 
 std::string ProcessLog::last_output() const {

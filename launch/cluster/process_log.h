@@ -1,12 +1,14 @@
 // ProcessLog: the output of a group of processes: writes whole lines to its log file, lines of
-// troupe's log with the date, and repeats warnings and errors in the controller's log.
+// troupe's log with the date, and repeats warnings and errors in the controller's log. The rate of
+// lines and bytes and the size of the file are limited.
 #pragma once
 
 #include <deque>
 #include <string>
 #include <string_view>
 
-#include "launch/journal/metrics_file.h"
+#include "engine/base/log_file.h"
+#include "launch/cluster/output_limit.h"
 
 namespace troupe::launch {
 
@@ -21,11 +23,12 @@ PrintedLine printed_line(std::string_view line);
 
 class ProcessLog {
  public:
-  /// Appends to FOLDER/NODE.log. Throws Failure (Errc::io).
-  ProcessLog(std::string node, const OutputFolder& folder);
+  /// Appends to FOLDER/NODE.log, which is a LogFile. Throws Failure (Errc::io).
+  ProcessLog(std::string node, const OutputFolder& folder, OutputRate rate = {});
   /// Takes any chunk of the output and assembles lines. Splits lines longer than 64 KiB.
   void add(std::string_view bytes);
-  /// Takes the end of the output: what follows the last newline is a line.
+  /// Takes the end of the output: what follows the last newline is a line. If some of the last
+  /// 64 KiB were dropped, they are written now.
   void finish();
   /// The last non-empty lines, oldest first, at most three.
   std::string last_output() const;
@@ -33,9 +36,13 @@ class ProcessLog {
 
  private:
   void line(std::string_view text);
+  void write(const PrintedLine& printed);
+  void write_notice();
   std::string node_, path_, rest_;
-  LineFile file_;
-  bool ranks_ = false;  // a group of several ranks
+  LogFile file_;
+  OutputLimit limit_;
+  bool warned_ = false;  // that output is dropped
+  bool ranks_ = false;   // a group of several ranks
   std::deque<std::string> last_;
 };
 

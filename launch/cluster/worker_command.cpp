@@ -28,12 +28,18 @@ std::string in_path(const std::string& program) {
 
 }  // namespace
 
-Result<std::vector<std::string>> worker_command(const NodeSpec& node, const std::string& scratch) {
+Result<std::string> own_program() {
   std::error_code failed;
-  const std::string self = std::filesystem::read_symlink("/proc/self/exe", failed).string();
+  std::string self = std::filesystem::read_symlink("/proc/self/exe", failed).string();
   if (failed)
     return fail(Errc::io, cat("cannot find the path of this program: ", failed.message()));
-  const std::vector<std::string> worker{self, "worker", "--log-level",
+  return self;
+}
+
+Result<std::vector<std::string>> worker_command(const NodeSpec& node, const MpirunOptions& mpi) {
+  const auto self = own_program();
+  RETURN_IF_ERROR(self);
+  const std::vector<std::string> worker{*self, "worker", "--log-level",
                                         std::string(name_of(log_level()))};
   if (node.grid.ranks() == 1) return worker;
   const std::string mpirun = in_path("mpirun");
@@ -41,13 +47,17 @@ Result<std::vector<std::string>> worker_command(const NodeSpec& node, const std:
     return fail(Errc::not_found,
                 cat("the group ", node.name, " has ", node.grid.ranks(),
                     " ranks and needs mpirun, which is not in PATH; install openmpi-bin"));
+  std::vector<std::string> arguments;
+  if (mpi.network_namespace) arguments = {*self, "loopback", "--"};
   // Allows root and more ranks than cores; kills the other ranks at once when one dies; does not
-  // bind ranks to cores.
-  std::vector<std::string> arguments{mpirun, "--allow-run-as-root", "--oversubscribe", "--bind-to",
-                                     "none", "--tag-output"};
+  // bind ranks to cores. Ranks communicate through shared memory and open no ports.
+  arguments.insert(arguments.end(), {mpirun, "--allow-run-as-root", "--oversubscribe", "--bind-to",
+                                     "none", "--tag-output"});
   for (const auto& [name, value] :
-       {std::pair<std::string, std::string>{"orte_tmpdir_base", scratch},
-        {"odls_base_sigkill_timeout", "0"}})
+       {std::pair<std::string, std::string>{"orte_tmpdir_base", mpi.scratch},
+        {"odls_base_sigkill_timeout", "0"},
+        {"btl", "self,vader"},
+        {"oob_tcp_if_include", "lo"}})
     arguments.insert(arguments.end(), {"--mca", name, value});
   arguments.insert(arguments.end(), {"-n", std::to_string(node.grid.ranks())});
   arguments.insert(arguments.end(), worker.begin(), worker.end());

@@ -8,9 +8,17 @@
 
 namespace troupe::launch {
 
+/// The path of this program. Errc::io.
+Result<std::string> own_program();
+
+struct MpirunOptions {
+  std::string scratch;             ///< folder for mpirun's own files
+  bool network_namespace = false;  ///< start it by `troupe loopback` (network_namespace.h)
+};
+
 /// Arguments of the command: this program as a worker, under mpirun if the group has several ranks.
-/// `scratch`: folder for mpirun's own files. Errc::not_found without mpirun.
-Result<std::vector<std::string>> worker_command(const NodeSpec& node, const std::string& scratch);
+/// Errc::not_found without mpirun.
+Result<std::vector<std::string>> worker_command(const NodeSpec& node, const MpirunOptions& mpi);
 
 /// Threads of each process of `node` if train.threads is 0: the groups of one role run concurrently
 /// and share the cores.

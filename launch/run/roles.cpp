@@ -26,8 +26,6 @@ using engine::tokenizer::Tokenizer;
 
 namespace {
 
-constexpr std::string_view reference_folder = "reference";
-
 // How the weights of `source`, or most of them, are stored.
 checkpoint::StoredType type_in(const std::string& source) {
   const auto weights = value_or_throw(checkpoint::SafetensorsFolder::open(source));
@@ -60,7 +58,8 @@ roles::Saver trainer_saver(const RunConfig& config, const std::string& source,
                            const engine::parallel::Mesh* mesh) {
   const auto type = saved_type(config, source);
   Json identity = output ? recorded_identity(config.output) : Json();
-  return [config, source, type, output = std::move(output), mesh, identity = std::move(identity)](
+  return [config, source, type, chat_template = chat_template_of(config),
+          output = std::move(output), mesh, identity = std::move(identity)](
              std::int64_t step, const actors::protocol::RunState& state,
              engine::train::Trainer& trainer) {
     Json whole = Json::Object{};
@@ -70,6 +69,7 @@ roles::Saver trainer_saver(const RunConfig& config, const std::string& source,
     whole.set("algorithm", std::move(algorithm));
     whole.set("data", state.data);
     if (!state.selection.is_null()) whole.set("selection", state.selection);
+    if (state.round_start >= 0) whole.set("round_start", state.round_start);
     if (!identity.is_null()) whole.set("identity", identity);
     if (trainer.optimizer().steps() != step)
       whole.set("updates", static_cast<double>(trainer.optimizer().steps()));
@@ -80,14 +80,17 @@ roles::Saver trainer_saver(const RunConfig& config, const std::string& source,
         trainer.model().parameters().trained(),
         {.source = source,
          .tied = spec.tied,
-         .type = spec.lora ? checkpoint::StoredType::f32 : type},
+         .type = spec.lora ? checkpoint::StoredType::f32 : type,
+         .chat_template = chat_template},
         optimizer.exp_avg(),
         optimizer.exp_avg_sq(),
         std::move(whole),
         spec.lora ? adapter_writer(config, spec) : checkpoint::ModelWriter(),
-        config.train.save_only_model};
+        config.train.save_only_model,
+        optimizer.shards()};
     const checkpoint::WriteOptions options{.keep_last = static_cast<int>(config.train.keep_last),
-                                           .best_step = state.best_step};
+                                           .best_step = state.best_step,
+                                           .round_start = state.round_start};
     if (mesh) return checkpoint::write_checkpoint(*mesh, output.get(), snapshot, options);
     return checkpoint::write_checkpoint(*output, snapshot, options);
   };
@@ -136,7 +139,8 @@ roles::ScorerSaver reference_saver(const RoleParts& parts, const std::string& so
                                         {},
                                         only_model};
     const checkpoint::WriteOptions options{.keep_last = keep == 0 ? 0 : keep + 1,
-                                           .best_step = save.state.best_step};
+                                           .best_step = save.state.best_step,
+                                           .round_start = save.state.round_start};
     if (mesh) return checkpoint::write_checkpoint(*mesh, output.get(), snapshot, options);
     return checkpoint::write_checkpoint(*output, snapshot, options);
   };

@@ -12,12 +12,14 @@ yaml-cpp/                       launch
 CLI/                            launch
 histedit\.h                      launch/terminal
 sqlite3                         actors/ledger/sqlite_store.cpp
+seccomp\.h                      actors/sandbox/seccomp_filter.cpp
 sentencepiece                   engine/tokenizer
 unicode/                        engine/base/character_classes.cpp engine/jinja engine/tokenizer
 pcre2                           engine/tokenizer
 (arrow|parquet)/                engine/data/readers
 msgpack                         transports/wire
-(zmq|sodium)                    transports/zmq
+zmq                             transports/zmq
+sodium                          transports/zmq engine/base/sha256.cpp
 mpi\.h                          transports/mpi
 linux/perf_event\.h             launch/profile/counters.cpp
 asio[./]                        actors/runtime transports

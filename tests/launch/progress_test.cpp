@@ -118,6 +118,8 @@ TEST(DisplayWidth, CountsColumnsNotBytes) {
   EXPECT_EQ(display_width("e\u0301"), 1u) << "a combining accent";
   EXPECT_EQ(display_width("\u8a55\u4fa1"), 4u);
   EXPECT_EQ(display_width("\U0001F600"), 2u);
+  EXPECT_EQ(display_width("\u26a1"), 2u) << "an emoji of an older block";
+  EXPECT_EQ(display_width("\u0915\u0941"), 1u) << "a letter with a vowel sign below it";
   EXPECT_EQ(display_width("\xff"), 1u);
   EXPECT_EQ(fit_width("\u8a55\u4fa1", 3), "\u8a55");
   EXPECT_EQ(one_line("a\nb\x1b"), "a b ");

@@ -1,11 +1,13 @@
 #include "transports/zmq/hub.h"
 
 #include <array>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "engine/base/check.h"
 #include "engine/base/text.h"
+#include "transports/zmq/admission.h"
 #include "transports/zmq/peer_transport.h"
 
 namespace troupe::transports {
@@ -118,10 +120,13 @@ class Hub::Spokes final : public PeerTransport {
       }
       bound.push_back(data_.get(zmq::sockopt::last_endpoint));
     }
+    admission_.emplace(2 * routes_.size() + spare_connections, bound);
     return bound;
   }
 
  private:
+  // Above two for each spoke: of connections whose handshake has not failed yet.
+  static constexpr std::size_t spare_connections = 32;
   struct Routes {
     std::string data, heartbeats;
     int fd = -1;  // descriptor of the data connection
@@ -145,7 +150,7 @@ class Hub::Spokes final : public PeerTransport {
     return send_message(data_, routes.heartbeats.empty() ? &routes.data : &routes.heartbeats,
                         wire::encode_control({Control::Kind::heartbeat, session(), 0, 0}));
   }
-  void tick(LinkTime) override {}
+  void tick(LinkTime) override { admission_->next_period(); }
   void end() override {
     zmq_socket_monitor(data_.handle(), nullptr, 0);
     for (zmq::socket_t* socket : {&monitor_, &data_, &zap_.socket()}) socket->close();
@@ -155,6 +160,7 @@ class Hub::Spokes final : public PeerTransport {
   void dispatch(Incoming in);
   void handle_hello(const std::string& node, const Incoming& in, const Control& hello);
   void handle_heartbeat(const std::string& node, const Incoming& in, const Control& heartbeat);
+  void stop_listening_if_complete();
   void second_connection(const std::string& node) {
     refusals.add(
         Refusal::second_connection, node,
@@ -164,7 +170,8 @@ class Hub::Spokes final : public PeerTransport {
   ZapHandler zap_;
   zmq::socket_t data_, monitor_;
   std::map<std::string, Routes> routes_;
-  std::set<std::string> ended_;  // disconnected nodes; their queued messages are read first
+  std::optional<Admission> admission_;  // set by bind()
+  std::set<std::string> ended_;         // disconnected nodes; their queued messages are read first
 };
 
 void Hub::Spokes::serve() {
@@ -189,7 +196,9 @@ void Hub::Spokes::read_monitor() {
         event->event == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL)
       refusals.add(Refusal::failed_handshake, event->endpoint,
                    "expected a CURVE handshake, found none or another protocol");
+    if (event->event == ZMQ_EVENT_ACCEPTED) admission_->accepted(event->value);
     if (event->event != ZMQ_EVENT_DISCONNECTED) continue;
+    admission_->ended(event->value);
     for (auto& [node, routes] : routes_) {
       if (routes.fd != event->value) continue;
       routes.fd = -1;
@@ -237,6 +246,14 @@ void Hub::Spokes::handle_heartbeat(const std::string& node, const Incoming& in,
   if (heartbeat.session != session_of(node)) return second_connection(node);
   routes_.at(node).heartbeats = in.route;
   if (state == Link::State::joined) heard(node);
+  stop_listening_if_complete();
+}
+
+void Hub::Spokes::stop_listening_if_complete() {
+  if (admission_->finished()) return;
+  for (const auto& [node, routes] : routes_)
+    if (routes.heartbeats.empty() && state_of(node) != Link::State::lost) return;
+  admission_->finish();
 }
 
 Hub::Hub(std::unique_ptr<Spokes> spokes, std::vector<std::string> endpoints)

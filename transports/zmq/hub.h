@@ -1,7 +1,8 @@
 // Hub: the center of a star of processes, one node in each. It listens on its endpoints (ipc:// or
 // tcp://127.0.0.1:*) and knows the public key of every spoke. CURVE encrypts and authenticates each
 // connection; the key determines the sender of a frame. A lost connection is not re-established:
-// its spoke is lost permanently.
+// its spoke is lost permanently. So the hub stops listening at ipc:// endpoints when all spokes are
+// connected; before, the number of connections is limited (admission.h).
 #pragma once
 
 #include <map>

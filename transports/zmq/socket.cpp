@@ -54,7 +54,7 @@ void set_limits(zmq::socket_t& socket, const LinkOptions& options) {
   socket.set(zmq::sockopt::sndhwm, 0);
   socket.set(zmq::sockopt::rcvhwm, 0);
   socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(options.max_bytes));
-  socket.set(zmq::sockopt::handshake_ivl, 5000);
+  socket.set(zmq::sockopt::handshake_ivl, 1000);
   socket.set(zmq::sockopt::reconnect_ivl, 50);
   socket.set(zmq::sockopt::reconnect_ivl_max, 1000);
   socket.set(zmq::sockopt::linger, static_cast<int>(options.linger.count()));
