@@ -208,6 +208,21 @@ TEST(Explain, CountsTheOptimizerStateOnceWhereReplicasDivideIt) {
             "AdamW's two moments, 1015.8 KiB on each of 2 ranks 2.0 MiB");
 }
 
+TEST(Explain, CountsTheSecondGradientOfATiedEmbedding) {
+  const std::string folder = scratch_folder();
+  ASSERT_TRUE(
+      write_file_durably(folder + "/rows.jsonl", "{\"prompt\":\"a\",\"completion\":\"b\"}\n"));
+  const auto said = [&](const std::string& more) {
+    return run_program(cat("explain --algorithm sft --set model=", data(stories),
+                           " --set data.path=", folder, "/rows.jsonl --set output=", folder, "/out",
+                           more))
+        .out;
+  };
+  // 260,032 parameters and 512 x 64 of the embedding.
+  EXPECT_THAT(said(""), testing::ContainsRegex("gradients, two of the tied embedding +1\\.1 MiB"));
+  EXPECT_THAT(said(" --set lora.rank=4"), Not(HasSubstr("tied embedding")));
+}
+
 TEST(Info, SaysWhatAFolderIsAndWhetherItIsUsable) {
   EXPECT_EQ(run_program("info " + data(stories)).code, 0);
   EXPECT_THAT(run_program("info " + data("tokenizers/gpt2/tokenizer.json")).out,
