@@ -17,6 +17,7 @@ struct RolloutConfig {
   std::int64_t max_sequences = 64;
   engine::models::WeightFormat weights = engine::models::WeightFormat::full;
   std::int64_t cache_tokens = 0;
+  std::int64_t threads = 0;
 
   static void each_field(auto& self, auto&& field) {
     auto& s = self.sampling;
@@ -38,6 +39,9 @@ struct RolloutConfig {
     field("cache_tokens", self.cache_tokens, Range{0, 2147483632},
           "capacity of the KV cache in tokens; 0: rollout.max_sequences of train.max_length, at "
           "most 1 GiB but at least one sequence if that is set");
+    field("threads", self.threads, Range{0, 1024},
+          "single process: threads of a lane of the rollouts' own, beside the trainer's; 0: they "
+          "take turns on the trainer's threads; never changes results");
   }
 };
 

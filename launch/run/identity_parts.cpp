@@ -20,7 +20,7 @@ namespace {
 namespace checkpoint = engine::checkpoint;
 
 // How a run is executed, displayed and saved.
-constexpr std::array<std::string_view, 17> without_effect{"algorithm",
+constexpr std::array<std::string_view, 18> without_effect{"algorithm",
                                                           "resume",
                                                           "train.threads",
                                                           "train.pin_threads",
@@ -36,7 +36,8 @@ constexpr std::array<std::string_view, 17> without_effect{"algorithm",
                                                           "train.save_only_model",
                                                           "rollout.cache_tokens",
                                                           "dpo.precompute_reference",
-                                                          "rollout.max_sequences"};
+                                                          "rollout.max_sequences",
+                                                          "rollout.threads"};
 // Paths whose content is a InputPart.
 constexpr std::array<std::string_view, 10> inputs{
     "model",        "output",        "data.path",     "eval.path",     "lora.adapter",
