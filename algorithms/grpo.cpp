@@ -91,9 +91,11 @@ void set_tokens(Metrics& metrics, double tokens) {
     if (name == "tokens") value = tokens;
 }
 
-protocol::RunState run_state(const Json& data, const GrpoConfig& config) {
-  if (!config.entropy.adaptive()) return {data, {}};
-  return {data, fields_to_json(GrpoState{config.loss.entropy_coef, config.entropy_bonus})};
+protocol::RunState run_state(const Json& data, const GrpoConfig& config, std::int64_t batches) {
+  protocol::RunState state{.data = data, .algorithm = {}, .batches = batches};
+  if (config.entropy.adaptive())
+    state.algorithm = fields_to_json(GrpoState{config.loss.entropy_coef, config.entropy_bonus});
+  return state;
 }
 
 struct GrpoRun {
@@ -101,6 +103,7 @@ struct GrpoRun {
   Plan& plan;
   GrpoConfig& config;
   const HeldOutPrompts& held_out;
+  std::int64_t batches;  ///< trained so far: the version of the policy's weights
 };
 
 // The updates of a rollout step after step `before`, and an evaluation after the last of them if
@@ -126,10 +129,11 @@ Task<std::int64_t> grpo_updates(GrpoRun& run, RolloutBatch& samples, std::int64_
     metrics.insert(metrics.end(), samples.metrics.begin(), samples.metrics.end());
     const bool last = i + 1 == updates.batches.size() || step == run.plan.steps;
     if (last && run.held_out.due(before, step, run.plan.steps)) {
-      co_await add_evaluation(run.c, run.held_out, metrics);
+      co_await add_evaluation(run.c, run.held_out, run.batches + 1, metrics);
     }
     record_step(run.c, run.plan, step, metrics);
   }
+  ++run.batches;
   co_return step;
 }
 
@@ -146,11 +150,11 @@ Result<> resume(GrpoConfig& config, const Json& state) {
 
 Task<void> grpo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data, Plan plan,
                 GrpoConfig config, HeldOutPrompts held_out) {
-  GrpoRun run{c, plan, config, held_out};
+  GrpoRun run{c, plan, config, held_out, plan.batches_done};
   protocol::RunState state;
   co_await evaluate_initial(c, held_out, plan.done);
   for (std::int64_t step = plan.done, before = step; step < plan.steps;) {
-    co_await sync_weights(c);
+    co_await sync_weights(c, run.batches);
     auto samples = co_await next_batch(c, data, config, step > 0);
     if (!samples) {
       co_await end_early(c, plan, before, step, state);
@@ -161,7 +165,7 @@ Task<void> grpo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data,
 
     before = step;
     step = co_await grpo_updates(run, *samples, before, data.epoch());
-    state = run_state(data.state(), config);
+    state = run_state(data.state(), config, run.batches);
     const bool more = co_await end_step(c, plan, before, step, state);
     if (!more) break;
   }

@@ -17,6 +17,7 @@ struct Plan {
   double learning_rate = 0;
   engine::optim::Schedule schedule;
   ModelSelection selection = {};  ///< follows the evaluations
+  std::int64_t batches_done = 0;  ///< batches of samples of the `done` steps
 
   /// Steps count from 1.
   double rate(std::int64_t step) const { return learning_rate * schedule(step - 1); }

@@ -24,6 +24,7 @@ struct PpoUpdates {
   PpoLoss policy_loss;
   bool warmup;
   std::optional<double> epoch;
+  std::int64_t batches;  ///< trained before this rollout step
 };
 
 PpoLoss policy_loss(const PpoConfig& config) {
@@ -93,7 +94,7 @@ Task<std::int64_t> ppo_updates(const PpoUpdates& u, const RolloutBatch& samples,
     metrics.insert(metrics.end(), samples.metrics.begin(), samples.metrics.end());
     const bool last = &minibatch == &batches.back() || step == u.plan.steps;
     if (last && u.held_out.due(before, step, u.plan.steps)) {
-      co_await add_evaluation(u.c, u.held_out, metrics);
+      co_await add_evaluation(u.c, u.held_out, u.batches + 1, metrics);
     }
     record_step(u.c, u.plan, step, metrics);
   }
@@ -136,11 +137,12 @@ Task<void> ppo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data, 
                CriticPlan critic, PpoConfig config, HeldOutPrompts held_out) {
   const std::int64_t updates_per_rollout = std::int64_t{config.epochs} * config.minibatches;
   co_await evaluate_initial(c, held_out, plan.done);
+  std::int64_t batches = plan.batches_done;
   for (std::int64_t step = plan.done; step < plan.steps;) {
     const auto prompts = data.next();
     if (!prompts) break;
     const std::int64_t before = step, rollout_step = before / updates_per_rollout;
-    co_await sync_weights(c);
+    co_await sync_weights(c, batches);
     c.journal.status(cat("step ", step + 1, ": generating ",
                          prompts->ids.size() * static_cast<std::size_t>(config.group), " samples"));
     const auto samples = co_await sample_experience(c, *prompts, config);
@@ -153,11 +155,14 @@ Task<void> ppo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data, 
                              held_out,
                              policy_loss(config),
                              rollout_step < config.critic_warmup,
-                             data.epoch()};
+                             data.epoch(),
+                             batches++};
     step = co_await ppo_updates(updates, samples, before, rollout_step);
     const auto count = static_cast<double>(samples.completions.size());
     config.kl_coef = config.control.next(config.kl_coef, mean_kl(samples.batch, config), count);
-    protocol::RunState state{data.state(), fields_to_json(PpoState{config.kl_coef})};
+    protocol::RunState state{.data = data.state(),
+                             .algorithm = fields_to_json(PpoState{config.kl_coef}),
+                             .batches = batches};
     const bool more = co_await end_step(c, plan, before, step, std::move(state));
     if (!more) break;
   }

@@ -35,8 +35,8 @@ void check_probe(const protocol::Weights& weights, const std::vector<float>& log
                      "): it has another model, or tensors are misplaced; no rollout uses them")});
 }
 
-Task<void> sync_weights(Cluster& c) {
-  protocol::Publish publish;
+Task<void> sync_weights(Cluster& c, std::int64_t batches) {
+  protocol::Publish publish{static_cast<std::uint64_t>(batches)};
   auto publishing = c.policy.ask(std::move(publish), c.timeout);
   const auto weights = co_await publishing.get();
   std::vector<actors::Reply<std::vector<float>>> preparing;

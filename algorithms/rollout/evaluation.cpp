@@ -99,12 +99,13 @@ Task<Metrics> evaluate_prompts(Cluster& c, const HeldOutPrompts& held_out) {
 Task<void> evaluate_initial(Cluster& c, const HeldOutPrompts& held_out, std::int64_t done) {
   if (done > 0 || held_out.rows.empty()) co_return;
   Metrics metrics;
-  co_await add_evaluation(c, held_out, metrics);
+  co_await add_evaluation(c, held_out, 0, metrics);
   c.journal.record(0, metrics);
 }
 
-Task<void> add_evaluation(Cluster& c, const HeldOutPrompts& held_out, Metrics& metrics) {
-  co_await sync_weights(c);
+Task<void> add_evaluation(Cluster& c, const HeldOutPrompts& held_out, std::int64_t batches,
+                          Metrics& metrics) {
+  co_await sync_weights(c, batches);
   const auto eval = co_await evaluate_prompts(c, held_out);
   metrics.insert(metrics.end(), eval.begin(), eval.end());
 }

@@ -51,7 +51,9 @@ Task<Metrics> evaluate_prompts(Cluster& c, const HeldOutPrompts& held_out);
 /// Before the first step of a run: evaluates and records step 0, if there are held-out prompts.
 Task<void> evaluate_initial(Cluster& c, const HeldOutPrompts& held_out, std::int64_t done);
 
-/// Sends the policy's weights to the rollouts, evaluates, and appends to `metrics`.
-Task<void> add_evaluation(Cluster& c, const HeldOutPrompts& held_out, Metrics& metrics);
+/// Sends the policy's weights, trained on `batches` batches, to the rollouts, evaluates, and
+/// appends to `metrics`.
+Task<void> add_evaluation(Cluster& c, const HeldOutPrompts& held_out, std::int64_t batches,
+                          Metrics& metrics);
 
 }  // namespace troupe::algorithms

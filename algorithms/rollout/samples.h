@@ -57,6 +57,10 @@ bool truncated(const protocol::Completion& completion);
 /// index in the group: the same after a restart.
 std::vector<protocol::SampleRequest> sample_requests(const PromptBatch& prompts,
                                                      const RolloutOptions& options);
+/// Errc::bad_input unless there is one completion for each of `sample_ids`, in their order, with a
+/// log-probability and a version for each of its tokens.
+Result<> check_answers(const std::vector<std::uint64_t>& sample_ids,
+                       const std::vector<protocol::Completion>& completions);
 /// Splits the requests into at most `parts` consecutive ranges of nearly equal length; none is
 /// empty.
 std::vector<std::vector<protocol::SampleRequest>> split_requests(

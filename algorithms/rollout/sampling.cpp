@@ -7,6 +7,7 @@
 #include "actors/roles/reward_scoring.h"
 #include "actors/runtime/when_all.h"
 #include "engine/base/check.h"
+#include "engine/base/text.h"
 
 namespace troupe::algorithms {
 namespace {
@@ -16,6 +17,7 @@ namespace {
 struct Chunk {
   std::size_t first = 0;  ///< index of its first sample
   std::vector<protocol::SampleRequest> requests;
+  std::vector<std::uint64_t> sample_ids;  ///< of the requests
   std::vector<protocol::Completion> completions;
   engine::data::Experience batch;
   std::optional<actors::Reply<std::vector<protocol::RewardResult>>> rule_rewards, model_rewards;
@@ -36,7 +38,11 @@ RolloutStep plan_step(const PromptBatch& prompts, const RolloutOptions& options,
   std::size_t first = 0;
   for (auto& requests : split_requests(sample_requests(prompts, options), chunks)) {
     const std::size_t count = requests.size();
-    step.chunks.push_back({.first = first, .requests = std::move(requests)});
+    Chunk chunk;
+    chunk.first = first;
+    for (const auto& request : requests) chunk.sample_ids.push_back(request.sample_id);
+    chunk.requests = std::move(requests);
+    step.chunks.push_back(std::move(chunk));
     first += count;
   }
   return step;
@@ -90,6 +96,9 @@ Task<void> rollout_worker(Cluster& c, const RolloutRef& rollout, RolloutStep& st
     auto [chunk, reply] = std::move(requested.front());
     requested.pop_front();
     chunk->completions = co_await reply.get();
+    if (auto valid = check_answers(chunk->sample_ids, chunk->completions); !valid)
+      throw Failure(
+          {valid.error().code, cat(to_string(rollout.address()), ": ", valid.error().what)});
     request_rewards(c, step, *chunk);
   }
 }

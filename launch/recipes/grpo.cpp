@@ -278,6 +278,7 @@ bool recomputes_old_logp(const RunConfig& config) {
 Result<GrpoConfig> grpo_settings(const RunConfig& config) {
   GrpoConfig out = config.grpo;
   out.sampling = sampling_settings(config);
+  out.logged_completions = recorded_samples(config, out.logged_completions);
   out.loss.temperature = out.sampling.temperature;
   out.entropy_bonus = out.loss.entropy_coef;
   out.recompute_old = recomputes_old_logp(config);

@@ -190,6 +190,7 @@ Result<PpoConfig> ppo_settings(const RunConfig& config) {
   PpoConfig out = config.ppo;
   RETURN_IF_ERROR(out.policy.validate());
   out.sampling = sampling_settings(config);
+  out.logged_completions = recorded_samples(config, out.logged_completions);
   out.recompute_old = samples_in_int8(config);
   out.value = config.critic.loss;
   out.critic_warmup = static_cast<int>(config.critic.warmup_rounds);

@@ -1,6 +1,7 @@
 #include "launch/recipes/sampling.h"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 
 #include "actors/roles/rules/rules.h"
@@ -54,6 +55,10 @@ void validate_reward(Validation& v) {
 
 bool samples_in_int8(const RunConfig& config) {
   return config.rollout.weights == engine::models::WeightFormat::int8;
+}
+
+int recorded_samples(const RunConfig& config, int shown) {
+  return config.rollout.record == Record::all ? std::numeric_limits<int>::max() : shown;
 }
 
 engine::generate::SamplingParams sampling_settings(const RunConfig& config) {

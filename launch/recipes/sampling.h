@@ -18,6 +18,8 @@ void validate_reward(Validation& v);
 /// log-probabilities of their samples.
 bool samples_in_int8(const RunConfig& config);
 
+/// Samples of a step that the journal receives: all with rollout.record all, else `shown`.
+int recorded_samples(const RunConfig& config, int shown);
 engine::generate::SamplingParams sampling_settings(const RunConfig& config);
 /// The reward as the list that actors::rules::Rules reads.
 Json reward_rules(const RunConfig& config);

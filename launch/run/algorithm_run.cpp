@@ -89,6 +89,9 @@ algorithms::Plan AlgorithmRun::begin(std::int64_t batches, std::int64_t updates)
   if (const Json* selection =
           session_.state().is_null() ? nullptr : session_.state().find("selection"))
     value_or_throw(plan.selection.restore(*selection));
+  const Json* trained = session_.state().is_null() ? nullptr : session_.state().find("batches");
+  plan.batches_done = trained ? value_or_throw(get_integer(session_.state(), "batches", "state"))
+                              : plan.done / std::max<std::int64_t>(1, updates);
   if (plan.done < plan.steps) journal_.measure(measured_run(config(), session_.spec()));
   const std::int64_t warmup = config().train.warmup_of(plan.steps);
   if (config().train.steps == 0 && warmup > 0 && warmup >= plan.steps)

@@ -20,7 +20,7 @@ namespace {
 namespace checkpoint = engine::checkpoint;
 
 // How a run is executed, displayed and saved.
-constexpr std::array<std::string_view, 18> without_effect{"algorithm",
+constexpr std::array<std::string_view, 19> without_effect{"algorithm",
                                                           "resume",
                                                           "train.threads",
                                                           "train.pin_threads",
@@ -37,6 +37,7 @@ constexpr std::array<std::string_view, 18> without_effect{"algorithm",
                                                           "rollout.cache_tokens",
                                                           "dpo.precompute_reference",
                                                           "rollout.max_sequences",
+                                                          "rollout.record",
                                                           "rollout.threads"};
 // Paths whose content is a InputPart.
 constexpr std::array<std::string_view, 10> inputs{

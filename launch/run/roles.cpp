@@ -70,6 +70,7 @@ roles::Saver trainer_saver(const RunConfig& config, const std::string& source,
     whole.set("algorithm", std::move(algorithm));
     whole.set("data", state.data);
     if (!state.selection.is_null()) whole.set("selection", state.selection);
+    if (state.batches > 0) whole.set("batches", state.batches);
     if (!identity.is_null()) whole.set("identity", identity);
     if (trainer.optimizer().steps() != step)
       whole.set("updates", static_cast<double>(trainer.optimizer().steps()));

@@ -130,6 +130,22 @@ TEST_F(Runs, RolloutsWithThreadsOfTheirOwnChangeNoByte) {
   }
 }
 
+TEST_F(Runs, RecordAllSamplesWithTheVersionsOfTheirTokens) {
+  const Said said = run_program(
+      arguments("grpo", "a",
+                "--set reward=[{rule:\\ length,\\ max:\\ 60}] --set grpo.group_size=4 --set "
+                "grpo.epochs=2 --set rollout.max_new_tokens=12 --set rollout.record=all"));
+  ASSERT_EQ(said.code, 0) << said.err;
+  const auto lines = json_lines(text("a/samples.jsonl"));
+  ASSERT_EQ(lines.size(), 3u * 4 * 4) << "three batches of four prompts, two updates each";
+  for (std::size_t n = 0; n < lines.size(); ++n) {
+    const auto ids = lines[n].find("ids")->array();
+    EXPECT_EQ(lines[n].find("logprobs")->array().size(), ids.size());
+    EXPECT_EQ(lines[n].find("versions")->dump(), cat("[[", n / 16, ",", ids.size(), "]]"))
+        << "the version counts batches";
+  }
+}
+
 class EveryAlgorithm : public Runs, public testing::WithParamInterface<const char*> {
  protected:
   std::string more() const {
