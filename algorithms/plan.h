@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <vector>
 
 #include "algorithms/cluster.h"
 #include "algorithms/model_selection.h"
@@ -18,6 +20,10 @@ struct Plan {
   engine::optim::Schedule schedule;
   ModelSelection selection = {};  ///< follows the evaluations
   std::int64_t batches_done = 0;  ///< batches of samples of the `done` steps
+  /// Older versions of the weights that the checkpoint kept (RunState::versions).
+  std::vector<std::uint64_t> versions = {};
+  /// Called before the checkpoint of a step is saved; may be empty.
+  std::function<void(std::int64_t step)> before_save = {};
 
   /// Steps count from 1.
   double rate(std::int64_t step) const { return learning_rate * schedule(step - 1); }

@@ -38,7 +38,7 @@ struct ReferenceSync {
 /// reference <- share * policy + (1 - share) * reference, in two phases as in sync_weights(). Needs
 /// c.synced_reference. Errc::corrupt when the probe does not agree; the reference is then
 /// unchanged.
-Task<void> sync_reference(Cluster& c, double share);
+Task<void> sync_reference(Cluster& c, std::int64_t batches, double share);
 
 /// Finishes a step after its update: records the metrics, synchronizes the reference if that is
 /// due, and ends the step as end_step() does. `data`: the loader's state.

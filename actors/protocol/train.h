@@ -91,9 +91,11 @@ struct RunState {
   std::int64_t best_step = 0;
   /// Batches of samples that were trained; 0 for methods without rollouts.
   std::int64_t batches = 0;
+  /// Older versions of the weights that the next batches are sampled with, saved beside it.
+  std::vector<std::uint64_t> versions = {};
 };
 inline auto fields(RunState& s) {
-  return std::tie(s.data, s.algorithm, s.selection, s.best_step, s.batches);
+  return std::tie(s.data, s.algorithm, s.selection, s.best_step, s.batches, s.versions);
 }
 
 /// Writes OUTPUT/checkpoint-STEP (weights, optimizer, `state`) and points `latest` at it. Replies

@@ -2,10 +2,12 @@
 // actors.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "algorithms/cluster.h"
+#include "algorithms/rollout/async_config.h"
 #include "engine/base/fields.h"
 #include "engine/data/loader/loader.h"
 
@@ -22,6 +24,7 @@ struct RolloutOptions {
   /// Always set where rollouts sample from other weights than the policy's, such as an int8 copy.
   bool recompute_old = false;
   int logged_completions = 4;  ///< samples per step that the journal receives
+  AsyncConfig async;           ///< the section `async`
   /// Sample ids from one prompt id to the next; 0: `group`.
   std::uint64_t ids_per_prompt = 0;
 
@@ -48,6 +51,9 @@ struct RolloutBatch {
   std::vector<protocol::RewardResult> rewards;    ///< [N]
   Metrics metrics;                                ///< of the whole batch
   SamplingStats stats;
+  std::vector<double> baselines;  ///< [prompts] rewards of greedy answers (ReMax), or empty
+  Json data_state;                ///< of the loader, after the prompts of this batch
+  std::optional<double> epoch;    ///< of the loader, at the same place
 };
 
 /// True for a completion that reached the length limit.

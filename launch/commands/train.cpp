@@ -115,6 +115,10 @@ int train(const Sources& sources, bool only_dry_run) {
                        ": expected 0 under mpirun, where the actors of a rank take turns; the "
                        "rollouts work beside the policy in one process, or in groups of their own "
                        "(troupe launch --cluster)")});
+  if (run.config.async.on() && run.config.rollout.threads == 0)
+    log_warning(
+        "async.mode pinned: sampling and training take turns, because the rollouts share the "
+        "trainer's threads; set rollout.threads, or start groups of processes (troupe launch)");
   if (only_dry_run) {
     if (transports::mpi::under_mpirun())
       throw Failure(

@@ -41,9 +41,9 @@ Json list_of(const std::vector<T>& values) {
   Json::Array list;
   for (const T value : values) {
     if constexpr (std::is_floating_point_v<T>)
-      list.push_back(Json(static_cast<double>(value)));
+      list.emplace_back(static_cast<double>(value));
     else
-      list.push_back(Json(std::int64_t{value}));
+      list.emplace_back(std::int64_t{value});
   }
   return Json(std::move(list));
 }
@@ -76,7 +76,7 @@ std::string sample_line(std::int64_t step, const algorithms::Sample& sample) {
   line.set("logprobs", list_of(sample.logprobs));
   Json::Array versions;
   for (const auto& [version, count] : sample.versions)
-    versions.push_back(Json(Json::Array{Json(version), Json(std::int64_t{count})}));
+    versions.emplace_back(Json::Array{Json(version), Json(std::int64_t{count})});
   line.set("versions", Json(std::move(versions)));
   return line.dump() + "\n";
 }

@@ -18,6 +18,20 @@ void validate_rollout(Validation& v) {
             "usual"));
 }
 
+void validate_async(Validation& v, std::int64_t samples_per_row) {
+  const algorithms::AsyncConfig& a = v.config.async;
+  if (!a.on()) return v.unused({"async.eta", "async.in_flight"}, "async.mode is off");
+  const std::int64_t samples = v.config.train.batch_size * samples_per_row;
+  if (a.in_flight > 0 && a.in_flight < samples)
+    v.problem(cat(v.named("async.in_flight"), ": a batch has ", samples,
+                  " samples, so none could ever be complete; the nearest valid value is ",
+                  samples));
+  if (a.eta == 0)
+    v.warn(cat(v.named("async.eta"),
+               ": every batch waits for the weights after the one before it, so sampling and "
+               "training do not overlap; 1 is usual"));
+}
+
 namespace {
 
 bool all_known(Validation& v) {

@@ -20,7 +20,7 @@ namespace {
 namespace checkpoint = engine::checkpoint;
 
 // How a run is executed, displayed and saved.
-constexpr std::array<std::string_view, 19> without_effect{"algorithm",
+constexpr std::array<std::string_view, 20> without_effect{"algorithm",
                                                           "resume",
                                                           "train.threads",
                                                           "train.pin_threads",
@@ -38,7 +38,8 @@ constexpr std::array<std::string_view, 19> without_effect{"algorithm",
                                                           "dpo.precompute_reference",
                                                           "rollout.max_sequences",
                                                           "rollout.record",
-                                                          "rollout.threads"};
+                                                          "rollout.threads",
+                                                          "async.in_flight"};
 // Paths whose content is a InputPart.
 constexpr std::array<std::string_view, 10> inputs{
     "model",        "output",        "data.path",     "eval.path",     "lora.adapter",
