@@ -113,6 +113,7 @@ struct GrpoRun {
   Plan& plan;
   GrpoConfig& config;
   RolloutBatches& batches;
+  Json start;  ///< the loader's state before the first batch
 };
 
 // The updates of a batch after step `before`, and an evaluation after the last of them if one is
@@ -146,8 +147,13 @@ Task<std::int64_t> grpo_updates(GrpoRun& run, RolloutBatch& samples, std::int64_
 
 // Trains on the batches in their order.
 Task<void> train_on_batches(GrpoRun& run) {
-  protocol::RunState state;
+  const std::int64_t updates = std::int64_t{run.config.epochs} * run.config.minibatches;
+  protocol::RunState state = run_state(run.start, run.config);
   for (std::int64_t step = run.plan.done, before = step; step < run.plan.steps;) {
+    const bool incomplete = ends_within(run.plan, step, updates);
+    if (incomplete) {
+      co_await run.batches.save_start(before, step, state);
+    }
     auto samples = co_await run.batches.next();
     if (!samples) {
       co_await end_early(run.c, run.plan, before, step, state);
@@ -161,6 +167,7 @@ Task<void> train_on_batches(GrpoRun& run) {
     before = step;
     step = co_await grpo_updates(run, *samples, before);
     state = run_state(samples->data_state, run.config);
+    if (incomplete) state.round_start = before;
     const bool more = co_await run.batches.end_step(before, step, state);
     if (!more) break;
   }
@@ -187,7 +194,7 @@ Task<void> grpo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data,
   RolloutBatches batches(c, plan, form, held_out, [&](Sampling from, bool has_trained) {
     return sample_batch(std::move(from), data, config, has_trained);
   });
-  GrpoRun run{c, plan, config, batches};
+  GrpoRun run{c, plan, config, batches, data.state()};
   co_await evaluate_initial(c, held_out, plan.done);
   auto training = train_on_batches(run);
   co_await batches.run(std::move(training));

@@ -11,6 +11,7 @@ bool due(const Plan& plan, std::int64_t previous, std::int64_t step) {
 }
 
 Task<void> save(Cluster& cluster, const Plan& plan, std::int64_t step, protocol::RunState state) {
+  cluster.journal.commit(step);
   state.selection = plan.selection.state();
   state.best_step = plan.selection.best_step();
   const std::int64_t models = 1 + cluster.critic.has_value() + cluster.synced_reference.has_value();
@@ -29,6 +30,7 @@ Task<void> save(Cluster& cluster, const Plan& plan, std::int64_t step, protocol:
     show();
     protocol::Save reference{step, {}};
     reference.state.best_step = state.best_step;
+    reference.state.round_start = state.round_start;
     auto saving_reference = cluster.synced_reference->ask(std::move(reference), cluster.timeout);
     co_await saving_reference.get();
   }
@@ -68,6 +70,18 @@ Task<bool> end_step(Cluster& cluster, const Plan& plan, std::int64_t previous, s
 Task<void> end_early(Cluster& cluster, const Plan& plan, std::int64_t previous, std::int64_t step,
                      protocol::RunState state) {
   if (step == plan.done || due(plan, previous, step)) co_return;
+  co_await save(cluster, plan, step, std::move(state));
+}
+
+bool ends_within(const Plan& plan, std::int64_t step, std::int64_t updates) {
+  return plan.steps - step < updates;
+}
+
+Task<void> save_round_start(Cluster& cluster, const Plan& plan, std::int64_t previous,
+                            std::int64_t step, protocol::RunState state) {
+  const bool saved = step == plan.done ? plan.done_is_saved
+                                       : due(plan, previous, step) || plan.selection.is_best(step);
+  if (step == 0 || saved || !plan.resumable) co_return;
   co_await save(cluster, plan, step, std::move(state));
 }
 

@@ -24,6 +24,8 @@ struct Plan {
   std::vector<std::uint64_t> versions = {};
   /// Called before the checkpoint of a step is saved; may be empty.
   std::function<void(std::int64_t step)> before_save = {};
+  bool done_is_saved = true;  ///< the output has the checkpoint of `done`
+  bool resumable = true;      ///< checkpoints have what a resumed run needs
 
   /// Steps count from 1.
   double rate(std::int64_t step) const { return learning_rate * schedule(step - 1); }
@@ -43,6 +45,14 @@ Task<bool> end_step(Cluster& cluster, const Plan& plan, std::int64_t previous, s
 /// it.
 Task<void> end_early(Cluster& cluster, const Plan& plan, std::int64_t previous, std::int64_t step,
                      protocol::RunState state);
+
+/// True if the run ends within the rollout step that follows `step`, which has `updates` steps.
+bool ends_within(const Plan& plan, std::int64_t step, std::int64_t updates);
+/// Saves step `step`, unless it is saved, before a rollout step within which the run ends. A run
+/// that is extended later repeats the rollout step from there: its samples are in no checkpoint.
+/// `previous` as in end_step().
+Task<void> save_round_start(Cluster& cluster, const Plan& plan, std::int64_t previous,
+                            std::int64_t step, protocol::RunState state);
 
 /// Trains the policy on the batch at the learning rate of this step.
 Task<protocol::StepStats> train_step(Cluster& cluster, const Plan& plan, std::int64_t step,

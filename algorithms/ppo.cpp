@@ -136,22 +136,33 @@ Task<void> complete(Cluster& c, RolloutBatch& samples, const PpoConfig& config) 
   samples.metrics.insert(samples.metrics.end(), mismatch.begin(), mismatch.end());
 }
 
+protocol::RunState run_state(const Json& data, const PpoConfig& config) {
+  return {.data = data, .algorithm = fields_to_json(PpoState{config.kl_coef})};
+}
+
 struct PpoRun {
   Cluster& c;
   Plan& plan;
   const CriticPlan& critic;
   PpoConfig& config;
   RolloutBatches& batches;
+  Json start;  ///< the loader's state before the first batch
 };
 
 // Trains on the batches in their order.
 Task<void> train_on_batches(PpoRun& run) {
   PpoConfig& config = run.config;
   const std::int64_t updates_per_batch = std::int64_t{config.epochs} * config.minibatches;
-  for (std::int64_t step = run.plan.done; step < run.plan.steps;) {
+  protocol::RunState state = run_state(run.start, config);
+  for (std::int64_t step = run.plan.done, before = step; step < run.plan.steps;) {
+    const bool incomplete = ends_within(run.plan, step, updates_per_batch);
+    if (incomplete) {
+      co_await run.batches.save_start(before, step, state);
+    }
     auto samples = co_await run.batches.next();
     if (!samples) break;
-    const std::int64_t before = step, rollout_step = before / updates_per_batch;
+    before = step;
+    const std::int64_t rollout_step = before / updates_per_batch;
     co_await complete(run.c, *samples, config);
     const auto staleness = run.batches.staleness(samples->batch);
     samples->metrics.insert(samples->metrics.end(), staleness.begin(), staleness.end());
@@ -168,8 +179,8 @@ Task<void> train_on_batches(PpoRun& run) {
     step = co_await ppo_updates(updates, *samples, before, rollout_step);
     const auto count = static_cast<double>(samples->completions.size());
     config.kl_coef = config.control.next(config.kl_coef, mean_kl(samples->batch, config), count);
-    protocol::RunState state{.data = samples->data_state,
-                             .algorithm = fields_to_json(PpoState{config.kl_coef})};
+    state = run_state(samples->data_state, config);
+    if (incomplete) state.round_start = before;
     const bool more = co_await run.batches.end_step(before, step, state);
     if (!more) break;
   }
@@ -193,7 +204,7 @@ Task<void> ppo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data, 
   RolloutBatches batches(c, plan, form, held_out, [&](Sampling from, bool) {
     return sample_batch(std::move(from), data, config);
   });
-  PpoRun run{c, plan, critic, config, batches};
+  PpoRun run{c, plan, critic, config, batches, data.state()};
   co_await evaluate_initial(c, held_out, plan.done);
   auto training = train_on_batches(run);
   co_await batches.run(std::move(training));

@@ -10,6 +10,7 @@
 #include <memory>
 #include <sstream>
 
+#include "actors/sandbox/helper.h"
 #include "engine/base/environment_error.h"
 #include "engine/base/fields.h"
 #include "engine/base/log.h"
@@ -35,6 +36,7 @@
 #include "launch/commands/train.h"
 #include "launch/commands/version.h"
 #include "launch/config/paths.h"
+#include "launch/preprocess/command_line.h"
 #include "launch/recipes/recipes.h"
 #include "launch/run/exit_code.h"
 #include "transports/mpi/mpi_world.h"
@@ -429,6 +431,13 @@ bool has_runs(const CLI::App& app) {
   return name == "train" || name == "launch" || name == "worker" || name == "eval";
 }
 
+/// Before any key exists: sandboxes are started by a process that has never had one.
+void protect_keys(const std::string& command) {
+  if (command == "train" || command == "eval" || command == "worker")
+    actors::sandbox::start_helper();
+  if (command == "launch" || command == "worker") actors::sandbox::protect_memory();
+}
+
 }  // namespace
 
 int program(int argc, char** argv) {
@@ -447,9 +456,10 @@ int program(int argc, char** argv) {
       "First steps: docs/quickstart.md. All configuration keys: troupe explain --reference. Exit "
       "codes: docs/operations.md.");
   Action action;
-  for (const auto add : {add_train, add_launch, add_worker, add_loopback, add_generate, add_chat,
-                         add_tokenize, add_render, add_logprobs, add_merge, add_score, add_eval,
-                         add_explain, add_import, add_info, add_completion, add_man})
+  for (const auto add :
+       {add_train, add_launch, add_worker, add_loopback, add_generate, add_chat, add_tokenize,
+        add_render, add_logprobs, add_merge, add_score, add_eval, add_explain, add_import,
+        add_preprocess, add_info, add_completion, add_man})
     add(app, action);
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
     if (command->get_name() != "completion" && command->get_name() != "man") add_logging(*command);
@@ -466,6 +476,7 @@ int program(int argc, char** argv) {
     return report_parse_error(app, own, error);
   }
   if (!has_runs(app)) std::signal(SIGPIPE, on_closed_pipe);
+  protect_keys(app.get_subcommands().front()->get_name());
   return run(action);
 }
 

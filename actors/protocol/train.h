@@ -93,9 +93,13 @@ struct RunState {
   std::int64_t batches = 0;
   /// Older versions of the weights that the next batches are sampled with, saved beside it.
   std::vector<std::uint64_t> versions = {};
+  /// Where the run ends within a rollout step: the step before it, whose checkpoint is kept, for a
+  /// run that is extended; -1: the rollout step is complete.
+  std::int64_t round_start = -1;
 };
 inline auto fields(RunState& s) {
-  return std::tie(s.data, s.algorithm, s.selection, s.best_step, s.batches, s.versions);
+  return std::tie(s.data, s.algorithm, s.selection, s.best_step, s.batches, s.versions,
+                  s.round_start);
 }
 
 /// Writes OUTPUT/checkpoint-STEP (weights, optimizer, `state`) and points `latest` at it. Replies

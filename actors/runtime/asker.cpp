@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "actors/runtime/actor_ref.h"
+#include "actors/runtime/detached.h"
 #include "engine/base/check.h"
+#include "engine/base/log.h"
 #include "engine/base/text.h"
 
 namespace troupe::actors {
@@ -92,10 +94,19 @@ bool Asker::answer(Frame frame) {
   return true;
 }
 
-void Asker::notify_observer(const Frame& answer, std::int64_t asked) const {
+// The caller may be a detached coroutine, from which no exception may escape. An observer that
+// throws only observes: it is not called again.
+void Asker::notify_observer(const Frame& answer, std::int64_t asked) {
   if (!observer_) return;
-  observer_({answer.from, answer.type, asked, answer.began, answer.ended,
-             nanoseconds(scheduler_.now()), answer.kind == transports::Kind::error});
+  try {
+    observer_({answer.from, answer.type, asked, answer.began, answer.ended,
+               nanoseconds(scheduler_.now()), answer.kind == transports::Kind::error});
+  } catch (...) {
+    const CaughtException caught = caught_exception();
+    observer_ = nullptr;
+    log_warning(cat("calls are no longer recorded: ",
+                    caught.failure ? caught.failure->what : caught.bug.value_or("")));
+  }
 }
 
 void Asker::forget(std::uint64_t id) {

@@ -47,7 +47,7 @@ class Asker : public std::enable_shared_from_this<Asker> {
     TimerId timer;
     std::int64_t asked = 0;
   };
-  void notify_observer(const transports::Frame& answer, std::int64_t asked) const;
+  void notify_observer(const transports::Frame& answer, std::int64_t asked);
   std::shared_ptr<ReplyState> add(Duration deadline, Result<transports::Body> at_deadline);
   void finish(std::uint64_t id, Result<transports::Body> outcome);
 

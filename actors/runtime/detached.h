@@ -10,7 +10,8 @@
 
 namespace troupe::actors {
 
-/// A coroutine that owns itself and starts immediately. It must catch all exceptions.
+/// A coroutine that owns itself and starts immediately. It must catch all exceptions: one that
+/// escapes ends the process. What it calls outside of its try block must not throw.
 struct Detached {
   struct promise_type {
     Detached get_return_object() { return {}; }

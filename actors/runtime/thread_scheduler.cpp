@@ -1,4 +1,4 @@
-// Asio provides the queue, the event loop and the timers; only this file includes it.
+// Asio provides the queue, the event loop and the timers.
 #include "actors/runtime/thread_scheduler.h"
 
 #define ASIO_STANDALONE

@@ -16,8 +16,13 @@
 
 #include <cerrno>
 
+#include "actors/sandbox/landlock.h"
+
 namespace troupe::actors::sandbox {
 namespace {
+
+// Below the training, which waits for it.
+constexpr int niceness = 10;
 
 struct Setup {
   const Plan& plan;
@@ -90,6 +95,10 @@ void build_root(const Setup& setup) {
                 SetupStep::mounts);
   for (const auto& folder : plan.folders)
     setup.require(::mkdir(folder.c_str(), 0755) == 0 || errno == EEXIST, SetupStep::mounts);
+  // shm_open() and sem_open() need it; part of the same file system, whose size is limited.
+  setup.require(::mkdir("/new/tmp/.shm", 01777) == 0 && ::chmod("/new/tmp/.shm", 01777) == 0 &&
+                    ::mount("/new/tmp/.shm", "/new/dev/shm", nullptr, MS_BIND, nullptr) == 0,
+                SetupStep::mounts);
   int which = 0;
   for (const Mount& mount : plan.mounts)
     setup.require(make_mount(mount), SetupStep::mounts, which++);
@@ -118,11 +127,12 @@ void set_limits(const Setup& setup) {
   limit(RLIMIT_CPU, static_cast<rlim_t>(limits.cpu_seconds));
   limit(RLIMIT_FSIZE, static_cast<rlim_t>(limits.file_mb) * mib);
   limit(RLIMIT_NPROC, static_cast<rlim_t>(setup.plan.processes));
-  limit(RLIMIT_NOFILE, 256);
+  limit(RLIMIT_NOFILE, 64);  // each may be a pipe or a socket with a buffer
   limit(RLIMIT_MEMLOCK, 0);
   limit(RLIMIT_MSGQUEUE, 0);
   limit(RLIMIT_SIGPENDING, 256);
   limit(RLIMIT_DATA, memory);
+  setup.require(::setpriority(PRIO_PROCESS, 0, niceness) == 0, SetupStep::limits);
   limit(RLIMIT_AS, limits.address_mb != 0 ? static_cast<rlim_t>(limits.address_mb) * mib : memory);
 }
 
@@ -142,6 +152,21 @@ void reset_signals() {
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+void restrict_files(const Setup& setup, const char* folder) {
+  const bool done =
+      ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+      restrict_with_landlock({folder, setup.plan.limits.network, setup.plan.zero_device});
+  setup.require(done, SetupStep::landlock);
+}
+
+// The kernel kills this process rather than its parent when the machine is out of memory.
+void offer_to_oom_killer() {
+  const int file = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  if (file < 0) return;
+  [[maybe_unused]] const auto written = ::write(file, "1000", 4);
+  ::close(file);
 }
 
 void install_filter(const Setup& setup) {
@@ -178,11 +203,13 @@ void run_child(const Plan& plan, const char* folder, const ChildPipes& pipes, ch
   setup.require(::setsid() >= 0 || own_root, SetupStep::session);
   ::umask(0);
   redirect_streams(setup);
+  offer_to_oom_killer();
   if (own_root) {
     build_root(setup);
     detach_old_root(setup);
   }
   setup.require(::chdir(own_root ? work_folder : folder) == 0, SetupStep::folder);
+  if (!own_root) restrict_files(setup, folder);
   set_limits(setup);
   become_nobody(setup);
   die_with_parent(setup);

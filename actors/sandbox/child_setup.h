@@ -16,18 +16,20 @@ enum class SetupStep {
   mounts,
   proc,
   folder,
+  landlock,
   limits,
   user,
   filter,
   program
 };
-constexpr std::array<std::string_view, 10> names_of(SetupStep) {
+constexpr std::array<std::string_view, 11> names_of(SetupStep) {
   return {"watch its parent",
           "create a session",
           "redirect its streams",
           "build its file system",
           "detach the old root",
           "enter its folder",
+          "restrict its files with Landlock",
           "set its limits",
           "change its user",
           "install its syscall filter",

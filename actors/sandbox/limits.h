@@ -12,8 +12,8 @@ namespace troupe::actors::sandbox {
 
 /// namespaces: separate users, processes, mounts and network; the program sees system folders and
 /// the files it was given, read-only, and an empty folder. limits: the same limits and seccomp
-/// filter, but the host's files are visible; protects against accidents, not against malicious
-/// code.
+/// filter, and what Landlock restricts on this kernel, but the host's files are visible
+/// (docs/security.md).
 enum class Isolation { namespaces, limits };
 constexpr std::array<std::string_view, 2> names_of(Isolation) {
   return {"namespaces", "limits"};
@@ -22,16 +22,20 @@ constexpr std::array<std::string_view, 2> names_of(Isolation) {
 struct Limits {
   Isolation isolation = Isolation::namespaces;
   bool network = false;
-  /// MiB of each process and, checked every 50 ms during a request, of all processes together.
+  /// MiB of each process and, checked every 50 ms, of all processes together (census.h). A memory
+  /// cgroup enforces it at every moment.
   int memory_mb = 512;
   /// MiB of address space of each process; 0: memory_mb. Some runtimes reserve far more than they
   /// use.
   int address_mb = 0;
   int processes = 16;      ///< maximum number of processes and threads
-  int file_mb = 16;        ///< MiB: of its folder (namespaces), of each file (limits)
-  int cpu_seconds = 3600;  ///< processor time of each process over its lifetime
+  int file_mb = 16;        ///< MiB of its folder; under limits, checked every 50 ms
+  int cpu_seconds = 3600;  ///< processor time of all its processes over their lifetime
   /// Files and folders that it may read besides the system's.
   std::vector<std::string> read;
+  /// Directory in which memory cgroups are created; empty: the cgroup of this process if it is
+  /// delegated to it (memory_cgroup.h), otherwise none.
+  std::string memory_cgroup;
 
   static void each_field(auto& self, auto&& field) {
     field("isolation", self.isolation);
@@ -42,6 +46,7 @@ struct Limits {
     field("file_mb", self.file_mb);
     field("cpu_seconds", self.cpu_seconds);
     field("read", self.read);
+    field("memory_cgroup", self.memory_cgroup);
   }
   Result<> validate(const std::string& where) const;
 };

@@ -9,6 +9,8 @@
 #include <sstream>
 #include <utility>
 
+#include "actors/sandbox/census.h"
+#include "actors/sandbox/memory_cgroup.h"
 #include "actors/sandbox/process_tree.h"
 #include "actors/sandbox/seccomp_filter.h"
 #include "engine/base/text.h"
@@ -24,8 +26,9 @@ constexpr const char* system_folders[] = {"/usr",   "/bin",    "/sbin", "/lib", 
 constexpr const char* system_files[] = {"/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives"};
 constexpr const char* network_files[] = {"/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf",
                                          "/etc/ssl", "/etc/ca-certificates"};
-constexpr const char* devices[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random",
-                                   "/dev/urandom"};
+constexpr const char* devices[] = {"/dev/null", "/dev/full", "/dev/random", "/dev/urandom"};
+// Mappings of this device hold memory like shared mappings without a file, of any size.
+constexpr const char* zero_device = "/dev/zero";
 
 bool inside(const fs::path& path, const fs::path& folder) {
   return std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first ==
@@ -62,8 +65,8 @@ class View {
   }
   void show_devices() {
     make_folders("/dev");
-    for (const char* device : devices)
-      plan_.mounts.push_back({Mount::Kind::device, cat("/old", device), cat("/new", device)});
+    for (const char* device : devices) show_device(device);
+    if (plan_.zero_device) show_device(zero_device);
     plan_.mounts.push_back({Mount::Kind::link, "/proc/self/fd", "/new/dev/fd"});
     plan_.mounts.push_back({Mount::Kind::link, "/proc/self/fd/0", "/new/dev/stdin"});
     plan_.mounts.push_back({Mount::Kind::link, "/proc/self/fd/1", "/new/dev/stdout"});
@@ -83,6 +86,10 @@ class View {
   }
 
  private:
+  void show_device(const char* device) {
+    plan_.mounts.push_back({Mount::Kind::device, cat("/old", device), cat("/new", device)});
+  }
+
   Plan& plan_;
   std::vector<fs::path> folders_;
   std::set<std::string> made_;
@@ -162,6 +169,7 @@ void show_system(View& view, const Limits& limits) {
     for (const char* file : network_files) view.show(file);
   view.make_folders("/proc");
   view.make_folders("/tmp");
+  view.make_folders("/dev/shm");
   view.show_devices();
 }
 
@@ -202,9 +210,14 @@ Result<Plan> make_plan(const std::vector<std::string>& run, const Limits& limits
   RETURN_IF_ERROR(check_script(run, where));
   Plan plan;
   plan.limits = limits;
+  plan.zero_device = counts_shared_mappings();
   View view(plan);
   show_system(view, limits);
   std::error_code ignored;
+  if (!limits.memory_cgroup.empty()) {
+    if (auto parent = cgroup_parent_at(limits.memory_cgroup); !parent)
+      return fail(parent.error().code, cat(where, ".memory_cgroup: ", parent.error().what));
+  }
   for (const std::string& path : limits.read) {
     if (!fs::exists(path, ignored))
       return fail(Errc::not_found,
@@ -222,7 +235,10 @@ Result<Plan> make_plan(const std::vector<std::string>& run, const Limits& limits
   plan.processes = limits.processes;
   if (limits.isolation == Isolation::limits)
     plan.processes += tasks_of(::getuid() == 0 ? nobody : ::getuid());
-  plan.filter = make_filter(limits);
+  auto filter = make_filter(limits, counts_shared_mappings());
+  RETURN_IF_ERROR(filter);
+  plan.filter = std::move(*filter);
+  plan.temporary = fs::temp_directory_path(ignored).string();
   return plan;
 }
 

@@ -32,6 +32,8 @@ struct Plan {
   /// Limit on the tasks of its user: a namespace counts its own, a host counts all existing ones.
   int processes = 0;
   std::vector<sock_filter> filter;  ///< seccomp filter
+  bool zero_device = false;         ///< /dev/zero is visible: memory of its mappings is counted
+  std::string temporary;            ///< directory for working folders under Isolation::limits
 };
 
 /// `run`: a program (a path, or a name looked up in PATH) and its arguments; no shell is involved.

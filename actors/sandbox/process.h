@@ -6,37 +6,22 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 
+#include "actors/sandbox/helper_messages.h"
 #include "actors/sandbox/plan.h"
+#include "engine/base/descriptor.h"
 #include "engine/base/error.h"
 
 namespace troupe::actors::sandbox {
 
-/// A file descriptor that closes itself.
-class Handle {
- public:
-  Handle() = default;
-  explicit Handle(int fd) : fd_(fd) {}
-  Handle(Handle&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Handle& operator=(Handle&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Handle() { close(); }
-  void close();
-  int get() const { return fd_; }
-
- private:
-  int fd_ = -1;
-};
-
 /// Exit status of a process.
 struct ExitStatus {
   int status = 0;  ///< as returned by wait()
-  /// Peak memory of its largest process in bytes; 0 when not above the peak of this process, which
-  /// the kernel counts for its children too.
+  /// Peak memory of its largest process in bytes; 0: unknown.
   std::uint64_t peak_memory = 0;
+  /// The limit of its sandbox for which it was killed, and what it had used: bytes or seconds.
+  Exceeded exceeded = Exceeded::nothing;
+  std::uint64_t used = 0;
   /// "ended with exit code 3", "was killed by signal 11 (Segmentation fault)".
   std::string text() const;
 };
@@ -46,7 +31,7 @@ class Process {
   /// Starts the program. Errc::not_found (no such program), unsupported (the kernel denies
   /// isolation; the message names the setting that does without it), io.
   static Result<Process> start(const Plan& plan);
-  Process(Process&&) noexcept;
+  Process(Process&&) noexcept = default;
   Process& operator=(Process&&) = delete;
   ~Process();
 
@@ -61,7 +46,7 @@ class Process {
   /// Returns the number of bytes written, or -1 and sets errno (EPIPE: its input is closed). Raises
   /// no SIGPIPE.
   ssize_t write(std::string_view text);
-  /// Processor time of the process itself, in seconds.
+  /// Processor time of the process and its descendants at the last census, in seconds.
   double processor_seconds() const;
   /// Kills the process and every process that it started, and waits for their end. Returns the exit
   /// status, also when the process had already ended by itself.
@@ -69,14 +54,10 @@ class Process {
 
  private:
   Process() = default;
-  Result<> complete_start(const Plan& plan, int go, int report);
 
   pid_t id_ = -1;
-  bool is_namespace_ = false;  ///< first process of a namespace, whose end ends all its processes
-  std::string folder_;         ///< removed at the end
-  /// Peak of this process, counted for the child from its fork.
-  std::uint64_t inherited_memory_ = 0;
-  Handle input_, output_, errors_, exited_;
+  Descriptor input_, output_, errors_, exited_;
+  Descriptor helper_;  ///< closing it kills the process
 };
 
 }  // namespace troupe::actors::sandbox

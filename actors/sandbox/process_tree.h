@@ -5,34 +5,34 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/base/error.h"
 
 namespace troupe::actors::sandbox {
 
-/// Snapshot of the running processes of this host.
-class ProcessSnapshot {
- public:
-  ProcessSnapshot();
-  /// Resident bytes of a process, its descendants and its process group; shared pages count for
-  /// each.
-  std::uint64_t memory(pid_t root) const;
-  bool has_process_group(pid_t group) const;
-
- private:
-  struct Entry {
-    pid_t id = 0, parent = 0, group = 0;
-    std::uint64_t pages = 0;
-  };
-  std::vector<Entry> processes_;
+/// A process, or one that has ended and that its parent has not waited for.
+struct ProcessEntry {
+  pid_t id = 0, parent = 0, group = 0;
+  bool ended = false;
+  /// Processor time of it and of the children that it waited for, in clock ticks.
+  std::uint64_t ticks = 0;
 };
+
+/// The descendants of the calling process, parents before their children.
+std::vector<ProcessEntry> descendants();
+
+/// The members of a process group and the descendants of its leader, among `processes`.
+std::vector<ProcessEntry> members_of(pid_t leader, const std::vector<ProcessEntry>& processes);
 
 /// Number of processes and threads of `user` on this host.
 int tasks_of(unsigned user);
 
-/// Creates an empty folder in the system's temporary folder, owned by `user` when called as root.
-/// Errc::io.
-Result<std::string> make_temp_folder(unsigned user);
+inline constexpr std::string_view temp_folder_prefix = "troupe-reward-";
+/// Creates an empty folder in `directory`, owned by `user` when called as root. Its name is
+/// temp_folder_prefix, the process id and six random letters: a later run removes it from the
+/// system's temporary folder if this process is killed. Errc::io.
+Result<std::string> make_temp_folder(const std::string& directory, unsigned user);
 
 }  // namespace troupe::actors::sandbox

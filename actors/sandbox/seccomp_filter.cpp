@@ -1,141 +1,191 @@
 #include "actors/sandbox/seccomp_filter.h"
 
-#include <asm/unistd.h>
-#include <linux/audit.h>
-#include <linux/seccomp.h>
+#include <fcntl.h>
 #include <sched.h>
+#include <seccomp.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cerrno>
-#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "actors/sandbox/call_lists.h"
+#include "engine/base/text.h"
 
 namespace troupe::actors::sandbox {
 namespace {
 
-#if defined(__x86_64__)
-constexpr unsigned architecture = AUDIT_ARCH_X86_64;
-#elif defined(__aarch64__)
-constexpr unsigned architecture = AUDIT_ARCH_AARCH64;
-#else
-#error "the sandbox supports x86-64 and arm64"
-#endif
-// Numbers from here on belong to the x32 ABI, which is denied.
-constexpr unsigned x32_calls = 0x40000000;
-constexpr unsigned not_permitted = SECCOMP_RET_ERRNO | EPERM;
+using Conditions = std::vector<scmp_arg_cmp>;
 
-constexpr int forbidden[] = {
-    __NR_mount,
-    __NR_umount2,
-    __NR_pivot_root,
-    __NR_chroot,
-    __NR_move_mount,
-    __NR_open_tree,
-    __NR_fsopen,
-    __NR_fsconfig,
-    __NR_fsmount,
-    __NR_fspick,
-    __NR_mount_setattr,
-    __NR_unshare,
-    __NR_setns,
-    __NR_ptrace,
-    __NR_process_vm_readv,
-    __NR_process_vm_writev,
-    __NR_kcmp,
-    __NR_pidfd_getfd,
-    __NR_process_madvise,
-    __NR_bpf,
-    __NR_perf_event_open,
-    __NR_userfaultfd,
-    __NR_io_uring_setup,
-    __NR_io_uring_enter,
-    __NR_io_uring_register,
-    __NR_keyctl,
-    __NR_add_key,
-    __NR_request_key,
-    __NR_kexec_load,
-    __NR_kexec_file_load,
-    __NR_init_module,
-    __NR_finit_module,
-    __NR_delete_module,
-    __NR_reboot,
-    __NR_swapon,
-    __NR_swapoff,
-    __NR_settimeofday,
-    __NR_clock_settime,
-    __NR_clock_adjtime,
-    __NR_adjtimex,
-    __NR_sethostname,
-    __NR_setdomainname,
-    __NR_acct,
-    __NR_syslog,
-    __NR_quotactl,
-    __NR_open_by_handle_at,
-    __NR_name_to_handle_at,
-    __NR_fanotify_init,
-    __NR_vhangup,
-#if defined(__x86_64__)
-    __NR_iopl,
-    __NR_ioperm,
-    __NR_modify_ldt,
-#endif
-};
+// The kernel reads only the low half of an argument of type int.
+constexpr scmp_datum_t low_half = 0xffffffff;
 
-class Builder {
+scmp_arg_cmp equals(unsigned argument, std::uint64_t value) {
+  return {argument, SCMP_CMP_MASKED_EQ, low_half, value & low_half};
+}
+scmp_arg_cmp lacks(unsigned argument, std::uint64_t bits) {
+  return {argument, SCMP_CMP_MASKED_EQ, bits, 0};
+}
+
+// Keeps the first error, so that rules can be added one after the other.
+class Rules {
  public:
-  explicit Builder(std::vector<sock_filter>& out) : out_(out) {}
-  void add(unsigned code, unsigned value, unsigned char yes = 0, unsigned char no = 0) {
-    out_.push_back({static_cast<unsigned short>(code), yes, no, value});
+  Rules() : filter_(::seccomp_init(SCMP_ACT_ERRNO(ENOSYS)), ::seccomp_release) {
+    if (!filter_) error_ = -ENOMEM;
+    set(SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
   }
-  void load(std::size_t offset) { add(BPF_LD | BPF_W | BPF_ABS, static_cast<unsigned>(offset)); }
-  void answer(unsigned value) { add(BPF_RET | BPF_K, value); }
-  void when(int call, unsigned value) {
-    add(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(call), 0, 1);
-    answer(value);
+
+  /// Answers the call if all conditions hold. A name that this libseccomp or this machine does not
+  /// have keeps the answer of unknown calls.
+  void add(std::uint32_t answer, const char* name, const Conditions& when = {}) {
+    const int call = ::seccomp_syscall_resolve_name(name);
+    if (call < 0 || error_ != 0) return;
+    keep(::seccomp_rule_add_array(filter_.get(), answer, call, static_cast<unsigned>(when.size()),
+                                  when.data()));
+    if (error_ != 0) at_ = name;
   }
-  // Returns `yes` for the call when `test` holds for the low half of an argument, `no` otherwise.
-  void when_argument(int call, int index, unsigned test, unsigned operand, unsigned yes,
-                     unsigned no) {
-    add(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(call), 0, 4);
-    load(offsetof(seccomp_data, args) + sizeof(__u64) * static_cast<std::size_t>(index));
-    add(BPF_JMP | test | BPF_K, operand, 0, 1);
-    answer(yes);
-    answer(no);
+  void allow(const char* name, const Conditions& when = {}) { add(SCMP_ACT_ALLOW, name, when); }
+  void deny(const char* name, int error, const Conditions& when = {}) {
+    add(SCMP_ACT_ERRNO(static_cast<std::uint32_t>(error)), name, when);
+  }
+  /// Allows the call if one argument has one of the values.
+  void allow_values(const char* name, unsigned argument, const std::vector<std::uint64_t>& values) {
+    for (const std::uint64_t value : values) allow(name, {equals(argument, value)});
+  }
+
+  Result<std::vector<sock_filter>> program() {
+    set(SCMP_FLTATR_CTL_OPTIMIZE, 2);  // a binary tree: some programs make a million calls a second
+    char path[] = "/tmp/troupe-filter-XXXXXX";
+    const int file = ::memfd_create(path, MFD_CLOEXEC);
+    if (file < 0) keep(-errno);
+    if (error_ == 0) keep(::seccomp_export_bpf(filter_.get(), file));
+    const off_t bytes = error_ == 0 ? ::lseek(file, 0, SEEK_END) : 0;
+    std::vector<sock_filter> out(static_cast<std::size_t>(bytes) / sizeof(sock_filter));
+    if (error_ == 0 && ::pread(file, out.data(), static_cast<std::size_t>(bytes), 0) != bytes)
+      keep(-EIO);
+    if (file >= 0) ::close(file);
+    if (error_ != 0)
+      return fail(Errc::unsupported,
+                  cat("cannot build the system call filter", at_.empty() ? "" : " at ", at_, ": ",
+                      std::strerror(-error_)));
+    return out;
   }
 
  private:
-  std::vector<sock_filter>& out_;
+  void set(scmp_filter_attr attribute, std::uint32_t value) {
+    if (error_ == 0) keep(::seccomp_attr_set(filter_.get(), attribute, value));
+  }
+  void keep(int result) {
+    if (error_ == 0 && result < 0) error_ = result;
+  }
+
+  std::unique_ptr<void, void (*)(scmp_filter_ctx)> filter_;
+  int error_ = 0;
+  std::string at_;
 };
+
+// Process creation and what a process may change of itself.
+void add_process_rules(Rules& rules, const Limits& limits) {
+  constexpr std::uint64_t refused = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWNS |
+                                    CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP |
+                                    0x80 /* CLONE_NEWTIME */ | CLONE_PARENT | CLONE_PTRACE;
+  rules.allow("clone", {lacks(0, refused)});
+  // The flags of clone3 are in memory, which a filter cannot read: ENOSYS makes C libraries use
+  // clone.
+  rules.allow_values("personality", 0, {PER_LINUX, 0xffffffff});
+  rules.allow_values(
+      "prctl", 0,
+      {PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE, PR_GET_PDEATHSIG, PR_GET_KEEPCAPS,
+       PR_SET_NO_NEW_PRIVS, PR_GET_NO_NEW_PRIVS, PR_GET_SECCOMP, PR_CAPBSET_READ, PR_GET_TIMERSLACK,
+       PR_SET_TIMERSLACK, PR_GET_SECUREBITS, PR_GET_TID_ADDRESS, PR_GET_THP_DISABLE,
+       PR_SET_THP_DISABLE, PR_GET_CHILD_SUBREAPER, PR_SET_CHILD_SUBREAPER});
+  // PR_SET_DUMPABLE would hide the mappings from the census.
+  for (const int option : {PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP})
+    rules.deny("prctl", EPERM, {equals(0, static_cast<std::uint64_t>(option))});
+  rules.allow("prlimit64", {equals(0, 0)});
+  rules.allow("sched_setaffinity", {equals(0, 0)});
+  if (limits.isolation == Isolation::namespaces) {
+    for (const char* name : {"setsid", "setpgid", "kill"}) rules.allow(name);
+    return;
+  }
+  rules.deny("setsid", EPERM);
+  rules.deny("setpgid", EPERM);
+  rules.deny("kill", EPERM, {equals(0, low_half)});
+  rules.allow("kill", {{0, SCMP_CMP_MASKED_EQ, 0x80000000, 0}});  // one process
+  for (unsigned bit = 0; bit < 31; ++bit)  // a process group: negative, but not -1
+    rules.allow("kill", {{0, SCMP_CMP_MASKED_EQ, 0x80000000u | 1u << bit, 0x80000000u}});
+}
+
+void add_memory_rules(Rules& rules, bool counts_mappings) {
+  constexpr std::uint64_t shared = MAP_SHARED, no_file = MAP_ANONYMOUS;
+  if (counts_mappings) return rules.allow("mmap");
+  rules.allow("mmap", {lacks(3, shared)});
+  rules.allow("mmap", {lacks(3, no_file)});
+  rules.allow("mmap", {{1, SCMP_CMP_LE, max_uncounted_mapping, 0}});
+  rules.deny("mmap", ENOMEM,
+             {{1, SCMP_CMP_GT, max_uncounted_mapping, 0},
+              {3, SCMP_CMP_MASKED_EQ, shared | no_file, shared | no_file}});
+}
+
+void add_descriptor_rules(Rules& rules) {
+  rules.allow_values("ioctl", 1,
+                     {TCGETS, TCSETS, TCSETSW, TCSETSF, TIOCGWINSZ, TIOCGPGRP, TIOCSPGRP, FIONREAD,
+                      FIONBIO, FIOCLEX, FIONCLEX});
+  // Locks of open files and signals for other processes are denied: F_SETOWN, F_SETSIG, F_NOTIFY,
+  // F_SETLEASE; F_SETPIPE_SZ makes pipes larger than the census counts.
+  rules.allow_values("fcntl", 1,
+                     {F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_GETLK,
+                      F_SETLK, F_SETLKW, F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW, F_GETPIPE_SZ,
+                      F_GETOWN, F_ADD_SEALS, F_GET_SEALS, F_GETLEASE, F_GETSIG});
+  for (const int command : {F_SETPIPE_SZ, F_SETOWN, F_SETOWN_EX, F_SETSIG, F_NOTIFY, F_SETLEASE})
+    rules.deny("fcntl", EPERM, {equals(1, static_cast<std::uint64_t>(command))});
+
+  for (const char* name :
+       {"setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr"})
+    rules.deny(name, ENOTSUP);
+}
+
+void add_socket_rules(Rules& rules, const Limits& limits) {
+  // A socket of another type could be connected or addressed to other sockets.
+  for (const int type : {SOCK_STREAM, SOCK_SEQPACKET})
+    rules.allow("socketpair", {equals(0, AF_UNIX),
+                               {1, SCMP_CMP_MASKED_EQ, low_half & ~(SOCK_CLOEXEC | SOCK_NONBLOCK),
+                                static_cast<scmp_datum_t>(type)}});
+  // The size of a buffer bounds the memory that a socket holds.
+  for (const int option : {SO_SNDBUF, SO_RCVBUF, SO_SNDBUFFORCE, SO_RCVBUFFORCE})
+    rules.deny("setsockopt", EPERM,
+               {equals(1, SOL_SOCKET), equals(2, static_cast<std::uint64_t>(option))});
+  if (limits.network) {
+    for (const char* name : network_calls) rules.allow(name);
+    constexpr std::uint64_t last_denied = SO_RCVBUFFORCE;
+    rules.allow("setsockopt", {{1, SCMP_CMP_NE, SOL_SOCKET, 0}});
+    rules.allow("setsockopt", {equals(1, SOL_SOCKET), {2, SCMP_CMP_GT, last_denied, 0}});
+    for (std::uint64_t option = 0; option < last_denied; ++option)
+      if (option != SO_SNDBUF && option != SO_RCVBUF && option != SO_SNDBUFFORCE)
+        rules.allow("setsockopt", {equals(1, SOL_SOCKET), equals(2, option)});
+    return;
+  }
+  for (const char* name : network_calls) rules.deny(name, EPERM);
+}
 
 }  // namespace
 
-std::vector<sock_filter> make_filter(const Limits& limits) {
-  constexpr unsigned allow = SECCOMP_RET_ALLOW,
-                     new_namespaces = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWNS |
-                                      CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP |
-                                      0x80 /* CLONE_NEWTIME */;
-  std::vector<sock_filter> out;
-  Builder filter(out);
-  filter.load(offsetof(seccomp_data, arch));
-  filter.add(BPF_JMP | BPF_JEQ | BPF_K, architecture, 1, 0);
-  filter.answer(SECCOMP_RET_KILL_PROCESS);
-  filter.load(offsetof(seccomp_data, nr));
-  filter.add(BPF_JMP | BPF_JGE | BPF_K, x32_calls, 0, 1);
-  filter.answer(not_permitted);
-  for (const int call : forbidden) filter.when(call, not_permitted);
-  if (limits.isolation == Isolation::limits) {
-    filter.when(__NR_setsid, not_permitted);
-    filter.when(__NR_setpgid, not_permitted);
-  }
-  // The flags of clone3 are in memory, which a filter cannot read. C libraries fall back to clone.
-  filter.when(__NR_clone3, SECCOMP_RET_ERRNO | ENOSYS);
-  filter.when_argument(__NR_clone, 0, BPF_JSET, new_namespaces, not_permitted, allow);
-  filter.when_argument(__NR_prctl, 0, BPF_JEQ, PR_SET_PDEATHSIG, not_permitted, allow);
-  filter.when_argument(__NR_ioctl, 1, BPF_JEQ, TIOCSTI, not_permitted, allow);
-  if (!limits.network) filter.when_argument(__NR_socket, 0, BPF_JEQ, AF_UNIX, allow, not_permitted);
-  filter.answer(allow);
-  return out;
+Result<std::vector<sock_filter>> make_filter(const Limits& limits, bool counts_mappings) {
+  Rules rules;
+  for (const char* name : allowed_calls) rules.allow(name);
+  for (const char* name : denied_calls) rules.deny(name, EPERM);
+  add_process_rules(rules, limits);
+  add_memory_rules(rules, counts_mappings);
+  add_descriptor_rules(rules);
+  add_socket_rules(rules, limits);
+  return rules.program();
 }
 
 }  // namespace troupe::actors::sandbox

@@ -6,13 +6,21 @@
 #include <vector>
 
 #include "actors/sandbox/limits.h"
+#include "engine/base/error.h"
 
 namespace troupe::actors::sandbox {
 
-/// Denies system calls that reach out of the sandbox with EPERM: mounts, namespaces, other
-/// processes' memory, kernel keys, the clock, kernel programs, and sockets other than local ones.
-/// Under Isolation::limits it also denies leaving the process group, so that one signal ends all
-/// processes.
-std::vector<sock_filter> make_filter(const Limits& limits);
+/// Largest shared mapping without a file, where the census cannot read how much memory one holds
+/// (census.h): it then counts each as this many bytes.
+inline constexpr unsigned long long max_uncounted_mapping = 4ull << 20;
+
+/// Allows the calls of call_lists.h and returns ENOSYS for every other one, also for calls that
+/// this version does not know. Calls with several uses are allowed for the harmless ones: clone
+/// without namespaces and CLONE_PARENT, socketpair for connected streams, prctl, ioctl, fcntl,
+/// setsockopt and prlimit64 by their operation. Other ABIs (i386, x32) end the process. Under
+/// Isolation::limits it also denies leaving the process group, so that one signal ends all
+/// processes, and kill(-1). `counts_mappings`: the census reads what shared mappings hold.
+/// Errc::unsupported.
+Result<std::vector<sock_filter>> make_filter(const Limits& limits, bool counts_mappings);
 
 }  // namespace troupe::actors::sandbox

@@ -195,20 +195,31 @@ std::vector<SharedWeights> RolloutBatches::kept_versions() const {
   return kept;
 }
 
+void RolloutBatches::add_batches(protocol::RunState& state) const {
+  state.batches = trained_;
+  state.versions.clear();
+  for (const auto& weights : kept_versions()) state.versions.push_back(weights->version);
+}
+
+Task<void> RolloutBatches::save_start(std::int64_t before, std::int64_t step,
+                                      protocol::RunState& state) {
+  add_batches(state);
+  co_await save_round_start(c_, plan_, before, step, state);
+}
+
 Task<bool> RolloutBatches::end_step(std::int64_t before, std::int64_t step,
                                     protocol::RunState& state) {
   ++trained_;
-  state.batches = trained_;
   if (overlaps()) {
     set_end(step);
     if (step < plan_.steps) {
       co_await publish(trained_);
     }
     std::erase_if(versions_, [&](const auto& each) { return each.first < version_of(trained_); });
-    for (const auto& weights : kept_versions()) state.versions.push_back(weights->version);
     admission_.trained();
-    changes_.notify();  // the rollouts go on while a checkpoint is written
+    changes_.notify();  // the rollouts continue while a checkpoint is written
   }
+  add_batches(state);
   const bool more = co_await algorithms::end_step(c_, plan_, before, step, state);
   co_return more;
 }

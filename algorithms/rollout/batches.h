@@ -52,6 +52,8 @@ class RolloutBatches {
   Metrics staleness(const engine::data::Experience& batch) const;
   /// Evaluates the weights after the batch that is being trained, if that is due after step `step`.
   Task<void> evaluate(std::int64_t before, std::int64_t step, Metrics& metrics);
+  /// Saves step `step` before a batch within which the run ends, as save_round_start() does.
+  Task<void> save_start(std::int64_t before, std::int64_t step, protocol::RunState& state);
   /// Ends the batch that was trained by steps (before, step]: publishes its version, adds to
   /// `state` what the next batches need, and ends the step as algorithms::end_step() does. False
   /// when the run ends.
@@ -72,6 +74,7 @@ class RolloutBatches {
   bool may_start() const;
   void close(std::exception_ptr why);
   std::vector<SharedWeights> kept_versions() const;
+  void add_batches(protocol::RunState& state) const;
 
   Cluster& c_;
   Plan& plan_;

@@ -85,9 +85,11 @@ Result<> refuse_unknown(const Json& json, const std::vector<std::string>& known,
   for (const auto& [key, value] : json.object()) {
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
     const std::string near = nearest(key, known);
-    return fail(Errc::usage, cat(where, ": unknown key ", quote(key),
-                                 near.empty() ? "" : cat(", did you mean ", near, "?"),
-                                 " Known are ", join(known, ", ")));
+    return fail(Errc::usage,
+                cat(where, ": unknown key ", quote(key),
+                    near.empty() ? "; the known keys are "
+                                 : cat("; did you mean ", near, "? The known keys are "),
+                    join(known, ", ")));
   }
   return {};
 }

@@ -58,7 +58,7 @@ FileSink& file_sink() {
   return sink;
 }
 
-std::string one_line(std::string_view text) {
+std::string escaped_line(std::string_view text) {
   if (text.size() > max_line_bytes) {
     std::size_t end = max_line_bytes;
     while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
@@ -89,7 +89,7 @@ void write_to_file(LogLevel level, std::string_view line) {
 }  // namespace
 
 void log(LogLevel level, std::string_view text) {
-  const std::string line = one_line(text);
+  const std::string line = escaped_line(text);
   if (level >= log_level()) {
     const auto before = before_line.load();  // loaded first: after_line is set before it
     const auto after = after_line.load();
@@ -101,7 +101,7 @@ void log(LogLevel level, std::string_view text) {
 }
 
 void log_to_file(LogLevel level, std::string_view text) {
-  write_to_file(level, one_line(text));
+  write_to_file(level, escaped_line(text));
 }
 
 void set_log_level(LogLevel level) {

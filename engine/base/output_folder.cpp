@@ -35,8 +35,9 @@ Result<OutputFolder> OutputFolder::open(const std::string& path, FileAccess acce
 Result<OutputFolder> OutputFolder::folder(const std::string& name) const {
   const std::string path = path_of(name);
   const mode_t mode = access_ == FileAccess::owner_only ? 0700 : 0777;
-  if (::mkdirat(folder_->get(), name.c_str(), mode) != 0 && errno != EEXIST)
-    return system_error(path, "create");
+  const bool created = ::mkdirat(folder_->get(), name.c_str(), mode) == 0;
+  if (!created && errno != EEXIST) return system_error(path, "create");
+  if (created) RETURN_IF_ERROR(sync());
   Descriptor folder(
       ::openat(folder_->get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!folder.open()) return open_error(folder_->get(), name, path, "open");
@@ -68,6 +69,10 @@ Result<Descriptor> OutputFolder::append(const std::string& name) const {
       (found.st_mode & 0077) != 0)
     static_cast<void>(::fchmod(file->get(), found.st_mode & 0700));
   return file;
+}
+
+Result<Descriptor> OutputFolder::update(const std::string& name) const {
+  return open_regular(name, O_RDWR);
 }
 
 Result<std::string> OutputFolder::read(const std::string& name) const {

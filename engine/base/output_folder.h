@@ -29,8 +29,8 @@ class OutputFolder {
   /// Errc::not_found.
   static Result<OutputFolder> open(const std::string& path,
                                    FileAccess access = FileAccess::by_umask);
-  /// The subfolder `name`, which is created if it is missing. Errc::io, also if it is a symbolic
-  /// link.
+  /// The subfolder `name`, which is created durably if it is missing. Errc::io, also if it is a
+  /// symbolic link.
   Result<OutputFolder> folder(const std::string& name) const;
 
   const std::string& path() const { return path_; }
@@ -41,11 +41,15 @@ class OutputFolder {
 
   /// A regular file for appending, created if it is missing. Errc::io.
   Result<Descriptor> append(const std::string& name) const;
+  /// An existing regular file for reading and writing. Errc::io, Errc::not_found.
+  Result<Descriptor> update(const std::string& name) const;
   /// The content of a regular file; "" if it is missing. Errc::io, Errc::bad_input (above 4 GiB).
   Result<std::string> read(const std::string& name) const;
   /// Writes a file durably through a temporary file: write, fsync, rename, fsync of the folder.
   /// After a crash the file has the old content or the new, never a mixture. Errc::io.
   Result<> replace(const std::string& name, std::string_view content) const;
+  /// fsync of the folder: new, renamed and removed names survive a power failure. Errc::io.
+  Result<> sync() const;
   /// Renames a file, replacing `to`. Errc::io.
   Result<> rename(const std::string& from, const std::string& to) const;
 
@@ -56,7 +60,6 @@ class OutputFolder {
         folder_(std::make_shared<Descriptor>(std::move(folder))) {}
 
   Result<Descriptor> open_regular(const std::string& name, int flags) const;
-  Result<> sync() const;
   unsigned file_mode() const { return access_ == FileAccess::owner_only ? 0600 : 0666; }
 
   std::string path_;

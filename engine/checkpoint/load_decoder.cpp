@@ -60,7 +60,9 @@ double normal(std::uint64_t seed, std::uint64_t index) {
 Result<models::DecoderSpec> read_folder_spec(const std::string& folder) {
   const std::string path = folder + "/config.json";
   const auto config = read_json(path, {.bytes = 16u << 20});
-  if (!config && config.error().code == Errc::not_found)
+  std::error_code ignored;
+  if (!config &&
+      (config.error().code == Errc::not_found || std::filesystem::is_regular_file(folder, ignored)))
     return fail(Errc::not_found, cat(folder, ": ", why_not_a_model(folder)));
   RETURN_IF_ERROR(config);
   auto spec = models::read_spec(*config, path);

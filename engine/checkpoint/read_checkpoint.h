@@ -9,6 +9,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/json.h"
+#include "engine/nn/arena_shards.h"
 #include "engine/nn/parameters.h"
 
 namespace troupe::engine::checkpoint {
@@ -38,12 +39,13 @@ Result<TrainingState> read_training_state(const std::string& path);
 Result<> check_resumable(const TrainingState& state, const std::string& path);
 
 /// Loads this rank's part of the weights (the exact f32 values of training, even where those of the
-/// model folder are rounded) and, where given, the moments ([into.count()] each). Does not verify
-/// checksums: find_latest or verify_checkpoint must have accepted `path`. Errc::not_found: no
-/// training state, or no moments where they are requested. Errc::usage (check_resumable), corrupt,
-/// io.
+/// model folder are rounded) and, where given, the moments ([into.count()] or [shards->count()]
+/// each). Does not verify checksums: find_latest or verify_checkpoint must have accepted `path`.
+/// Errc::not_found: no training state, or no moments where they are requested. Errc::usage
+/// (check_resumable), corrupt, io.
 Result<TrainingState> load_checkpoint(const std::string& path, nn::Parameters& into, bool tied,
-                                      Tensor* exp_avg, Tensor* exp_avg_sq);
+                                      Tensor* exp_avg, Tensor* exp_avg_sq,
+                                      const nn::ArenaShards* shards = nullptr);
 
 /// The step of a checkpoint's name: 120 for "checkpoint-120".
 std::optional<std::int64_t> step_of_name(std::string_view name);

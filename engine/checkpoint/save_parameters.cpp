@@ -17,12 +17,13 @@ namespace troupe::engine::checkpoint {
 namespace {
 
 constexpr std::size_t companion_bytes = std::size_t{1} << 30;
+constexpr std::string_view chat_template_file = "chat_template.jinja";
 constexpr std::string_view companions[] = {"generation_config.json",
                                            "tokenizer.json",
                                            "tokenizer_config.json",
                                            "special_tokens_map.json",
                                            "added_tokens.json",
-                                           "chat_template.jinja",
+                                           chat_template_file,
                                            "chat_template.json",
                                            "tokenizer.model",
                                            "vocab.json",
@@ -148,8 +149,12 @@ Result<Json> config_of(const nn::Parameters& parameters, const SaveOptions& opti
 
 }  // namespace
 
-Result<> copy_companions(const std::string& folder, const std::string& source) {
+Result<> copy_companions(const std::string& folder, const std::string& source,
+                         const std::string& chat_template) {
+  if (!chat_template.empty())
+    RETURN_IF_ERROR(write_new_file(cat(folder, "/", chat_template_file), chat_template));
   for (const auto name : companions) {
+    if (!chat_template.empty() && name.starts_with("chat_template.")) continue;
     const auto content = read_file(cat(source, "/", name), companion_bytes);
     if (!content && content.error().code == Errc::not_found) continue;
     RETURN_IF_ERROR(content);
@@ -180,7 +185,7 @@ Result<> save_parameters(const std::string& folder, nn::LogicalTensors& tensors,
   RETURN_IF_ERROR(write_weights(folder, *stored, tensors, options));
   if (!options.source.empty()) {
     RETURN_IF_ERROR(write_new_file(cat(folder, "/config.json"), config.dump(2) + "\n"));
-    RETURN_IF_ERROR(copy_companions(folder, options.source));
+    RETURN_IF_ERROR(copy_companions(folder, options.source, options.chat_template));
   }
   return sync_directory(folder);
 }

@@ -20,6 +20,8 @@ struct SaveOptions {
   StoredType type = StoredType::f32;  ///< f32 keeps every bit; bf16, f16 round
   /// A larger model is split into several files with an index, as in transformers.
   std::size_t shard_bytes = 5000000000;
+  /// chat_template.jinja, in place of the source's; empty: the source's.
+  std::string chat_template;
 };
 
 /// Writes the parameters, without those of adapters, into the existing folder `folder`, in the
@@ -33,7 +35,9 @@ Result<> save_parameters(const std::string& folder, nn::LogicalTensors& tensors,
                          const SaveOptions& options);
 
 /// Copies generation_config.json, the tokenizer files and the chat template of the model folder
-/// `source`, those that exist, into `folder`, durably. Errc::io.
-Result<> copy_companions(const std::string& folder, const std::string& source);
+/// `source`, those that exist, into `folder`, durably. `chat_template` replaces the source's, if it
+/// is not empty. Errc::io.
+Result<> copy_companions(const std::string& folder, const std::string& source,
+                         const std::string& chat_template = "");
 
 }  // namespace troupe::engine::checkpoint

@@ -18,8 +18,10 @@ std::vector<std::int64_t> sizes_of(const Shape& shape) {
 }
 
 Result<> load_arena(const SafetensorsFile& file, std::string_view prefix,
-                    const nn::Parameters& parameters, const Tensor& arena) {
-  check(arena.count() == parameters.count(), "training tensors: arena of another model");
+                    const nn::Parameters& parameters, const Tensor& arena,
+                    const nn::ArenaShards* shards = nullptr) {
+  check(arena.count() == (shards ? shards->count() : parameters.count()),
+        "training tensors: arena of another model");
   std::int64_t at = 0;
   for (const auto& parameter : parameters.all()) {
     const std::string name = cat(prefix, parameter.name);
@@ -33,10 +35,20 @@ Result<> load_arena(const SafetensorsFile& file, std::string_view prefix,
                                      shape.text(), ", found ", shape_text(stored->shape)));
     const auto floats = file.floats(name, parameter.shard, parameter.value.count());
     RETURN_IF_ERROR(floats);
-    Tensor part = arena.flat(at, at + parameter.value.count());
-    parameters.device().upload_from(
-        part, [&](std::int64_t begin, std::span<float> into) { floats->read(begin, into); });
-    at += parameter.value.count();
+    const std::int64_t end = at + parameter.value.count();
+    const auto load = [&](std::int64_t first, std::int64_t count, std::int64_t to) {
+      Tensor part = arena.flat(to, to + count);
+      parameters.device().upload_from(part, [&](std::int64_t begin, std::span<float> into) {
+        floats->read(first + begin, into);
+      });
+    };
+    if (shards == nullptr) {
+      load(0, end - at, at);
+    } else {
+      for (const auto& piece : shards->mine(at, end))
+        load(piece.begin - at, piece.size(), piece.at);
+    }
+    at = end;
   }
   return {};
 }
@@ -70,11 +82,11 @@ Result<> save_training_tensors(const std::string& path, nn::LogicalTensors& tens
 }
 
 Result<> load_training_tensors(const std::string& path, nn::Parameters& into, Tensor* exp_avg,
-                               Tensor* exp_avg_sq) {
+                               Tensor* exp_avg_sq, const nn::ArenaShards* shards) {
   const auto file = SafetensorsFile::open(path);
   RETURN_IF_ERROR(file);
-  if (exp_avg) RETURN_IF_ERROR(load_arena(*file, "exp_avg.", into, *exp_avg));
-  if (exp_avg_sq) RETURN_IF_ERROR(load_arena(*file, "exp_avg_sq.", into, *exp_avg_sq));
+  if (exp_avg) RETURN_IF_ERROR(load_arena(*file, "exp_avg.", into, *exp_avg, shards));
+  if (exp_avg_sq) RETURN_IF_ERROR(load_arena(*file, "exp_avg_sq.", into, *exp_avg_sq, shards));
   const bool master = !into.all().empty() && file->find(cat("master.", into.all().front().name));
   return master ? load_arena(*file, "master.", into, into.values()) : Result<>();
 }

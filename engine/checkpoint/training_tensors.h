@@ -21,8 +21,9 @@ Result<> save_training_tensors(const std::string& path, nn::LogicalTensors& tens
                                bool with_moments, bool with_master);
 
 /// Reads this rank's part of the moments (nullptr: not requested). Master weights, where the file
-/// has them, replace the values of `into`.
+/// has them, replace the values of `into`. With `shards`, reads only this rank's shard of the
+/// moments, which are [shards->count()].
 Result<> load_training_tensors(const std::string& path, nn::Parameters& into, Tensor* exp_avg,
-                               Tensor* exp_avg_sq);
+                               Tensor* exp_avg_sq, const nn::ArenaShards* shards = nullptr);
 
 }  // namespace troupe::engine::checkpoint

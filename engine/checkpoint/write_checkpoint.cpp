@@ -15,6 +15,7 @@
 #include "engine/base/environment_error.h"
 #include "engine/base/file.h"
 #include "engine/base/text.h"
+#include "engine/checkpoint/leftovers.h"
 #include "engine/checkpoint/manifest.h"
 #include "engine/checkpoint/output_file.h"
 #include "engine/checkpoint/read_checkpoint.h"
@@ -24,31 +25,6 @@ namespace troupe::engine::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::string_view temporary_prefix = ".tmp-checkpoint-",
-                           temporary_link_prefix = ".tmp-latest-",
-                           temporary_best_prefix = ".tmp-best-";
-
-bool digits(std::string_view text) {
-  return !text.empty() && text.size() <= 18 &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
-// Matches exactly ".tmp-checkpoint-STEP-PID", ".tmp-latest-PID" and ".tmp-best-PID": nothing else
-// is ever removed.
-bool is_temporary(std::string_view name) {
-  for (const std::string_view link : {temporary_link_prefix, temporary_best_prefix})
-    if (name.starts_with(link)) return digits(name.substr(link.size()));
-  if (!name.starts_with(temporary_prefix)) return false;
-  name.remove_prefix(temporary_prefix.size());
-  const auto dash = name.find('-');
-  return dash != std::string_view::npos && digits(name.substr(0, dash)) &&
-         digits(name.substr(dash + 1));
-}
-
-std::string name_of_step(std::int64_t step) {
-  return cat("checkpoint-", step);
-}
 
 // Replaces a checkpoint of the same step by an atomic exchange where the file system supports it,
 // otherwise by two renames (a kill between them leaves the earlier checkpoints).
@@ -94,22 +70,9 @@ class Protocol {
     return act();
   }
 
-  std::string temporary_name(std::int64_t step) const {
-    return cat(output_, "/", temporary_prefix, step, "-", ::getpid());
-  }
-
   // The lock guarantees that no other run is active here: temporary names belong to dead runs.
   Result<> sweep() {
-    return step("sweep", [&]() -> Result<> {
-      std::error_code failed;
-      for (fs::directory_iterator at(output_, failed), end; !failed && at != end;
-           at.increment(failed))
-        if (is_temporary(at->path().filename().string())) fs::remove_all(at->path(), failed);
-      if (failed)
-        return fail(Errc::io,
-                    cat(output_, ": cannot remove temporary folders: ", reason_of(failed.value())));
-      return {};
-    });
+    return step("sweep", [&] { return remove_temporaries(output_); });
   }
 
   // Of the weights as they are stored, the moments, and the f32 weights beside rounded ones.
@@ -188,36 +151,14 @@ class Protocol {
     return done ? step(cat("sync ", name), [&] { return sync_directory(output_); }) : done;
   }
 
-  // Renames a checkpoint to a temporary name before it is removed, so that a partly removed one is
-  // never mistaken for a damaged one.
+  // The target of OUTPUT/best stays even if it is not the best one of this run's state: a run that
+  // repeats a rollout step does not know the evaluation within it.
   Result<> prune() {
-    if (options_.keep_last == 0) return {};
-    std::vector<std::int64_t> older;
-    std::error_code failed;
-    for (fs::directory_iterator at(output_, failed), end; !failed && at != end;
-         at.increment(failed))
-      if (const auto found = step_of_name(at->path().filename().string());
-          found && *found < snapshot_.step && !at->is_symlink())
-        older.push_back(*found);
-    if (failed) return fail(Errc::io, cat(output_, ": cannot list: ", reason_of(failed.value())));
-    std::sort(older.rbegin(), older.rend());
-    for (auto i = static_cast<std::size_t>(options_.keep_last - 1); i < older.size(); ++i) {
-      if (older[i] == options_.best_step) continue;
-      const std::string path = cat(output_, "/", name_of_step(older[i])),
-                        aside = temporary_name(older[i]);
-      auto done = step("set aside", [&]() -> Result<> {
-        return ::rename(path.c_str(), aside.c_str()) == 0 ? Result<>()
-                                                          : system_error(path, "set aside");
-      });
-      if (done)
-        done = step("remove", [&]() -> Result<> {
-          fs::remove_all(aside, failed);
-          return failed ? fail(Errc::io, cat(aside, ": cannot remove: ", reason_of(failed.value())))
-                        : Result<>();
-        });
-      if (!done) return done;
-    }
-    return {};
+    std::error_code none;
+    const auto best = step_of_name(fs::read_symlink(cat(output_, "/best"), none).string());
+    const std::vector<std::int64_t> kept{options_.best_step, options_.round_start,
+                                         best.value_or(0)};
+    return prune_checkpoints(output_, {snapshot_.step, options_.keep_last, kept}, options_.before);
   }
 
   std::string output_;
@@ -225,18 +166,19 @@ class Protocol {
   nn::LogicalTensors& tensors_;
   const WriteOptions& options_;
   std::string path_ = cat(output_, "/", name_of_step(snapshot_.step));
-  std::string temporary_ = temporary_name(snapshot_.step);
+  std::string temporary_ = temporary_checkpoint(output_, snapshot_.step);
 };
 
-nn::LogicalTensors tensors_of(const Snapshot& snapshot, parallel::Communicator* tp) {
+// `mesh` nullptr: one rank.
+nn::LogicalTensors tensors_of(const Snapshot& snapshot, const parallel::Mesh* mesh) {
   check(static_cast<bool>(snapshot.exp_avg) == static_cast<bool>(snapshot.exp_avg_sq),
         "write_checkpoint: one moment without the other");
-  std::vector<Tensor> arenas{snapshot.parameters.values()};  // in the order of CheckpointArena
-  if (snapshot.exp_avg) {
-    arenas.push_back(snapshot.exp_avg);
-    arenas.push_back(snapshot.exp_avg_sq);
-  }
-  return {snapshot.parameters, std::move(arenas), tp};
+  std::vector<Tensor> arenas{snapshot.parameters.values()}, moments;  // order of CheckpointArena
+  if (snapshot.exp_avg) moments = {snapshot.exp_avg, snapshot.exp_avg_sq};
+  if (mesh != nullptr && snapshot.shards != nullptr)
+    return {snapshot.parameters, std::move(arenas), std::move(moments), *snapshot.shards, *mesh};
+  arenas.insert(arenas.end(), moments.begin(), moments.end());
+  return {snapshot.parameters, std::move(arenas), mesh ? &mesh->tp() : nullptr};
 }
 
 Result<std::string> write_checkpoint(const DirectoryLock& output, const Snapshot& snapshot,
@@ -274,8 +216,9 @@ Result<std::string> write_checkpoint(const parallel::Mesh& mesh, const Directory
   check(mesh.is_root() == (output != nullptr),
         "write_checkpoint: only rank 0 holds the lock of the output");
   Result<std::string> result;
-  if (mesh.coordinates().dp == 0) {  // the other replicas have the same weights
-    auto tensors = tensors_of(snapshot, &mesh.tp());
+  // Without shards the other replicas have the same weights and moments.
+  if (mesh.coordinates().dp == 0 || snapshot.shards != nullptr) {
+    auto tensors = tensors_of(snapshot, &mesh);
     if (mesh.is_root()) {
       result = write_checkpoint(*output, snapshot, tensors, options);
       tensors.finish();

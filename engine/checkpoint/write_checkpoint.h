@@ -15,6 +15,7 @@
 #include "engine/checkpoint/directory_lock.h"
 #include "engine/checkpoint/disk_space.h"
 #include "engine/checkpoint/save_parameters.h"
+#include "engine/nn/arena_shards.h"
 #include "engine/nn/parameters.h"
 #include "engine/parallel/grid.h"
 
@@ -28,18 +29,23 @@ struct Snapshot {
   std::int64_t step = 0;
   const nn::Parameters& parameters;
   SaveOptions model;
-  /// AdamW's moments, [parameters.count()] each, or both absent on every rank.
+  /// AdamW's moments, [parameters.count()] or [shards->count()] each, or both absent on every rank.
   Tensor exp_avg, exp_avg_sq;
   Json state;  ///< other state of the run: loader position, seeds, hash of the configuration
   ModelWriter write_model;  ///< writes an adapter; absent: a model folder is written
   /// Leaves out moments and master weights. Such a checkpoint cannot be resumed.
   bool only_model = false;
+  /// How the replicas divide the moments (nullptr: they do not). Every replica then sends its part.
+  const nn::ArenaShards* shards = nullptr;
 };
 
 struct WriteOptions {
   int keep_last = 0;  ///< number of newest checkpoints to keep, at least 2; 0 keeps all
   /// Step of the checkpoint that OUTPUT/best names, which is kept as well; 0: none.
   std::int64_t best_step = 0;
+  /// Step before the rollout step that this one lies within, whose checkpoint is kept as well, for
+  /// a run that is extended; -1: none.
+  std::int64_t round_start = -1;
   /// Called with the name of each step before it runs, for tests; an error makes the step fail.
   std::function<Result<>(std::string_view step)> before;
   /// Free bytes of the output's file system; another function for tests.

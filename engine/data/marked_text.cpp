@@ -114,9 +114,9 @@ Result<RenderedChat> render(const Json& messages, bool add_generation_prompt, co
                             const TextEncoder& encoder) {
   if (!encoder.has_chat_template())
     return fail(Errc::unsupported,
-                "the rows are conversations, but the model has no chat template: put a "
-                "chat_template.jinja into the model folder, or use rows of plain text (prompt and "
-                "completion)");
+                "the rows are conversations, but the model has no chat template: set chat_template "
+                "to a template file or to the name of a prompt type (chatml, qwen, llama3, ...), "
+                "or use rows of plain text (prompt and completion)");
   return encoder.render_chat(messages, add_generation_prompt, tools);
 }
 

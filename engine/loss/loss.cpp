@@ -34,9 +34,11 @@ Result<AnyLoss> make_loss(const LossTable& table, const LossSpec& spec) {
   std::vector<std::string> known;
   for (const auto& [name, factory] : table) known.push_back(name);
   const std::string near = nearest(spec.name, known);
-  return fail(Errc::usage, cat("unknown loss ", quote(spec.name),
-                               near.empty() ? "" : cat(", did you mean ", near, "?"), " Known are ",
-                               join(known, ", ")));
+  return fail(Errc::usage,
+              cat("unknown loss ", quote(spec.name),
+                  near.empty() ? "; the known losses are "
+                               : cat("; did you mean ", near, "? The known losses are "),
+                  join(known, ", ")));
 }
 
 ValueAndGrads value_and_grads(const AnyLoss& loss, const Outputs& outputs,

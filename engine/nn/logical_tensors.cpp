@@ -47,28 +47,77 @@ std::int64_t logical_count(const Parameters& parameters) {
 
 LogicalTensors::LogicalTensors(const Parameters& parameters, std::vector<Tensor> arenas,
                                parallel::Communicator* tp)
-    : parameters_(parameters), arenas_(std::move(arenas)), tp_(unless_single(tp)) {
-  for (const auto& arena : arenas_)
-    check(arena.count() == parameters.count(), "LogicalTensors: arena of another model");
+    : parameters_(parameters),
+      arenas_(std::move(arenas)),
+      undivided_(arenas_.size()),
+      tp_(unless_single(tp)),
+      readers_(tp_) {
+  exchange_parts();
+}
+
+LogicalTensors::LogicalTensors(const Parameters& parameters, std::vector<Tensor> arenas,
+                               std::vector<Tensor> divided, const ArenaShards& shards,
+                               const parallel::Mesh& mesh)
+    : parameters_(parameters),
+      arenas_(std::move(arenas)),
+      undivided_(arenas_.size()),
+      shards_(&shards),
+      tp_(unless_single(&mesh.tp())),
+      readers_(unless_single(&mesh.world())) {
+  for (auto& arena : divided) {
+    check(arena.count() == shards.count(), "LogicalTensors: a shard of another model");
+    arenas_.push_back(std::move(arena));
+  }
+  exchange_parts();
+}
+
+// Every rank learns which parts of the tensors the others of its tensor-parallel group hold.
+void LogicalTensors::exchange_parts() {
+  for (std::size_t i = 0; i < undivided_; ++i)
+    check(arenas_[i].count() == parameters_.count(), "LogicalTensors: arena of another model");
   std::int64_t at = 0;
   std::vector<Part> mine;
-  for (const auto& parameter : parameters.all()) {
+  for (const auto& parameter : parameters_.all()) {
     starts_.push_back(at);
     at += parameter.value.count();
     mine.push_back({parameter.shard.begin, parameter.shard.end});
   }
-  if (alone()) return;
+  if (tp_ == nullptr) return;
   parts_.resize(mine.size() * static_cast<std::size_t>(tp_->size()));
   tp_->all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(parts_)),
                   "the parts of the tensors");
 }
 
+std::vector<float> LogicalTensors::own_part(std::size_t arena, std::size_t index) {
+  const Parameter& parameter = parameters_.all().at(index);
+  const std::int64_t start = starts_[index], end = start + parameter.value.count();
+  ops::Device& device = parameters_.device();
+  if (arena < undivided_) return ops::to_host(device, arenas_[arena].flat(start, end));
+  parallel::Communicator& dp = shards_->dp();
+  std::vector<float> mine;
+  for (const auto& piece : shards_->mine(start, end)) {
+    const auto values =
+        ops::to_host(device, arenas_.at(arena).flat(piece.at, piece.at + piece.size()));
+    mine.insert(mine.end(), values.begin(), values.end());
+  }
+  const std::vector<float> all = parallel::gather_floats(dp, mine, parameter.name);
+  if (dp.rank() != 0) return {};
+  std::vector<float> part(static_cast<std::size_t>(end - start));
+  auto from = all.begin();
+  for (int rank = 0; rank < dp.size(); ++rank)
+    for (const auto& piece : shards_->within(start, end, rank)) {
+      std::copy_n(from, piece.size(), part.begin() + (piece.begin - start));
+      from += piece.size();
+    }
+  return part;
+}
+
 std::vector<float> LogicalTensors::gather(std::size_t arena, std::size_t index) {
   const Parameter& parameter = parameters_.all().at(index);
-  const std::int64_t start = starts_[index];
-  std::vector<float> mine = ops::to_host(
-      parameters_.device(), arenas_.at(arena).flat(start, start + parameter.value.count()));
-  if (alone() || parameter.shard.whole()) return mine;
+  if (shards_ && shards_->dp().rank() != 0 && arena < undivided_) return {};
+  std::vector<float> mine = own_part(arena, index);
+  if (shards_ && shards_->dp().rank() != 0) return {};
+  if (tp_ == nullptr || parameter.shard.whole()) return mine;
   const std::vector<float> all = parallel::gather_floats(*tp_, mine, parameter.name);
   std::vector<float> whole(static_cast<std::size_t>(parameter.logical_shape().count()));
   std::int64_t from = 0;
@@ -87,7 +136,8 @@ std::vector<float> LogicalTensors::read(std::size_t arena, std::size_t parameter
   if (!alone()) {
     std::array<std::int32_t, 2> request{static_cast<std::int32_t>(arena),
                                         static_cast<std::int32_t>(parameter)};
-    tp_->broadcast_idle(std::as_writable_bytes(std::span(request)), 0, "the next tensor to gather");
+    readers_->broadcast_idle(std::as_writable_bytes(std::span(request)), 0,
+                             "the next tensor to gather");
   }
   return gather(arena, parameter);
 }
@@ -95,22 +145,26 @@ std::vector<float> LogicalTensors::read(std::size_t arena, std::size_t parameter
 void LogicalTensors::finish() {
   auto request = last_request;
   if (!alone())
-    tp_->broadcast_idle(std::as_writable_bytes(std::span(request)), 0, "the next tensor to gather");
+    readers_->broadcast_idle(std::as_writable_bytes(std::span(request)), 0,
+                             "the next tensor to gather");
 }
 
 void LogicalTensors::serve() {
-  check(!alone() && tp_->rank() != 0, "LogicalTensors: rank 0 reads, the others serve");
+  check(!alone() && readers_->rank() != 0, "LogicalTensors: rank 0 reads, the others serve");
   for (auto request = last_request;;) {
-    tp_->broadcast_idle(std::as_writable_bytes(std::span(request)), 0, "the next tensor to gather");
+    readers_->broadcast_idle(std::as_writable_bytes(std::span(request)), 0,
+                             "the next tensor to gather");
     if (request == last_request) return;
     gather(static_cast<std::size_t>(request[0]), static_cast<std::size_t>(request[1]));
   }
 }
 
 std::vector<float> gather_logical(const Parameters& parameters, const Tensor& arena,
-                                  const parallel::Mesh& mesh) {
-  if (mesh.coordinates().dp != 0) return {};
-  LogicalTensors tensors(parameters, {arena}, &mesh.tp());
+                                  const parallel::Mesh& mesh, const ArenaShards* shards) {
+  if (mesh.coordinates().dp != 0 && shards == nullptr) return {};
+  LogicalTensors tensors = shards == nullptr
+                               ? LogicalTensors(parameters, {arena}, &mesh.tp())
+                               : LogicalTensors(parameters, {}, {arena}, *shards, mesh);
   std::vector<float> all;
   for (std::size_t i = 0; i < parameters.all().size(); ++i) {
     const auto whole = tensors.gather(0, i);

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/nn/arena_shards.h"
 #include "engine/nn/parameters.h"
 #include "engine/parallel/grid.h"
 
@@ -18,9 +19,10 @@ std::int64_t logical_count(const Parameters& parameters);
 /// empty vector on the others. The tensor-parallel ranks of dp index 0 must all call it; the other
 /// replicas return at once.
 std::vector<float> gather_logical(const Parameters& parameters, const parallel::Mesh& mesh);
-/// Gathers another arena of [parameters.count()]: gradients, moments.
+/// Gathers another arena of [parameters.count()]: gradients, moments. With `shards`, the arena is
+/// [shards->count()], and all ranks of the group must call it.
 std::vector<float> gather_logical(const Parameters& parameters, const Tensor& arena,
-                                  const parallel::Mesh& mesh);
+                                  const parallel::Mesh& mesh, const ArenaShards* shards = nullptr);
 
 /// Sets this rank's part of every parameter from gather_logical's array. No communication. Another
 /// length is a Bug.
@@ -37,6 +39,11 @@ class LogicalTensors {
   /// must outlive this.
   LogicalTensors(const Parameters& parameters, std::vector<Tensor> arenas,
                  parallel::Communicator* tp);
+  /// The same with `divided` arenas, [shards.count()] each, whose numbers follow those of `arenas`.
+  /// Collective over the whole group of `mesh`: its ranks other than 0 serve.
+  LogicalTensors(const Parameters& parameters, std::vector<Tensor> arenas,
+                 std::vector<Tensor> divided, const ArenaShards& shards,
+                 const parallel::Mesh& mesh);
 
   const Parameters& parameters() const { return parameters_; }
   /// Returns the whole tensor `parameter` of `arena`.
@@ -47,18 +54,25 @@ class LogicalTensors {
   void serve();
 
   /// The collective behind read() and serve(): every rank calls it for the same tensor, and every
-  /// rank gets the whole tensor.
+  /// rank gets the whole tensor; with shards, only the replica of rank 0.
   std::vector<float> gather(std::size_t arena, std::size_t parameter);
 
  private:
   struct Part {
     std::int64_t begin, end;  ///< along the axis of the shard
   };
-  bool alone() const { return tp_ == nullptr; }
+  bool alone() const { return readers_ == nullptr; }
+  void exchange_parts();
+  /// This tensor-parallel rank's part of a tensor; collective over the replicas for a divided
+  /// arena.
+  std::vector<float> own_part(std::size_t arena, std::size_t parameter);
 
   const Parameters& parameters_;
   std::vector<Tensor> arenas_;
+  std::size_t undivided_;                ///< number of arenas that are whole at every replica
+  const ArenaShards* shards_ = nullptr;  ///< of the other arenas
   parallel::Communicator* tp_;
+  parallel::Communicator* readers_;   ///< the ranks that read() and serve() together; nullptr: one
   std::vector<std::int64_t> starts_;  ///< offset of each parameter in an arena
   std::vector<Part> parts_;           ///< [ranks, parameters]
 };

@@ -1,6 +1,7 @@
 #include "engine/nn/tensor_parallel.h"
 
 #include "engine/base/check.h"
+#include "engine/ops/host_values.h"
 #include "engine/parallel/all_reduce.h"
 
 namespace troupe::engine::nn {
@@ -8,9 +9,9 @@ namespace troupe::engine::nn {
 void all_reduce(parallel::Communicator* group, ops::Device& device, Tensor& x,
                 std::string_view what) {
   if (group == nullptr) return;
-  auto values = ops::to_host(device, x);
-  parallel::all_reduce_sum(*group, values, what);
-  device.upload(x, values);
+  ops::HostValues host(device, x);
+  parallel::all_reduce_sum(*group, host.values(), what);
+  host.store();
 }
 
 std::span<const std::int32_t> local_rows(const Parameter& table, std::span<const std::int32_t> ids,

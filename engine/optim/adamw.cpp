@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "engine/base/check.h"
 #include "engine/base/random.h"
@@ -18,12 +19,16 @@ float clip_factor(double norm, double max_norm) {
 
 }  // namespace
 
-AdamW::AdamW(nn::Parameters& parameters, parallel::Communicator* tp)
-    : parameters_(parameters.trained()), tp_(tp) {
+AdamW::AdamW(nn::Parameters& parameters, parallel::Communicator* tp,
+             std::shared_ptr<const nn::ArenaShards> shards)
+    : parameters_(parameters.trained()), tp_(tp), shards_(std::move(shards)) {
   check(static_cast<bool>(parameters.grads()), "AdamW: parameters without gradients");
+  check(!shards_ || shards_->arena_count() == parameters_.count(),
+        "AdamW: shards of another model");
   auto& device = parameters.device();
-  exp_avg_ = device.empty(Shape{parameters_.count()});
-  exp_avg_sq_ = device.empty(Shape{parameters_.count()});
+  const std::int64_t count = shards_ ? shards_->count() : parameters_.count();
+  exp_avg_ = device.empty(Shape{count});
+  exp_avg_sq_ = device.empty(Shape{count});
   device.fill(exp_avg_, 0);
   device.fill(exp_avg_sq_, 0);
 }
@@ -50,35 +55,56 @@ Result<AdamW::Report> AdamW::step(double learning_rate, const AdamWConfig& confi
         "AdamW: betas must lie in [0, 1)");
   check(config.eps >= 0 && config.weight_decay >= 0 && config.max_grad_norm >= 0,
         "AdamW: eps, weight_decay, max_grad_norm must be >= 0");
-  auto& device = parameters_.device();
-  const double norm =
-      std::sqrt(nn::sum_of_squares(parameters_, tp_));  // f64: a sum of f32 squares cannot overflow
+  // f64: a sum of f32 squares cannot overflow
+  const double norm = std::sqrt(shards_ ? nn::sum_of_squares(parameters_, *shards_, tp_)
+                                        : nn::sum_of_squares(parameters_, tp_));
   if (!std::isfinite(norm)) {
-    const std::string name = nn::first_nonfinite_parameter(parameters_, tp_);
+    const std::string name = shards_ ? nn::first_nonfinite_parameter(parameters_, *shards_, tp_)
+                                     : nn::first_nonfinite_parameter(parameters_, tp_);
     if (after == Gradients::cleared) zero_grad();
     return fail(Errc::bad_input,
                 cat("the gradient of ", name, " is not finite at update ", steps_ + 1,
                     "; no weight was changed. Lower train.learning_rate or check the batch"));
   }
   ++steps_;
-  for (const auto& [begin, end, decays, clears] : ranges(after)) {
-    Tensor values = parameters_.values().flat(begin, end),
-           grads = parameters_.grads().flat(begin, end);
-    Tensor m = exp_avg_.flat(begin, end), v = exp_avg_sq_.flat(begin, end);
-    device.adamw(values, grads, m, v,
-                 {.learning_rate = learning_rate,
-                  .beta1 = config.beta1,
-                  .beta2 = config.beta2,
-                  .eps = config.eps,
-                  .weight_decay = decays ? config.weight_decay : 0,
-                  .step = steps_,
-                  .grad_scale = clip_factor(norm, config.max_grad_norm),
-                  .clear_gradients = clears});
-  }
+  apply(learning_rate, config, after, clip_factor(norm, config.max_grad_norm));
+  if (shards_) nn::all_gather_values(parameters_.device(), *shards_, parameters_.values());
   if (config.rounding_seed) round_weights(*config.rounding_seed);
   for (const auto& parameter : parameters_.all())
     parameter.state->unset = after == Gradients::cleared && parameter.state->assigned_by_gemm;
   return Report{norm};
+}
+
+template <class Update>
+void AdamW::for_each_part(const Range& range, const Update& update) {
+  const auto part = [&](std::int64_t begin, std::int64_t end, std::int64_t at) {
+    update(parameters_.values().flat(begin, end), parameters_.grads().flat(begin, end),
+           exp_avg_.flat(at, at + end - begin), exp_avg_sq_.flat(at, at + end - begin));
+  };
+  if (!shards_) return part(range.begin, range.end, range.begin);
+  for (const auto& piece : shards_->mine(range.begin, range.end))
+    part(piece.begin, piece.end, piece.at);
+}
+
+void AdamW::apply(double learning_rate, const AdamWConfig& config, Gradients after,
+                  float grad_scale) {
+  auto& device = parameters_.device();
+  for (const Range& range : ranges(after)) {
+    for_each_part(range, [&](Tensor values, Tensor grads, Tensor m, Tensor v) {
+      device.adamw(values, grads, m, v,
+                   {.learning_rate = learning_rate,
+                    .beta1 = config.beta1,
+                    .beta2 = config.beta2,
+                    .eps = config.eps,
+                    .weight_decay = range.decays ? config.weight_decay : 0,
+                    .step = steps_,
+                    .grad_scale = grad_scale,
+                    .clear_gradients = range.clears});
+    });
+    if (!shards_ || !range.clears) continue;
+    Tensor whole = parameters_.grads().flat(range.begin, range.end);
+    device.fill(whole, 0);
+  }
 }
 
 // Random numbers are indexed by the position in the whole tensor: ranks that hold the same element
@@ -103,7 +129,7 @@ void AdamW::zero_grad() {
 
 void AdamW::restore(std::span<const float> exp_avg, std::span<const float> exp_avg_sq,
                     std::int64_t steps) {
-  const auto count = static_cast<std::size_t>(parameters_.count());
+  const auto count = static_cast<std::size_t>(exp_avg_.count());
   check(exp_avg.size() == count && exp_avg_sq.size() == count,
         "AdamW::restore: moments of another model");
   parameters_.device().upload(exp_avg_, exp_avg);

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "engine/base/error.h"
+#include "engine/nn/arena_shards.h"
 #include "engine/nn/parameters.h"
 #include "engine/parallel/communicator.h"
 
@@ -28,7 +30,11 @@ class AdamW {
   /// Optimizes the trained parameters. Moments start at zero. `parameters` must have gradients and
   /// outlive this. `tp`: the ranks with the other parts of the model (nullptr: none); step() is
   /// collective over them and returns the same result on all.
-  explicit AdamW(nn::Parameters& parameters, parallel::Communicator* tp = nullptr);
+  /// `shards` (nullptr: none): the replicas that divide the moments, of parameters.trained(). The
+  /// gradients were summed over them by nn::reduce_scatter_gradients(); step() is collective over
+  /// them, too, and gives every replica all weights, with the bits of an undivided optimizer.
+  explicit AdamW(nn::Parameters& parameters, parallel::Communicator* tp = nullptr,
+                 std::shared_ptr<const nn::ArenaShards> shards = nullptr);
 
   struct Report {
     double grad_norm = 0;  ///< L2 norm over all logical gradients, before clipping
@@ -44,7 +50,10 @@ class AdamW {
 
   /// Number of updates.
   std::int64_t steps() const { return steps_; }
-  /// First and second moments: [parameters.trained().count()], in the order of their arena.
+  /// How the moments are divided; nullptr: every replica has all.
+  const nn::ArenaShards* shards() const { return shards_.get(); }
+  /// First and second moments: [parameters.trained().count()], in the order of their arena, or
+  /// [shards()->count()].
   Tensor& exp_avg() { return exp_avg_; }
   Tensor& exp_avg_sq() { return exp_avg_sq_; }
   /// Restores moments and the number of updates. Each span must have the moments' count.
@@ -60,10 +69,16 @@ class AdamW {
     bool decays, clears;
   };
   std::vector<Range> ranges(Gradients after) const;
+  /// Calls update(values, gradients, first and second moments) for the part of a range of the arena
+  /// whose moments this rank has.
+  template <class Update>
+  void for_each_part(const Range& range, const Update& update);
+  void apply(double learning_rate, const AdamWConfig& config, Gradients after, float grad_scale);
   void round_weights(std::uint64_t seed);
 
   nn::Parameters& parameters_;
   parallel::Communicator* tp_;
+  std::shared_ptr<const nn::ArenaShards> shards_;
   Tensor exp_avg_, exp_avg_sq_;
   std::int64_t steps_ = 0;
 };

@@ -1,6 +1,6 @@
-// ThreadGroup: the ranks of a group as threads of one process. In a collective every rank posts a
-// pointer to its bytes; when the last has arrived, all copy; a rank returns when all have copied.
-// Waiting ranks block on a condition variable.
+// ThreadGroup: the ranks of a group as threads of one process. To start an operation a rank posts
+// pointers to its buffers. When all have, those that wait copy, also for ranks that do not wait
+// yet; a rank returns when all copies are done. Waiting ranks block on a condition variable.
 #pragma once
 
 #include <chrono>

@@ -14,7 +14,7 @@ namespace troupe::engine::tokenizer {
 namespace fs = std::filesystem;
 
 struct ChatTemplate::Parsed {
-  std::string where;
+  std::string where, source;
   jinja::Block block;
   bool generation = false;
 };
@@ -131,6 +131,7 @@ Result<ChatTemplate> ChatTemplate::parse(std::string source, std::string where) 
     return fail(Errc::bad_input, cat(where, ": not UTF-8 at byte ", bad));
   auto parsed = std::make_shared<Parsed>();
   parsed->where = std::move(where);
+  parsed->source = source;
   try {
     parsed->block = jinja::parse_template(std::move(source));
   } catch (const Failure& failure) {
@@ -171,6 +172,10 @@ Result<Rendered> ChatTemplate::render(const RenderInput& input) const {
 
 bool ChatTemplate::has_generation() const {
   return parsed_->generation;
+}
+
+const std::string& ChatTemplate::source() const {
+  return parsed_->source;
 }
 
 }  // namespace troupe::engine::tokenizer

@@ -51,6 +51,9 @@ class ChatTemplate {
   /// Whether the template has {% generation %} blocks, which mark the assistant's text.
   bool has_generation() const;
 
+  /// Its text, as chat_template.jinja holds it.
+  const std::string& source() const;
+
  private:
   struct Parsed;
   explicit ChatTemplate(std::shared_ptr<const Parsed> parsed) : parsed_(std::move(parsed)) {}

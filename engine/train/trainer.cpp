@@ -73,6 +73,14 @@ BatchLoss all_reduce_loss(parallel::Communicator& dp, const BatchLoss& mine) {
   return all;
 }
 
+// How the replicas divide the optimizer state; `dp` nullptr: they do not.
+std::shared_ptr<const nn::ArenaShards> shards_of(models::Decoder& model,
+                                                 parallel::Communicator* dp) {
+  if (dp == nullptr) return nullptr;
+  return std::make_shared<const nn::ArenaShards>(model.parameters().trained(), *dp,
+                                                 model.tp() != nullptr);
+}
+
 }  // namespace
 
 Trainer::Trainer(std::unique_ptr<models::Decoder> model, TrainerOptions options,
@@ -80,7 +88,8 @@ Trainer::Trainer(std::unique_ptr<models::Decoder> model, TrainerOptions options,
     : model_(std::move(model)),
       options_(std::move(options)),
       dp_(mesh && mesh->grid().dp > 1 ? &mesh->dp() : nullptr),
-      optimizer_(model_->parameters(), model_->tp()) {
+      optimizer_(model_->parameters(), model_->tp(),
+                 shards_of(*model_, options_.shard_optimizer ? dp_ : nullptr)) {
   check(model_->tp() == (mesh && mesh->grid().tp > 1 ? &mesh->tp() : nullptr),
         "Trainer: the model belongs to another mesh");
 }
@@ -181,9 +190,9 @@ BatchLoss Trainer::run_batch(const data::Experience& batch, const loss::AnyLoss&
 
 Result<optim::AdamW::Report> Trainer::update(double learning_rate) {
   ops::Device& device = model_->device();
-  ops::in_phase(device, "sum_gradients",
-                [&] { nn::all_reduce_gradients(model_->parameters(), model_->tp(), dp_); });
-  if (const auto warning = zero_gradient_warning(model_->parameters(), optimizer_.steps() + 1);
+  ops::in_phase(device, "sum_gradients", [&] { sum_gradients(); });
+  if (const auto warning =
+          zero_gradient_warning(model_->parameters(), optimizer_.steps() + 1, optimizer_.shards());
       !warning.empty())
     log_warning(warning);
   auto result = ops::in_phase(device, "optimizer", [&] {
@@ -191,6 +200,13 @@ Result<optim::AdamW::Report> Trainer::update(double learning_rate) {
   });
   passes_ = 0;
   return result;
+}
+
+void Trainer::sum_gradients() {
+  nn::Parameters& parameters = model_->parameters();
+  const nn::ArenaShards* shards = optimizer_.shards();
+  nn::all_reduce_gradients(parameters, model_->tp(), shards ? nullptr : dp_);
+  if (shards) nn::reduce_scatter_gradients(model_->device(), *shards, parameters.grads());
 }
 
 ScoringOptions Trainer::scoring(double temperature) const {

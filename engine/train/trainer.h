@@ -26,6 +26,8 @@ struct TrainerOptions {
   /// in another order, which depends on the micro-batches; without it no bit does.
   bool share_prefixes = false;
   std::uint64_t seed = 0;  ///< of the adapter's dropout
+  /// Divide the optimizer state over the replicas (ZeRO-1): affects memory, not results.
+  bool shard_optimizer = false;
 };
 
 /// Result of a forward and backward pass over a whole batch.
@@ -66,6 +68,7 @@ class Trainer {
   std::uint64_t version() const { return static_cast<std::uint64_t>(optimizer_.steps()); }
 
  private:
+  void sum_gradients();
   /// Value and gradients of the loss on a micro-batch, from the outputs of the heads.
   using LossFn = std::function<loss::ValueAndGrads(const HeadOutputs& outputs)>;
   BatchLoss run_batch(const data::Experience& batch, const loss::AnyLoss& loss);

@@ -17,16 +17,24 @@ bool is_zero(const nn::Parameters& parameters, const nn::Parameter& parameter) {
 
 }  // namespace
 
-std::vector<std::string> zero_gradient_names(const nn::Parameters& parameters) {
+std::vector<std::string> zero_gradient_names(const nn::Parameters& parameters,
+                                             const nn::ArenaShards* shards) {
   std::vector<std::string> names;
+  if (shards != nullptr) {
+    const auto nonzero = nn::nonzero_gradients(parameters.trained(), *shards);
+    for (std::size_t i = 0; i < nonzero.size(); ++i)
+      if (!nonzero[i]) names.push_back(parameters.trained().all()[i].name);
+    return names;
+  }
   for (const auto& parameter : parameters.trained().all())
     if (is_zero(parameters, parameter)) names.push_back(parameter.name);
   return names;
 }
 
-std::string zero_gradient_warning(const nn::Parameters& parameters, std::int64_t step) {
+std::string zero_gradient_warning(const nn::Parameters& parameters, std::int64_t step,
+                                  const nn::ArenaShards* shards) {
   if (step != 1 && step != 10) return "";
-  auto names = zero_gradient_names(parameters);
+  auto names = zero_gradient_names(parameters, shards);
   if (names.size() == parameters.trained().all().size()) return "";  // no tensor has a gradient
   if (step == 1)
     std::erase_if(names, [&](const std::string& name) {

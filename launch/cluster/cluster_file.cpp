@@ -83,7 +83,7 @@ class Reader {
       else if (key == "count")
         size(value, key, max_groups, spec.count);
       else if (key == "parallel")
-        grid(value, spec.grid);
+        grid(value, spec);
       else
         unknown(value, key, {"role", "count", "parallel"});
     }
@@ -91,6 +91,8 @@ class Reader {
     if (spec.grid.tp * spec.grid.dp > max_ranks)
       problem(node, cat("parallel: a group has at most ", max_ranks, " ranks, ",
                         to_string(spec.grid), " are ", spec.grid.tp * spec.grid.dp));
+    if (spec.zero >= 0 && named && spec.role != Role::policy)
+      problem(node, "parallel.zero: only for the policy; the other trained models follow it");
     groups_.push_back(std::move(spec));
   }
 
@@ -109,16 +111,29 @@ class Reader {
     return true;
   }
 
-  void grid(const YamlNode& node, engine::parallel::Grid& into) {
+  void grid(const YamlNode& node, GroupSpec& into) {
     if (node.kind != Kind::map)
       return problem(node,
                      cat("parallel: expected a map with tp and dp, found ", to_string(node.kind)));
     for (const auto& [key, value] : node.members) {
       if (key == "tp" || key == "dp")
-        size(value, "parallel." + key, max_ranks, key == "tp" ? into.tp : into.dp);
+        size(value, "parallel." + key, max_ranks, key == "tp" ? into.grid.tp : into.grid.dp);
+      else if (key == "zero")
+        zero(value, into.zero);
       else
-        unknown(value, key, {"tp", "dp"});
+        unknown(value, key, {"tp", "dp", "zero"});
     }
+  }
+
+  void zero(const YamlNode& node, int& into) {
+    if (node.kind == Kind::scalar && (node.text == "0" || node.text == "1"))
+      into = node.text == "1" ? 1 : 0;
+    else
+      problem(node,
+              cat("parallel.zero: expected 0 or 1, found ",
+                  node.kind == Kind::scalar ? quote(node.text) : std::string(to_string(node.kind)),
+                  "; gradients and weights are divided over ranks by parallel.tp (and by "
+                  "pipeline stages, parallel.pp, which are not supported yet)"));
   }
 
   bool needs(Role role) const { return roles_of(config_).of(role).needed; }
@@ -204,7 +219,8 @@ std::vector<NodeSpec> nodes_of(const std::vector<GroupSpec>& groups) {
     for (int i = 0; i < group.count; ++i) {
       const std::string name(to_string(group.role));
       const bool number = group.role == Role::rollout && rollouts > 1;
-      nodes.push_back({number ? cat(name, '-', numbered++) : name, group.role, group.grid});
+      nodes.push_back(
+          {number ? cat(name, '-', numbered++) : name, group.role, group.grid, group.zero});
     }
   return nodes;
 }

@@ -21,6 +21,7 @@ struct GroupSpec {
   Role role = Role::policy;
   int count = 1;
   engine::parallel::Grid grid;
+  int zero = -1;       ///< parallel.zero; -1: not given
   std::string origin;  ///< "cluster.yaml:3"
 };
 
@@ -29,6 +30,7 @@ struct NodeSpec {
   std::string name;  ///< "policy", "rollout-0"
   Role role = Role::policy;
   engine::parallel::Grid grid;
+  int zero = -1;  ///< as GroupSpec::zero
 };
 
 /// Reads `groups:`. Errc::usage with every problem on a line of its own: unknown keys and roles

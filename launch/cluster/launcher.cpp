@@ -210,7 +210,9 @@ void take_grid(Resolved& run, const std::vector<NodeSpec>& nodes, const std::str
            cat("parallel.tp ", ours.tp, ", parallel.dp ", ours.dp, " (",
                run.origins.at("parallel.tp"), ") and ", cluster, " (policy: ", to_string(node.grid),
                ") contradict each other; set the grid in the cluster file only")});
-    ours = {.tp = node.grid.tp, .dp = node.grid.dp};
+    ours.tp = node.grid.tp;
+    ours.dp = node.grid.dp;
+    if (node.zero >= 0) ours.zero = node.zero;
   }
 }
 
@@ -251,7 +253,7 @@ int launch(const LaunchOptions& options) {
   for (const NodeSpec& node : nodes)
     value_or_throw(check_grid(run.config, node.role, node.grid.tp, node.name));
   raise_open_files_limit();
-  constexpr int files = 16, files_of_group = 8;
+  constexpr int files = 20, files_of_group = 8;
   value_or_throw(check_open_files(files + files_of_group * static_cast<int>(nodes.size()),
                                   cat("a launch of ", nodes.size(), " groups")));
   const bool namespaces = largest > 1 && allows_network_namespaces();

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <net/if.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -16,6 +15,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "actors/runtime/process_events.h"
 #include "engine/base/descriptor.h"
 #include "engine/base/environment_error.h"
 #include "engine/base/log.h"
@@ -26,7 +26,7 @@ namespace troupe::launch {
 namespace {
 
 // Time for the child process that tries a namespace, on a busy machine.
-constexpr int trial_timeout_ms = 10'000;
+constexpr std::chrono::seconds trial_timeout{10};
 
 tl::unexpected<Error> denied(const char* what) {
   return fail(Errc::unsupported, cat("cannot ", what, ": ", reason_of(errno)));
@@ -58,9 +58,12 @@ bool activate_loopback() {
 std::string output_of(ChildProcess& child) {
   std::string all;
   std::array<char, 4096> bytes;
-  pollfd exited{child.exit_fd(), POLLIN, 0};
-  if (::poll(&exited, 1, trial_timeout_ms) == 0) child.signal(SIGKILL);
-  ::poll(&exited, 1, -1);
+  const actors::WatchedDescriptor exited[] = {{child.exit_fd()}};
+  actors::ProcessEvents events;
+  if (!events.wait(exited, std::chrono::steady_clock::now() + trial_timeout)[0]) {
+    child.signal(SIGKILL);
+    events.wait(exited);
+  }
   for (ssize_t count; (count = ::read(child.output_fd(), bytes.data(), bytes.size())) > 0;)
     all.append(bytes.data(), static_cast<std::size_t>(count));
   return all;

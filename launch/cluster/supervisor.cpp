@@ -1,8 +1,6 @@
 #include "launch/cluster/supervisor.h"
 
-#include <poll.h>
 #include <signal.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -55,8 +53,7 @@ std::string describe(const std::vector<ExitedProcess>& exits, const std::string&
 Supervisor::Supervisor(SupervisorOptions options)
     : options_(std::move(options)),
       logs_(value_or_throw(
-          value_or_throw(OutputFolder::open(options_.output, options_.access)).folder("logs"))),
-      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+          value_or_throw(OutputFolder::open(options_.output, options_.access)).folder("logs"))) {
   adopt_orphans();
 }
 
@@ -88,7 +85,7 @@ void Supervisor::disconnected(const std::string& node, const std::string& why) {
     if (!first_disconnect_) first_disconnect_ = steady_clock::now();
   }
   changed_.notify_all();
-  ::eventfd_write(wake_.get(), 1);
+  events_.wake();
 }
 
 bool Supervisor::exit_within(milliseconds timeout) {
@@ -124,23 +121,31 @@ void Supervisor::read_rest() {
 }
 
 void Supervisor::wait_for_events(std::vector<Process*>& printed, std::vector<Process*>& exited) {
-  std::vector<pollfd> files{{wake_.get(), POLLIN, 0}};
-  int time = -1;
+  std::vector<actors::WatchedDescriptor> watched;
+  auto until = steady_clock::time_point::max();
   {
     const std::lock_guard lock(mutex_);
-    if (first_exit_ || first_disconnect_) time = 20;
+    until = next_deadline();
     for (auto& process : processes_) {
-      files.push_back({!process->output_closed ? process->child.output_fd() : -1, POLLIN, 0});
-      files.push_back({process->alive ? process->child.exit_fd() : -1, POLLIN, 0});
+      watched.push_back({process->output_closed ? -1 : process->child.output_fd()});
+      watched.push_back({process->alive ? process->child.exit_fd() : -1});
     }
   }
-  ::poll(files.data(), files.size(), time);
-  eventfd_t ignored = 0;
-  ::eventfd_read(wake_.get(), &ignored);
+  const std::vector<bool> ready = events_.wait(watched, until);
   for (std::size_t i = 0; i < processes_.size(); ++i) {
-    if (files[1 + 2 * i].revents != 0) printed.push_back(processes_[i].get());
-    if (files[2 + 2 * i].revents != 0) exited.push_back(processes_[i].get());
+    if (ready[2 * i]) printed.push_back(processes_[i].get());
+    if (ready[2 * i + 1]) exited.push_back(processes_[i].get());
   }
+}
+
+// When handle_exits() has something to do.
+steady_clock::time_point Supervisor::next_deadline() const {
+  if (stopping_) return steady_clock::time_point::max();
+  if (reported_) return *reported_ + options_.kill_timeout;
+  auto next = steady_clock::time_point::max();
+  if (first_exit_) next = *first_exit_ + options_.report_window;
+  if (first_disconnect_) next = std::min(next, *first_disconnect_ + options_.disconnect_timeout);
+  return next;
 }
 
 void Supervisor::read_output(Process& process) {
@@ -251,7 +256,7 @@ std::vector<ExitedProcess> Supervisor::kill_all() {
     const std::lock_guard lock(mutex_);
     done_ = true;
   }
-  ::eventfd_write(wake_.get(), 1);
+  events_.wake();
   if (watcher_.joinable()) watcher_.join();
   kill_descendants();
   return std::move(exits_);

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "actors/runtime/process_events.h"
 #include "launch/cluster/child_process.h"
 #include "launch/cluster/process_log.h"
 
@@ -83,6 +84,7 @@ class Supervisor {
   };
   void watch_loop();
   void wait_for_events(std::vector<Process*>& printed, std::vector<Process*>& exited);
+  std::chrono::steady_clock::time_point next_deadline() const;
   void read_output(Process& process);
   void read_rest();
   void reap(Process& process);
@@ -95,7 +97,7 @@ class Supervisor {
   SupervisorOptions options_;
   OutputFolder logs_;
   std::vector<std::unique_ptr<Process>> processes_;
-  Descriptor wake_;
+  actors::ProcessEvents events_;
   std::thread watcher_;
   // Guards all members below, Process::alive, Process::disconnected, and processes_ until watch().
   std::mutex mutex_;

@@ -85,6 +85,7 @@ int import_run(const ImportOptions& options) {
   }
   ForeignRun run = read_input(options);
   keep_last(run.settings);
+  resolve_references(run);
   if (options.devices > 0) run.devices = options.devices;
   const Tool tool = !options.tool.empty() ? tool_named(options.tool)
                     : run.tool            ? *run.tool

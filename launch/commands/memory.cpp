@@ -41,12 +41,27 @@ std::uint64_t reward_bytes(const RunConfig& config) {
 /// A model on the ranks of the policy's group: dp replicas, each sharded over parallel.tp ranks.
 struct Sharded {
   std::uint64_t dp, ranks;
+  bool zero;
   explicit Sharded(const RunConfig& config)
-      : dp(size(config.parallel.dp)), ranks(dp * size(config.parallel.tp)) {}
+      : dp(size(config.parallel.dp)),
+        ranks(dp * size(config.parallel.tp)),
+        zero(config.parallel.zero > 0) {}
   MemoryPart part(const std::string& what, std::uint64_t bytes) const {
-    if (ranks <= 1) return {what, bytes};
-    return {cat(what, ", ", bytes_text(bytes * dp / ranks), " on each of ", ranks, " ranks"),
-            bytes * dp};
+    return divided(what, bytes, bytes * dp);
+  }
+  /// The optimizer state, which parallel.zero divides over the replicas.
+  MemoryPart moments(const std::string& what, std::uint64_t bytes) const {
+    return divided(what, bytes, zero ? bytes : bytes * dp);
+  }
+  /// A model with its gradients and its optimizer state.
+  MemoryPart trained(const std::string& what, std::uint64_t weights) const {
+    return divided(what, 4 * weights, 2 * weights * dp + 2 * weights * (zero ? 1 : dp));
+  }
+
+ private:
+  MemoryPart divided(const std::string& what, std::uint64_t alone, std::uint64_t total) const {
+    if (ranks <= 1) return {what, alone};
+    return {cat(what, ", ", bytes_text(total / ranks), " on each of ", ranks, " ranks"), total};
   }
 };
 
@@ -133,11 +148,11 @@ std::vector<MemoryPart> memory_needed(const RunConfig& config,
   std::vector<MemoryPart> parts{sharded.part("weights (f32)", weights)};
   if (adapter > 0) parts.push_back(sharded.part("adapter", adapter));
   parts.push_back(sharded.part("gradients", trained));
-  parts.push_back(sharded.part("AdamW's two moments", 2 * trained));
+  parts.push_back(sharded.moments("AdamW's two moments", 2 * trained));
   const RolesNeeded roles = roles_of(config);
   if (roles.reference.needed) parts.push_back({"reference model", weights});
   if (roles.critic.needed)
-    parts.push_back(sharded.part("critic: weights, gradients and moments", 4 * weights));
+    parts.push_back(sharded.trained("critic: weights, gradients and moments", weights));
   if (roles.reward.needed) parts.push_back({"reward models", reward_bytes(config)});
   add_activations(parts, config, spec);
   if (roles.rollout.needed) add_rollout(parts, config, spec, weights, adapter);

@@ -9,6 +9,7 @@
 #include "engine/checkpoint/manifest.h"
 #include "engine/checkpoint/save_parameters.h"
 #include "engine/ops/cpu/cpu_options.h"
+#include "engine/tokenizer/chat_template.h"
 
 namespace troupe::launch {
 namespace checkpoint = engine::checkpoint;
@@ -31,15 +32,22 @@ int merge(const MergeOptions& options) {
   value_or_throw(checkpoint::verify_model_files(options.adapter));
   const auto model = value_or_throw(checkpoint::load_decoder(*device, options.model, false));
   value_or_throw(engine::adapter::merge_adapter(*model, options.adapter));
+  const std::string own_template = options.adapter + "/chat_template.jinja";
   std::error_code failed;
+  const bool has_template = std::filesystem::exists(own_template, failed);
+  const std::string chat_template =
+      has_template ? value_or_throw(engine::tokenizer::ChatTemplate::load(own_template)).source()
+                   : "";
   if (!std::filesystem::create_directory(options.output, failed))
     throw Failure(
         {failed ? Errc::io : Errc::usage,
          cat(options.output, ": ",
              failed ? failed.message() : "already exists; set --output to a new directory")});
-  value_or_throw(checkpoint::save_parameters(
-      options.output, model->parameters(),
-      {.source = options.model, .tied = model->spec().tied, .type = type}));
+  value_or_throw(checkpoint::save_parameters(options.output, model->parameters(),
+                                             {.source = options.model,
+                                              .tied = model->spec().tied,
+                                              .type = type,
+                                              .chat_template = chat_template}));
   std::cout << options.output << "\n";
   return 0;
 }

@@ -95,7 +95,7 @@ Result<std::vector<std::int32_t>> Model::tokens_of(const Json& line, std::string
   if (line.find("ids")) {
     auto ids = ids_of(line, spec().vocabulary);
     RETURN_IF_ERROR(ids);
-    if (ids->empty()) return fail(Errc::bad_input, "no tokens: expected at least one");
+    if (ids->empty()) return fail(Errc::bad_input, "ids: at least one token is expected");
     return std::move(*ids);
   }
   const auto text = get_string(line, text_key, "the line (which has no ids)");
@@ -107,7 +107,8 @@ Result<std::vector<std::int32_t>> Model::tokens_of_text(std::string_view text, b
   const auto encoder = tokenizer();
   RETURN_IF_ERROR(encoder);
   auto tokens = (*encoder)->encode(text, add_special);
-  if (tokens.empty()) return fail(Errc::bad_input, "no tokens: expected at least one");
+  if (tokens.empty())
+    return fail(Errc::bad_input, "the text has no tokens; at least one is expected");
   for (const auto id : tokens) {
     if (id >= spec().vocabulary) {
       return fail(Errc::bad_input, cat("the tokenizer returned id ", id, ", but the model has ",

@@ -1,5 +1,7 @@
 #include "launch/config/resolve.h"
 
+#include <algorithm>
+#include <filesystem>
 #include <set>
 
 #include "engine/adapter/model_folders.h"
@@ -47,6 +49,14 @@ YamlNode from_json(const Json& json) {
   return node;
 }
 
+bool is_name_of_a_tool(const std::string& key) {
+  return std::ranges::any_of(all_tools, [&](Tool tool) {
+    return std::ranges::any_of(keys_of(tool), [&](const ToolKey& row) {
+      return std::ranges::find(row.names, normal_name(key)) != row.names.end();
+    });
+  });
+}
+
 class Resolver {
  public:
   Resolver() {
@@ -54,6 +64,7 @@ class Resolver {
   }
 
   void file(const std::string& path) {
+    file_ = path;
     const auto found = is_stream(path)
                            ? read_stream(path == "-" ? "/dev/stdin" : path, max_config_bytes)
                            : read_file(path, max_config_bytes);
@@ -73,7 +84,7 @@ class Resolver {
     }
     if (root->kind == YamlNode::Kind::null) return;
     if (root->kind != YamlNode::Kind::map)
-      return problem(cat(path, ": a map of keys is expected, found ", to_string(root->kind)));
+      return unread(cat(path, ": a map of keys is expected, found ", to_string(root->kind)));
     walk("", *root, path);
   }
 
@@ -107,6 +118,8 @@ class Resolver {
       value = cat('[', value, ']');  // 0.9,0.95
     const bool flow = value.starts_with('[') || value.starts_with('{');
     if (field && flow && is_collection(field->kind)) {  // a text may start with a bracket
+      if (const char close = value[0] == '[' ? ']' : '}'; value.find(close) == std::string::npos)
+        return wrong(key, cat(key, " (", origin, "): the bracket ", value[0], " is not closed"));
       auto parsed = parse_yaml(value, cat(origin, ' ', key));
       if (!parsed) return problem(parsed.error().what);
       node = std::move(*parsed);
@@ -126,11 +139,28 @@ class Resolver {
     const std::string head = problems_.size() == 1
                                  ? "the configuration has a problem:"
                                  : cat("the configuration has ", problems_.size(), " problems:");
-    return fail(code, cat(head, "\n  - ", join(problems_, "\n  - ")));
+    return fail(
+        code, cat(head, "\n  - ", join(problems_, "\n  - "), missing_ > 0 ? base_of_paths() : ""));
   }
 
  private:
   void problem(std::string text) { problems_.push_back(std::move(text)); }
+  /// What is missing or contradicts other settings because of it is not reported.
+  void wrong(const std::string& key, std::string text) {
+    reported_.insert(key);
+    problem(std::move(text));
+  }
+  /// A file in another directory, whose paths one may take for relative to it.
+  std::string base_of_paths() const {
+    const auto folder = std::filesystem::path(file_).parent_path();
+    std::error_code failed;
+    const auto here = std::filesystem::current_path(failed);
+    if (is_stream(file_) || folder.empty() || failed ||
+        std::filesystem::equivalent(folder, here, failed))
+      return "";
+    return cat("\n  (paths are relative to the current directory, ", here.string(), ", not to ",
+               file_, ")");
+  }
   /// Reports an unreadable file only: the values in it are not missing.
   void unread(std::string text) {
     unread_ = true;
@@ -184,12 +214,20 @@ class Resolver {
         if (value.kind == YamlNode::Kind::map)
           walk(key, value, file);
         else if (value.kind != YamlNode::Kind::null)
-          problem(cat(origin, ": ", key, " is a section; a map is expected, found ",
-                      to_string(value.kind)));
+          not_a_section(key, value, origin);
       } else {
         given_.push_back({key, value, origin, ""});
       }
     }
+  }
+
+  /// `data: FILE`, as other tools write it.
+  void not_a_section(const std::string& key, const YamlNode& value, const std::string& origin) {
+    const std::string path = key + ".path";
+    const bool has_path = find_field(path) != nullptr;
+    wrong(has_path ? path : key,
+          cat(origin, ": ", key, " is a section; a map is expected, found ", to_string(value.kind),
+              has_path ? cat("; write ", key, ": {path: ...}") : ""));
   }
 
   struct Given {
@@ -262,10 +300,7 @@ class Resolver {
     if (const Field* field = find_field(key)) {
       if (node.kind == YamlNode::Kind::null) return;
       const std::string why = assign(*field, node, out_.config);
-      if (!why.empty()) {
-        reported_.insert(key);
-        return problem(cat(key, " (", origin, "): ", why));
-      }
+      if (!why.empty()) return wrong(key, cat(key, " (", origin, "): ", why));
       out_.origins[key] = origin;
       return;
     }
@@ -288,6 +323,13 @@ class Resolver {
       const Field* field = find_field(ours);
       return field && reads(algorithm, *field);
     });
+    if (const std::string typo = is_name_of_a_tool(key) ? "" : key_within_one_edit(key);
+        !typo.empty())
+      return problem(cat("unknown key ", key, " (", origin, "); did you mean ", typo, "?"));
+    const std::string whole(section_of(key));
+    if (find_field(whole))
+      return wrong(whole, cat("unknown key ", key, " (", origin, "): ", whole,
+                              " is one value and not a section; set all of it: ", whole, "=VALUE"));
     if (is_tool_section(key) && node.kind == YamlNode::Kind::map && !node.members.empty()) {
       for (const auto& [name, value] : node.members)
         unknown(cat(key, '.', name), value,
@@ -319,9 +361,10 @@ class Resolver {
   }
 
   Resolved out_;
+  std::string file_;  ///< the run file, "" for none
   std::vector<Given> given_;
   std::vector<std::string> problems_;
-  std::set<std::string> reported_;  ///< keys with a problem
+  std::set<std::string> reported_;  ///< keys whose values are wrong in themselves
   std::size_t missing_ = 0;         // how many of them are missing files
   bool unread_ = false;
 };

@@ -32,10 +32,14 @@ constexpr std::array<std::string_view, 5> names_of(Compat) {
 struct ParallelConfig {
   std::int64_t tp = 1;
   std::int64_t dp = 1;
+  std::int64_t zero = 0;
 
   static void each_field(auto& self, auto&& field) {
     field("tp", self.tp, Range{1, 1024}, "tensor-parallel size");
     field("dp", self.dp, Range{1, 1024}, "data-parallel size");
+    field("zero", self.zero,
+          "0: every data-parallel rank holds the whole optimizer state; 1: each holds its share "
+          "(ZeRO-1); results are the same");
   }
 };
 
@@ -85,6 +89,16 @@ struct EvalConfig {
   }
 };
 
+struct TimelineConfig {
+  std::int64_t max_mib = 64;
+
+  static void each_field(auto& self, auto&& field) {
+    field("max_mib", self.max_mib, Range{0, 1 << 20},
+          "maximum size of timeline.jsonl and timeline.jsonl.1 together, in MiB; older calls are "
+          "dropped; 0: no timeline is written");
+  }
+};
+
 struct RunConfig : algorithms::MethodSettings {
   std::string algorithm;
   Compat compat = Compat::none;
@@ -97,6 +111,7 @@ struct RunConfig : algorithms::MethodSettings {
   TrainConfig train;
   ParallelConfig parallel;
   ProfileConfig profile;
+  TimelineConfig timeline;
   LoraSection lora;
   CriticConfig critic;
   EvalConfig eval;
@@ -129,6 +144,7 @@ struct RunConfig : algorithms::MethodSettings {
     section("train", self.train);
     section("parallel", self.parallel);
     section("profile", self.profile);
+    section("timeline", self.timeline);
     section("lora", self.lora);
     MethodSettings::each_method(self, [&]<class Method>(Method& settings) {
       section(Method::name, settings);

@@ -55,6 +55,19 @@ std::string_view last_part(std::string_view key) {
   return dot == std::string_view::npos ? key : key.substr(dot + 1);
 }
 
+bool is_one_edit(std::string_view a, std::string_view b) {
+  while (!a.empty() && !b.empty() && a.front() == b.front()) {
+    a.remove_prefix(1);
+    b.remove_prefix(1);
+  }
+  while (!a.empty() && !b.empty() && a.back() == b.back()) {
+    a.remove_suffix(1);
+    b.remove_suffix(1);
+  }
+  const bool swapped = a.size() == 2 && b.size() == 2 && a[0] == b[1] && a[1] == b[0];
+  return swapped || (a.size() <= 1 && b.size() <= 1);
+}
+
 }  // namespace
 
 std::span<const Field> fields() {
@@ -86,6 +99,12 @@ const Field* only_key_called(std::string_view name,
     only = &field;
   }
   return only;
+}
+
+std::string key_within_one_edit(std::string_view key) {
+  for (const Field& field : fields())
+    if (is_one_edit(key, field.key)) return field.key;
+  return "";
 }
 
 std::string nearest_key(std::string_view key) {

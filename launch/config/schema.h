@@ -34,6 +34,8 @@ const Field* only_key_called(std::string_view name,
                              const std::function<bool(const Field&)>& is_meant);
 /// The known key that `key` most likely means ("learning_rate" means "train.learning_rate"), or "".
 std::string nearest_key(std::string_view key);
+/// The key with one letter more, less or replaced, or two neighbours swapped; or "".
+std::string key_within_one_edit(std::string_view key);
 
 /// Stores `node` as the field's value; a null leaves the default. Returns "" or what is wrong ("a
 /// whole number is expected, found \"many\"").

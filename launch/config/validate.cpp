@@ -9,6 +9,7 @@
 #include "engine/base/text.h"
 #include "engine/checkpoint/not_a_model.h"
 #include "engine/data/readers/file_list.h"
+#include "engine/data/readers/packed_reader.h"
 #include "engine/tokenizer/prompt_types.h"
 #include "launch/config/schema.h"
 #include "launch/config/validate_profile.h"
@@ -85,7 +86,7 @@ class General {
     const double bound = low_ok ? r.high : r.low;
     if (!open)
       text += cat("; the nearest valid value is ", whole ? to_text(bound, 0) : to_text(bound));
-    problem(std::move(text));
+    v_.wrong_value(field.key, std::move(text));
   }
 
   void schedule() {
@@ -133,6 +134,11 @@ class General {
 
   void parallel() {
     const ParallelConfig& p = c_.parallel;
+    if (p.zero != 0 && p.zero != 1)
+      problem(cat(named("parallel.zero"),
+                  ": expected 0 or 1; gradients and weights are not sharded over data-parallel "
+                  "ranks (ZeRO-2, ZeRO-3): divide them over tensor-parallel ranks with parallel.tp "
+                  "(pipeline stages, parallel.pp, are not supported yet)"));
     constexpr std::int64_t maximum = 1024;
     if (p.tp < 1 || p.dp < 1 || p.tp > maximum || p.dp > maximum || p.tp * p.dp <= maximum)
       return;  // valid, or reported as out of range
@@ -156,8 +162,9 @@ void missing(Findings& findings, std::string problem) {
 }
 
 void need_model(std::string_view key, const std::string& path, Findings& findings) {
-  std::error_code ignored;
-  if (path.empty() || std::filesystem::is_regular_file(path + "/config.json", ignored)) return;
+  std::error_code why;
+  if (path.empty() || std::filesystem::is_regular_file(path + "/config.json", why)) return;
+  if (why == std::errc::permission_denied) return;  // loading the model reports it
   missing(findings,
           cat(key, " = ", quote(path, 400), ": ", engine::checkpoint::why_not_a_model(path)));
 }
@@ -165,7 +172,7 @@ void need_model(std::string_view key, const std::string& path, Findings& finding
 void need_files(std::string_view key, const std::vector<std::string>& paths, Findings& findings) {
   std::error_code ignored;
   for (const std::string& path : paths) {
-    if (std::filesystem::exists(path, ignored)) continue;
+    if (std::filesystem::exists(path, ignored) || engine::data::find_packed_files(path)) continue;
     const bool pattern = path.find_first_of("*?[") != std::string::npos;
     const auto comma = path.find(',');
     if (!pattern)
@@ -212,9 +219,14 @@ bool Validation::given(std::string_view key) const {
 }
 
 void Validation::problem(std::string text) {
-  const std::string key = text.substr(0, text.find_first_of(" :"));
-  if (find_field(key) && !findings_.reported.insert(key).second) return;
+  if (findings_.reported.contains(text.substr(0, text.find_first_of(" :")))) return;
+  if (std::ranges::find(findings_.problems, text) != findings_.problems.end()) return;
   findings_.problems.push_back(std::move(text));
+}
+
+void Validation::wrong_value(std::string_view key, std::string text) {
+  problem(std::move(text));
+  findings_.reported.emplace(key);
 }
 
 void Validation::unused(std::string_view key, std::string_view why) {

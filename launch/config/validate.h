@@ -16,7 +16,7 @@ struct Findings {
   std::vector<std::string> problems;  ///< the run is refused
   std::size_t missing = 0;            ///< how many of the problems are missing files
   std::vector<std::string> warnings;
-  std::set<std::string> reported;  ///< keys with a problem, which get no second one
+  std::set<std::string> reported;  ///< keys whose values are wrong in themselves
   std::set<std::string> unused;    ///< keys that are given and have no effect
 };
 
@@ -29,8 +29,11 @@ class Validation final : public algorithms::SettingsReport {
 
   const RunConfig& config;
 
-  /// A text that begins with the name of a key is left out if the key has a problem already.
+  /// A text that begins with the name of a key is left out if its value is wrong in itself: what
+  /// contradicts other settings then follows from that.
   void problem(std::string text) override;
+  /// The value of a key is wrong in itself.
+  void wrong_value(std::string_view key, std::string text);
   /// A file that a result misses counts as missing.
   template <class T>
   void check(const Result<T>& result) {

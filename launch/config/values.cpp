@@ -221,7 +221,11 @@ std::string read_value(RewardRule& to, const YamlNode& node) {
   if (node.kind != Kind::map) return expected("a rule's name or a map with the key rule", node);
   for (const auto& [name, value] : node.members) {
     std::string why;
-    if (!read_member(to, name, value, why)) to.options.set(name, json_of(value));
+    if (!read_member(to, name, value, why)) {
+      const std::string meant = nearest(name, {"rule", "weight", "label"});
+      if (!meant.empty()) return cat("unknown key ", quote(name), "; did you mean ", meant, "?");
+      to.options.set(name, json_of(value));
+    }
     if (!why.empty()) return cat(name, ": ", why);
   }
   if (to.rule.empty()) return "a rule needs the key rule, its name, such as {rule: exact_match}";

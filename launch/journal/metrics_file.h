@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "algorithms/journal.h"
 #include "engine/base/error.h"
@@ -21,6 +22,9 @@ class LineFile {
   static Result<LineFile> open(const OutputFolder& folder, const std::string& name);
   /// Appends `text`, which ends with a newline. Errc::io.
   Result<> append(std::string_view text);
+  /// fdatasync: the appended lines survive a power failure, if the name of the file does
+  /// (OutputFolder::sync). Errc::io.
+  Result<> sync();
 
  private:
   LineFile(Descriptor file, std::string path) : file_(std::move(file)), path_(std::move(path)) {}
@@ -31,11 +35,18 @@ class LineFile {
 /// {"step":3,"loss":2.5,...}; non-finite values become null.
 std::string metrics_line(std::int64_t step, const algorithms::Metrics& metrics);
 
+/// What truncate_after() found.
+struct KeptLines {
+  std::vector<std::int64_t> steps;  ///< of each line that stays, ascending
+  std::size_t damaged_bytes = 0;    ///< of what is no complete line
+  std::size_t zero_bytes = 0;       ///< of these: a power failure may leave zeros
+};
+
 /// Removes the lines of a JSON-lines file whose "step" is above `step`, incomplete lines, lines out
 /// of order and, with `once`, repeated steps. Does nothing if the file is missing. Called when a
 /// run resumes from the checkpoint of `step`. Errc::io.
-Result<> truncate_after(const OutputFolder& folder, const std::string& name, std::int64_t step,
-                        bool once);
+Result<KeptLines> truncate_after(const OutputFolder& folder, const std::string& name,
+                                 std::int64_t step, bool once);
 
 /// Calls `visit` with each well-formed object of a JSON-lines file; skips other lines. Does nothing
 /// if the file is missing.

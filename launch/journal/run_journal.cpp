@@ -8,6 +8,7 @@
 
 #include "engine/base/log.h"
 #include "engine/base/text.h"
+#include "launch/journal/diagnostic_file.h"
 #include "launch/journal/events_file.h"
 #include "launch/journal/metrics_file.h"
 #include "launch/journal/plot.h"
@@ -84,9 +85,12 @@ void for_each_step(const std::string& path,
 }  // namespace
 
 struct RunJournal::Files {
-  LineFile metrics, timings, events;
+  LineFile metrics, commits;
+  DiagnosticFile timings, events;
   Timeline timeline;
-  std::optional<LineFile> samples, texts;  // created with the first sample
+  Result<> texts_rewritten;
+  std::optional<LineFile> samples;  // created with the first sample
+  std::optional<DiagnosticFile> texts;
 };
 
 RunJournal::RunJournal(OutputFolder folder, std::string title, std::string method,
@@ -108,29 +112,46 @@ RunJournal::~RunJournal() {
     on_terminal = nullptr;
     progress_->finish();
   }
-  if (files_) plot();
+  if (!plotted_) plot();
 }
 
-void RunJournal::begin(std::int64_t total_steps, std::int64_t done_steps) {
+void RunJournal::open_files(std::int64_t done_steps) {
   // A run that starts over also repeats its evaluation of step 0.
   const std::int64_t last = done_steps > 0 ? done_steps : -1;
-  value_or_throw(truncate_after(folder_, "metrics.jsonl", last, true));
-  value_or_throw(truncate_samples_after(folder_, done_steps));
-  wall_before_ = value_or_throw(truncate_timings_after(folder_, "timings.jsonl", last));
-  for_each_step(folder_.path_of("metrics.jsonl"),
-                [this](std::int64_t step, const auto& of_step) { health_.check(step, of_step); });
+  const std::string commits(commit_record_name);
+  const auto truncate = [&](const std::string& name, bool once) {
+    return value_or_throw(truncate_after(folder_, name, last, once));
+  };
   const auto open = [&](const std::string& name) {
     return value_or_throw(LineFile::open(folder_, name));
   };
-  files_ = std::make_unique<Files>(Files{open("metrics.jsonl"),
-                                         open("timings.jsonl"),
-                                         open(events_name(folder_)),
-                                         Timeline(folder_, done_steps),
-                                         {},
-                                         {}});
-  value_or_throw(files_->timings.append(timings_header(wall_time(), done_steps, measured_)));
-  value_or_throw(files_->events.append(tf_record(version_event(wall_time()))));
-  value_or_throw(files_->events.append(tf_record(restart_event(wall_time(), done_steps + 1))));
+  const KeptLines metrics = truncate("metrics.jsonl", true),
+                  samples = truncate("samples.jsonl", false);
+  truncate(commits, false);
+  for (const std::string& gap : describe_gaps(folder_, done_steps, metrics, samples))
+    log_warning(gap);
+  lines_ = {std::ssize(metrics.steps), std::ssize(samples.steps)};
+  const auto timings = truncate_timings_after(folder_, "timings.jsonl", last);
+  wall_before_ = timings.value_or(0);
+  files_ = std::make_unique<Files>(
+      Files{open("metrics.jsonl"),
+            open(commits),
+            DiagnosticFile(folder_, "timings.jsonl", timings ? Result<>() : fail(timings)),
+            DiagnosticFile(folder_, events_name(folder_), {}),
+            Timeline(folder_, done_steps, timeline_bytes_),
+            rewrite_sample_texts(folder_),
+            {},
+            {}});
+}
+
+void RunJournal::begin(std::int64_t total_steps, std::int64_t done_steps) {
+  open_files(done_steps);
+  for_each_step(folder_.path_of("metrics.jsonl"),
+                [this](std::int64_t step, const auto& of_step) { health_.check(step, of_step); });
+  files_->timings.append(timings_header(wall_time(), done_steps, measured_));
+  files_->events.append(tf_record(version_event(wall_time())));
+  files_->events.append(tf_record(restart_event(wall_time(), done_steps + 1)));
+  plotted_ = false;
   if (on_step_) on_step_(done_steps + 1);
   began_ = steady_seconds();
   times_.begin(steady_nanoseconds_now());
@@ -143,7 +164,7 @@ algorithms::Metrics RunJournal::end_step_times(std::int64_t step) {
   seconds_ = times_.end(steady_nanoseconds_now());
   auto metrics = timing_metrics(seconds_, work_, measured_);
   const double wall = wall_before_ + steady_seconds() - began_;
-  value_or_throw(files_->timings.append(timings_line(step, wall_time(), wall, metrics)));
+  files_->timings.append(timings_line(step, wall_time(), wall, metrics));
   return metrics;
 }
 
@@ -155,10 +176,12 @@ void RunJournal::log_findings(std::int64_t step, const algorithms::Metrics& metr
 
 void RunJournal::record(std::int64_t step, const algorithms::Metrics& metrics) {
   value_or_throw(files_->metrics.append(metrics_line(step, metrics)));
+  ++lines_.metrics;
+  plotted_ = false;
   auto all = metrics;
   const auto timing = end_step_times(step);
   all.insert(all.end(), timing.begin(), timing.end());
-  value_or_throw(files_->events.append(tf_record(metrics_event(wall_time(), step, all))));
+  files_->events.append(tf_record(metrics_event(wall_time(), step, all)));
   files_->timeline.record(step);
   if (on_step_ && step > 0) on_step_(step + 1);
   const StepSpeed speed{
@@ -192,10 +215,20 @@ void RunJournal::answered(const actors::AskRecord& ask) {
 void RunJournal::sample(std::int64_t step, const algorithms::Sample& sample) {
   if (!files_->samples) {
     files_->samples = value_or_throw(LineFile::open(folder_, "samples.jsonl"));
-    files_->texts = value_or_throw(LineFile::open(folder_, "samples.txt"));
+    files_->texts.emplace(folder_, "samples.txt", files_->texts_rewritten);
   }
   value_or_throw(files_->samples->append(sample_line(step, sample)));
-  value_or_throw(files_->texts->append(sample_text(step, sample)));
+  ++lines_.samples;
+  files_->texts->append(sample_text(step, sample));
+}
+
+// The order matters: what a checkpoint relies on is durable before the checkpoint can be.
+void RunJournal::commit(std::int64_t step) {
+  value_or_throw(files_->metrics.sync());
+  if (files_->samples) value_or_throw(files_->samples->sync());
+  value_or_throw(files_->commits.append(commit_line(step, lines_)));
+  value_or_throw(files_->commits.sync());
+  value_or_throw(folder_.sync());
 }
 
 void RunJournal::progress(std::string_view text, std::int64_t done, std::int64_t total) {
@@ -204,9 +237,10 @@ void RunJournal::progress(std::string_view text, std::int64_t done, std::int64_t
 }
 
 void RunJournal::plot() {
-  if (auto drawn = plot_run(folder_, title_); !drawn) log_warning(drawn.error().what);
+  plotted_ = true;
+  if (auto drawn = plot_run(folder_, title_); !drawn) warn_of_abandoned_file(drawn.error());
   if (!files_) return;
-  if (auto drawn = files_->timeline.draw(); !drawn) log_warning(drawn.error().what);
+  if (auto drawn = files_->timeline.draw(); !drawn) warn_of_abandoned_file(drawn.error());
 }
 
 }  // namespace troupe::launch

@@ -9,6 +9,7 @@
 #include "algorithms/health.h"
 #include "algorithms/journal.h"
 #include "engine/base/output_folder.h"
+#include "launch/journal/commit_record.h"
 #include "launch/journal/timings_file.h"
 
 namespace troupe::launch {
@@ -17,21 +18,25 @@ class Progress;
 
 /// Writes metrics.jsonl, timings.jsonl, events.out.tfevents.*, samples.txt, samples.jsonl,
 /// timeline.jsonl and two plots, displays the progress, and logs evaluations and warnings of
-/// failed training. begin() truncates the files to the completed steps. Record a step before its
-/// checkpoint is saved, so that the files contain every step of a checkpoint. Throws Failure
-/// (Errc::io) if a file cannot be written. At most one object at a time, because log lines use its
-/// progress line.
+/// failed training. begin() truncates the files to the completed steps and reports what a power
+/// failure has taken from them. Record a step and commit() before its checkpoint is saved, so that
+/// the files contain every step of a checkpoint. Throws Failure (Errc::io) if metrics.jsonl or
+/// samples.jsonl cannot be written; the other files are given up with a warning. At most one
+/// object at a time, because log lines use its progress line.
 class RunJournal final : public algorithms::Journal {
  public:
   /// `title`: title of the plot. `method`: the section of its settings, for advice.
   RunJournal(OutputFolder folder, std::string title, std::string method, std::int64_t log_every);
   ~RunJournal() override;
 
+  /// Size limit of the timeline's files; 0: none are written. Before begin().
+  void limit_timeline(std::uint64_t bytes) { timeline_bytes_ = bytes; }
   /// What the run is measured by; before begin().
   void measure(Measured measured) { measured_ = std::move(measured); }
   void begin(std::int64_t total_steps, std::int64_t done_steps) override;
   void record(std::int64_t step, const algorithms::Metrics& metrics) override;
   void sample(std::int64_t step, const algorithms::Sample& sample) override;
+  void commit(std::int64_t step) override;
   void status(std::string_view text) override { progress(text, 0, 0); }
   void progress(std::string_view text, std::int64_t done, std::int64_t total) override;
   void enter(algorithms::Activity activity) override;
@@ -41,11 +46,13 @@ class RunJournal final : public algorithms::Journal {
   void answered(const actors::AskRecord& ask);
   /// Sets a function that is called with the number of each step when it begins.
   void on_step(std::function<void(std::int64_t step)> begins) { on_step_ = std::move(begins); }
-  /// Draws plot.svg and timeline.svg; the destructor does so, too. An error is logged as a warning.
+  /// Draws plot.svg and timeline.svg; the destructor does so, too, if steps were recorded since. An
+  /// error is logged as a warning.
   void plot();
 
  private:
   struct Files;
+  void open_files(std::int64_t done_steps);
   algorithms::Metrics end_step_times(std::int64_t step);
   void log_findings(std::int64_t step, const algorithms::Metrics& metrics);
 
@@ -59,6 +66,9 @@ class RunJournal final : public algorithms::Journal {
   StepSeconds seconds_;  ///< of the last step
   StepWork work_;        ///< of the step in progress
   double wall_before_ = 0, began_ = 0;
+  JournalLines lines_;
+  std::uint64_t timeline_bytes_ = std::uint64_t{64} << 20;
+  bool plotted_ = true;  ///< since the last step
   algorithms::HealthMonitor health_;
 };
 

@@ -93,9 +93,8 @@ std::string sample_text(std::int64_t step, const algorithms::Sample& sample) {
   return out + "\n\n";
 }
 
-Result<> truncate_samples_after(const OutputFolder& folder, std::int64_t step) {
-  const std::string name = "samples.jsonl", lines = folder.path_of(name);
-  RETURN_IF_ERROR(truncate_after(folder, name, step, false));
+Result<> rewrite_sample_texts(const OutputFolder& folder) {
+  const std::string lines = folder.path_of("samples.jsonl");
   std::string text;
   for_each_line(lines, [&](const Json& line, std::string_view) {
     text += sample_text(get_integer(line, "step", lines).value_or(0), from_line(line));

@@ -14,7 +14,7 @@ std::string sample_line(std::int64_t step, const algorithms::Sample& sample);
 /// One paragraph of samples.txt. The texts come from a model and pass through for_terminal().
 std::string sample_text(std::int64_t step, const algorithms::Sample& sample);
 
-/// Truncates samples.jsonl to `step` and rewrites samples.txt from it. Errc::io.
-Result<> truncate_samples_after(const OutputFolder& folder, std::int64_t step);
+/// Rewrites samples.txt from samples.jsonl, which was truncated. Errc::io.
+Result<> rewrite_sample_texts(const OutputFolder& folder);
 
 }  // namespace troupe::launch

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/base/text.h"
+#include "launch/journal/line_tail.h"
 #include "launch/journal/svg.h"
 
 namespace troupe::launch {
@@ -13,6 +14,7 @@ namespace {
 
 // Limits the picture of a step with many calls, such as scoring a whole data set.
 constexpr std::size_t max_drawn = 4096;
+constexpr const char *lines_name = "timeline.jsonl", *older_lines_name = "timeline.jsonl.1";
 constexpr double left = 150, width = 1000, right = 110, head = 74, row = 34, foot = 40;
 // The common messages have the same color in every picture.
 constexpr std::pair<std::string_view, const char*> message_colors[] = {
@@ -126,11 +128,6 @@ std::string draw_bars(const std::vector<actors::AskRecord>& asks, const std::str
   return out;
 }
 
-LineFile open_truncated(const OutputFolder& folder, const std::string& name, std::int64_t step) {
-  value_or_throw(truncate_after(folder, name, step, false));
-  return value_or_throw(LineFile::open(folder, name));
-}
-
 }  // namespace
 
 std::string timeline_svg(std::int64_t first_step, std::int64_t last_step,
@@ -162,13 +159,28 @@ std::string timeline_svg(std::int64_t first_step, std::int64_t last_step,
   return out + "</svg>\n";
 }
 
-Timeline::Timeline(const OutputFolder& folder, std::int64_t done_steps)
-    : folder_(folder),
-      file_(open_truncated(folder, "timeline.jsonl", done_steps)),
-      next_step_(done_steps + 1) {
+Timeline::Timeline(const OutputFolder& folder, std::int64_t done_steps, std::uint64_t max_bytes)
+    : folder_(folder), max_bytes_(max_bytes), next_step_(done_steps + 1) {
+  if (max_bytes_ == 0) return;
+  const auto older = truncate_tail_after(folder_, older_lines_name, done_steps);
+  const auto size = truncate_tail_after(folder_, lines_name, done_steps);
+  bytes_ = size.value_or(0);
+  file_.emplace(folder_, lines_name, !older ? fail(older) : !size ? fail(size) : Result<>());
+}
+
+void Timeline::append(const std::string& line) {
+  if (!file_->is_open()) return;
+  if (bytes_ > 0 && bytes_ + line.size() > max_bytes_ / 2) {
+    const auto renamed = folder_.rename(lines_name, older_lines_name);
+    file_.emplace(folder_, lines_name, renamed);
+    bytes_ = 0;
+  }
+  file_->append(line);
+  bytes_ += line.size();
 }
 
 void Timeline::answered(const actors::AskRecord& ask) {
+  if (!file_) return;
   if (!origin_) origin_ = ask.asked;
   const auto seconds = [&](std::int64_t at) {
     return at == 0 ? Json() : Json(static_cast<double>(at - *origin_) * 1e-9);
@@ -180,7 +192,7 @@ void Timeline::answered(const actors::AskRecord& ask) {
       .set("ended", seconds(ask.ended));
   line.set("answered", seconds(ask.answered));
   if (ask.error) line.set("error", true);
-  value_or_throw(file_.append(line.dump() + "\n"));
+  append(line.dump() + "\n");
   if (current_.size() < max_drawn) current_.push_back(ask);
 }
 

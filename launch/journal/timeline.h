@@ -7,14 +7,18 @@
 #include <vector>
 
 #include "actors/runtime/ask_record.h"
-#include "launch/journal/metrics_file.h"
+#include "launch/journal/diagnostic_file.h"
 
 namespace troupe::launch {
 
 class Timeline {
  public:
-  /// Truncates FOLDER/timeline.jsonl to `done_steps` and appends to it. Throws Failure (Errc::io).
-  Timeline(const OutputFolder& folder, std::int64_t done_steps);
+  static constexpr std::uint64_t default_bytes = std::uint64_t{64} << 20;
+  /// Truncates FOLDER/timeline.jsonl to `done_steps` and appends to it. Before timeline.jsonl
+  /// exceeds half of `max_bytes`, it is renamed to timeline.jsonl.1, which replaces an earlier one.
+  /// 0: no call is recorded. A file that cannot be written is given up with a warning.
+  Timeline(const OutputFolder& folder, std::int64_t done_steps,
+           std::uint64_t max_bytes = default_bytes);
 
   /// Writes one line: {"step", "actor", "message", "asked", "began", "ended", "answered"}, in
   /// seconds since the first call. Calls after record(n) belong to step n + 1, including the save
@@ -27,8 +31,11 @@ class Timeline {
   Result<> draw() const;
 
  private:
+  void append(const std::string& line);
+
   OutputFolder folder_;
-  LineFile file_;
+  std::uint64_t max_bytes_, bytes_ = 0;  ///< of timeline.jsonl
+  std::optional<DiagnosticFile> file_;   ///< absent: switched off
   std::int64_t next_step_, first_drawn_ = 0;
   std::optional<std::int64_t> origin_;
   std::vector<actors::AskRecord> current_, last_;

@@ -53,7 +53,7 @@ gradient_checkpointing, model.gradient_checkpointing_enable, actor.gradient_chec
 gradient_checkpointing_use_reentrant, model.gradient_checkpointing_reentrant, actor.gradient_checkpointing_reentrant | = | train.recompute has no further settings
 packing_samples, ds.packing_samples | = | nothing is padded
 attn_implementation, ds.attn_implementation, flash_attn, use_liger_kernel, ds.use_liger_kernel, ds.experts_implementation, deepcompile, ds.deepcompile | = | there is one set of kernels
-zero_stage, ds.zero_stage, adam_offload, ds.adam_offload, zpg, ds.zpg, overlap_comm, ds.overlap_comm, grad_accum_dtype, ds.grad_accum_dtype, ref_offload, ref.offload, ref_reward_offload, reward.offload | - | parallel.dp and parallel.tp; optimizer state is neither sharded nor offloaded
+zero_stage, ds.zero_stage, adam_offload, ds.adam_offload, zpg, ds.zpg, overlap_comm, ds.overlap_comm, grad_accum_dtype, ds.grad_accum_dtype, ref_offload, ref.offload, ref_reward_offload, reward.offload | - | parallel.dp and parallel.tp; parallel.zero: 1 divides the optimizer state, and nothing is offloaded
 ds_tensor_parallel_size, ds.tensor_parallel_size | parallel.tp | |
 ring_attn_size, ds.ring_attn_size, ring_head_stride, ds.ring_attn_head_stride | - | context parallelism is not supported; parallel.tp splits a sequence's heads
 local_rank | = | mpirun or troupe launch start the processes
@@ -66,9 +66,9 @@ dataset, data.dataset, prompt_data, data.prompt_dataset | data.path | @files | f
 dataset_probs, data.dataset_probs, prompt_data_probs, data.prompt_probs | - | the weights of data.mix
 dataset_split, data.dataset_split, prompt_split, data.prompt_split, eval_split, eval.split | - | name the files of the split
 max_samples, data.max_samples | data.max_samples | | of each source
-input_key, data.input_key, prompt_key, data.prompt_key | data.columns.prompt | |
+input_key, data.input_key, prompt_key, data.prompt_key | prm:data.columns.input, data.columns.prompt | |
 output_key, data.output_key | data.columns.completion | |
-label_key, data.label_key | data.columns.answer | |
+label_key, data.label_key | kto:data.columns.label, prm:data.columns.value, data.columns.answer | |
 chosen_key, data.chosen_key | data.columns.chosen | chosen= * |
 rejected_key, data.rejected_key | data.columns.rejected | rejected= * |
 apply_chat_template, data.apply_chat_template | data.chat | true=always | conversations always use the template
@@ -135,7 +135,7 @@ vllm_is_truncated_threshold, algo.advantage.is_correction_threshold | grpo.corre
 critic_pretrain, critic.model_name_or_path | critic.model | @model |
 reward_pretrain, reward.model_name_or_path | reward | @reward_model | the rule {rule: model, path: DIR}
 remote_rm_url, reward.remote_url | reward | @rewards | a command rule for a file, a model rule for a model (docs/rewards.md)
-normalize_reward, reward.normalize_enable | = | {rule: model, normalize: saved} normalizes by the reward model's own statistics
+normalize_reward, reward.normalize_enable | reward | false= @normalize_reward | {rule: model, path: DIR, normalize: saved}: by the mean and std in the model's config.json
 ptx_coef | - | mixed pre-training losses are not supported
 colocate_all_models, train.colocate_all, colocate_actor_ref, train.colocate_actor_ref, colocate_critic_reward, train.colocate_critic_reward | = | one process has all roles; a cluster file of troupe launch places them
 actor_num_nodes, actor.num_nodes, actor_num_gpus_per_node, actor.num_gpus_per_node, ref_num_nodes, ref.num_nodes, ref_num_gpus_per_node, ref.num_gpus_per_node, critic_num_nodes, critic.num_nodes, critic_num_gpus_per_node, critic.num_gpus_per_node, reward_num_nodes, reward.num_nodes, reward_num_gpus_per_node, reward.num_gpus_per_node, vllm_num_engines, vllm.num_engines | - | groups of a cluster file of troupe launch (docs/operations.md)

@@ -73,6 +73,8 @@ min_p | rollout.min_p | null= * |
 repetition_penalty | rollout.repetition_penalty | |
 generation_kwargs | - | rollout.stop, rollout.presence_penalty and the other keys of rollout
 cache_implementation, use_transformers_paged, use_transformers_continuous_batching, transformers_continuous_batching_config | = | sampling uses continuous batching over a paged cache
+dataset_prompt_column | data.columns.prompt | |
+system_prompt | - | write it into the rows, as a message of the role system, or into a template file named in chat_template
 reward_funcs | reward | @rewards | a list of rules; a Python function is a command rule (docs/rewards.md)
 reward_weights | reward | @reward_weights | the weight of each rule: {rule: boxed, weight: 0.5}
 multi_objective_aggregation | grpo.normalize_each_reward | sum_then_normalize= normalize_then_sum=true |

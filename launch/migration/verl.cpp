@@ -11,10 +11,10 @@ data.val_files | eval.path | @files | held-out rows
 data.train_batch_size | ppo.minibatches, grpo.minibatches, train.batch_size | @rollout_batch | prompts of a rollout: divided by ppo_mini_batch_size | ppo,grpo:1024 sft:256
 data.val_batch_size, data.validation_shuffle, data.val_max_samples | = | held-out rows are read in batches of train.batch_size
 data.train_max_samples | data.max_samples | -1=0 null= * |
-data.prompt_key | data.columns.prompt | prompt= * |
-data.response_key | data.columns.completion | |
+data.prompt_key | data.columns.prompt | @column |
+data.response_key | data.columns.completion | @column |
 data.reward_fn_key | = | reward has one list of rules for all rows; reward_model.ground_truth of a row is its answer
-data.prompt_dict_keys, data.response_dict_keys | - | data.columns addresses nested values with dots: {prompt: extra_info.question}
+data.prompt_dict_keys, data.response_dict_keys | = | data.columns addresses nested values with dots: {prompt: extra_info.question}
 data.max_prompt_length | train.max_length | @prompt_length | plus rollout.max_new_tokens; longer prompts are dropped and counted
 data.max_response_length | rollout.max_new_tokens | | | 512
 data.max_length | train.max_length | |
@@ -75,7 +75,7 @@ actor_rollout_ref.actor.optim.lr_scheduler_type, actor_rollout_ref.actor.optim.w
 actor_rollout_ref.actor.optim.clip_grad, optim.clip_grad, actor_rollout_ref.actor.grad_clip | train.max_grad_norm | |
 actor_rollout_ref.actor.optim.total_training_steps, actor_rollout_ref.actor.optim.num_cycles | = | the schedule spans the run
 actor_rollout_ref.actor.optim.* | - | AdamW is the only optimizer
-actor_rollout_ref.actor.fsdp_config.*, actor_rollout_ref.ref.fsdp_config.*, critic.model.fsdp_config.*, reward_model.model.fsdp_config.*, actor_rollout_ref.actor.strategy, actor_rollout_ref.ref.strategy, critic.strategy, *ulysses_sequence_parallel_size | - | parallel.dp and parallel.tp; weights and optimizer state are neither sharded over replicas nor offloaded
+actor_rollout_ref.actor.fsdp_config.*, actor_rollout_ref.ref.fsdp_config.*, critic.model.fsdp_config.*, reward_model.model.fsdp_config.*, actor_rollout_ref.actor.strategy, actor_rollout_ref.ref.strategy, critic.strategy, *ulysses_sequence_parallel_size | - | parallel.dp and parallel.tp; parallel.zero: 1 divides the optimizer state over replicas, weights are not divided and nothing is offloaded
 actor_rollout_ref.actor.megatron.tensor_model_parallel_size | parallel.tp | |
 actor_rollout_ref.actor.megatron.*, actor_rollout_ref.ref.megatron.*, critic.megatron.*, engine.* | - | parallel.tp and parallel.dp are the only parallelism
 actor_rollout_ref.actor.use_torch_compile, actor_rollout_ref.actor.use_fused_kernels, actor_rollout_ref.actor.entropy_*, actor_rollout_ref.actor.calculate_*, actor_rollout_ref.actor.use_prefix_grouper, actor_rollout_ref.actor.data_loader_seed, actor_rollout_ref.actor.rollout_n | = | there is one set of kernels; train.share_prefixes computes the prompt of a group once

@@ -234,7 +234,10 @@ void validate_dynamic_sampling(Validation& v) {
 
 void validate_grpo(Validation& v) {
   const GrpoConfig& g = v.config.grpo;
-  v.check(grpo_settings(v.config));
+  RunConfig with_temperature = v.config;  // a wrong one is reported by rollout.temperature
+  double& temperature = with_temperature.rollout.sampling.temperature;
+  if (!(temperature > 0)) temperature = 1;
+  v.check(grpo_settings(with_temperature));
   validate_group(v);
   warn_of_unused_advantage_keys(v);
   validate_kl_terms(v);

@@ -47,6 +47,7 @@ AlgorithmRun::AlgorithmRun(const Session& session, RunProfile& profile)
       journal_(session.folder(), cat(session.config().algorithm, ": ", session.config().model),
                std::string(recipe_of(session.config()).name), session.config().train.log_every),
       versions_(session.folder()) {
+  journal_.limit_timeline(static_cast<std::uint64_t>(session.config().timeline.max_mib) << 20);
   journal_.on_step([&profile](std::int64_t step) { profile.at_step(step); });
 }
 
@@ -104,6 +105,7 @@ algorithms::Cluster AlgorithmRun::cluster() {
 
 algorithms::Plan AlgorithmRun::begin(std::int64_t batches, std::int64_t updates) {
   auto plan = value_or_throw(plan_settings(config(), batches, updates, session_.done()));
+  plan.done_is_saved = session_.resumes_in_output();
   if (const Json* selection =
           session_.state().is_null() ? nullptr : session_.state().find("selection"))
     value_or_throw(plan.selection.restore(*selection));

@@ -26,8 +26,6 @@ using engine::tokenizer::Tokenizer;
 
 namespace {
 
-constexpr std::string_view reference_folder = "reference";
-
 // How the weights of `source`, or most of them, are stored.
 checkpoint::StoredType type_in(const std::string& source) {
   const auto weights = value_or_throw(checkpoint::SafetensorsFolder::open(source));
@@ -54,9 +52,11 @@ checkpoint::StoredType saved_type(const RunConfig& config, const std::string& so
   return checkpoint::StoredType::f32;
 }
 
-// Batches of samples, and the older weights that the next ones need.
+// Batches of samples: their number, where an incomplete one began, and the older weights that the
+// next ones need.
 void set_batches(Json& whole, const actors::protocol::RunState& state) {
   if (state.batches > 0) whole.set("batches", state.batches);
+  if (state.round_start >= 0) whole.set("round_start", state.round_start);
   if (state.versions.empty()) return;
   Json::Array versions;
   for (const auto version : state.versions) versions.emplace_back(version);
@@ -69,7 +69,8 @@ roles::Saver trainer_saver(const RunConfig& config, const std::string& source,
                            const engine::parallel::Mesh* mesh) {
   const auto type = saved_type(config, source);
   Json identity = output ? recorded_identity(config.output) : Json();
-  return [config, source, type, output = std::move(output), mesh, identity = std::move(identity)](
+  return [config, source, type, chat_template = chat_template_of(config),
+          output = std::move(output), mesh, identity = std::move(identity)](
              std::int64_t step, const actors::protocol::RunState& state,
              engine::train::Trainer& trainer) {
     Json whole = Json::Object{};
@@ -90,14 +91,17 @@ roles::Saver trainer_saver(const RunConfig& config, const std::string& source,
         trainer.model().parameters().trained(),
         {.source = source,
          .tied = spec.tied,
-         .type = spec.lora ? checkpoint::StoredType::f32 : type},
+         .type = spec.lora ? checkpoint::StoredType::f32 : type,
+         .chat_template = chat_template},
         optimizer.exp_avg(),
         optimizer.exp_avg_sq(),
         std::move(whole),
         spec.lora ? adapter_writer(config, spec) : checkpoint::ModelWriter(),
-        config.train.save_only_model};
+        config.train.save_only_model,
+        optimizer.shards()};
     const checkpoint::WriteOptions options{.keep_last = static_cast<int>(config.train.keep_last),
-                                           .best_step = state.best_step};
+                                           .best_step = state.best_step,
+                                           .round_start = state.round_start};
     if (mesh) return checkpoint::write_checkpoint(*mesh, output.get(), snapshot, options);
     return checkpoint::write_checkpoint(*output, snapshot, options);
   };
@@ -146,7 +150,8 @@ roles::ScorerSaver reference_saver(const RoleParts& parts, const std::string& so
                                         {},
                                         only_model};
     const checkpoint::WriteOptions options{.keep_last = keep == 0 ? 0 : keep + 1,
-                                           .best_step = save.state.best_step};
+                                           .best_step = save.state.best_step,
+                                           .round_start = save.state.round_start};
     if (mesh) return checkpoint::write_checkpoint(*mesh, output.get(), snapshot, options);
     return checkpoint::write_checkpoint(*output, snapshot, options);
   };

@@ -18,13 +18,23 @@ constexpr const char *identity_file = "identity.json", *starts_file = "starts.js
                      *fingerprints_file = ".fingerprints.json";
 constexpr std::size_t identity_bytes = 64u << 20;
 
+// A power failure or a full disk may have left a part of a line, which must not damage the next.
+bool ends_within_a_line(const OutputFolder& folder, const std::string& name) {
+  const auto file = folder.update(name);
+  if (!file) return false;
+  char last = '\n';
+  const off_t end = ::lseek(file->get(), 0, SEEK_END);
+  return end > 0 && ::pread(file->get(), &last, 1, end - 1) == 1 && last != '\n';
+}
+
 // Appends one line, durably.
 Result<> append_line(const OutputFolder& folder, const std::string& name, std::string_view line) {
   const auto file = folder.append(name);
   RETURN_IF_ERROR(file);
-  RETURN_IF_ERROR(write_whole(file->get(), line, folder.path_of(name)));
+  const std::string text = cat(ends_within_a_line(folder, name) ? "\n" : "", line);
+  RETURN_IF_ERROR(write_whole(file->get(), text, folder.path_of(name)));
   if (::fsync(file->get()) != 0) return system_error(folder.path_of(name), "make durable");
-  return {};
+  return folder.sync();
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "launch/config/resolve.h"
 #include "launch/recipes/lora.h"
 #include "launch/run/checkpoint_space.h"
+#include "launch/run/cleanup.h"
 #include "launch/run/run_record.h"
 
 namespace troupe::launch {
@@ -81,23 +82,62 @@ Session::Session(const RunConfig& config, const std::string& log)
       folder_(value_or_throw(OutputFolder::open(config.output, config.output_mode))) {
   value_or_throw(set_log_file(value_or_throw(folder_.folder("logs")), log));
   log_debug(cat("process ", ::getpid(), " has locked ", config.output));
+  remove_temporaries(config_);
+  remove_reward_folders();
   check_latest(config_.output);
   resume_from_ = find_resume_checkpoint(config_);
   std::vector<Change> changes;
-  if (!resume_from_.empty()) {
-    auto found = value_or_throw(checkpoint::read_training_state(resume_from_));
-    value_or_throw(checkpoint::check_resumable(found, resume_from_));
-    done_ = found.step;
-    state_ = std::move(found.state);
-    check_algorithm(resume_from_, state_, config_);
-    log_info(cat("resuming from ", resume_from_));
-  }
+  if (!resume_from_.empty()) read_state();
   const Identity identity = identify(config_);
   if (!resume_from_.empty()) changes = check_identity(identity, resume_from_, state_, config_);
+  if (resumes_in_output()) prune_checkpoints(config_, done_, state_);
+  if (!resume_from_.empty()) return_to_round_start();
+  if (!resume_from_.empty()) log_info(cat("resuming from ", resume_from_));
   value_or_throw(folder_.replace("config.yaml", to_yaml(config_)));
   record_start(config_, identity, resume_from_, done_, changes);
   const bool complete = config_.train.steps > 0 && done_ >= config_.train.steps;
   if (!complete) check_checkpoint_space(config_, spec());
+}
+
+void Session::read_state() {
+  auto found = value_or_throw(checkpoint::read_training_state(resume_from_));
+  value_or_throw(checkpoint::check_resumable(found, resume_from_));
+  done_ = found.step;
+  state_ = std::move(found.state);
+  check_algorithm(resume_from_, state_, config_);
+}
+
+// The samples of a rollout step are in no checkpoint. A run that ended within one and is extended
+// therefore repeats it from its start.
+void Session::return_to_round_start() {
+  const Json* start = state_.find("round_start");
+  const bool extended = config_.train.steps == 0 || config_.train.steps > done_;
+  if (!start || !start->is_integer() || !extended) return;
+  const std::string ended = cat(resume_from_, " lies within a rollout step, which ");
+  if (start->integer() == 0) {
+    log_info(cat(ended, "is repeated: the run starts over"));
+    resume_from_.clear();
+    done_ = 0;
+    state_ = Json();
+    return;
+  }
+  const auto parent = std::filesystem::path(resume_from_).parent_path();
+  const std::string path = (parent / cat("checkpoint-", start->integer())).string();
+  if (const auto complete = checkpoint::verify_checkpoint(path); !complete) {
+    log_warning(cat(ended, "cannot be completed: ", complete.error().what,
+                    "; the steps that follow differ from those of a longer run"));
+    return;
+  }
+  log_info(cat(ended, "is repeated from its start to complete it"));
+  resume_from_ = path;
+  read_state();
+}
+
+bool Session::resumes_in_output() const {
+  std::error_code ignored;
+  return !resume_from_.empty() &&
+         std::filesystem::equivalent(std::filesystem::path(resume_from_).parent_path(),
+                                     config_.output, ignored);
 }
 
 engine::models::DecoderSpec Session::spec() const {

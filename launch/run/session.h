@@ -30,6 +30,8 @@ class Session {
   const OutputFolder& folder() const { return folder_; }
   /// The checkpoint that the run resumes from, or "".
   const std::string& resume_from() const { return resume_from_; }
+  /// Whether that checkpoint is one of the output directory.
+  bool resumes_in_output() const;
   /// Steps completed before the run resumed.
   std::int64_t done() const { return done_; }
   /// State of the algorithm in that checkpoint; null at the start.
@@ -38,6 +40,9 @@ class Session {
   engine::models::DecoderSpec spec() const;
 
  private:
+  void read_state();
+  void return_to_round_start();
+
   RunConfig config_;
   engine::checkpoint::DirectoryLock lock_;
   OutputFolder folder_;

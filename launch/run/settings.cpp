@@ -61,6 +61,7 @@ engine::train::TrainerOptions trainer_settings(const RunConfig& config) {
     out.optimizer.rounding_seed = static_cast<std::uint64_t>(config.train.seed);
   out.recomputed = recomputed_settings(config);
   out.share_prefixes = config.train.share_prefixes;
+  out.shard_optimizer = config.parallel.zero > 0;
   return out;
 }
 
@@ -135,12 +136,13 @@ Result<algorithms::Plan> plan_settings(const RunConfig& config, std::int64_t bat
   if (!schedule) return fail(schedule.error().code, cat("train.schedule: ", schedule.error().what));
   auto selection = model_selection(config);
   RETURN_IF_ERROR(selection);
-  return algorithms::Plan{steps,
-                          done,
-                          config.train.save_every,
-                          config.train.learning_rate,
-                          *schedule,
-                          std::move(*selection)};
+  return algorithms::Plan{.steps = steps,
+                          .done = done,
+                          .save_every = config.train.save_every,
+                          .learning_rate = config.train.learning_rate,
+                          .schedule = *schedule,
+                          .selection = std::move(*selection),
+                          .resumable = !config.train.save_only_model};
 }
 
 }  // namespace troupe::launch

@@ -68,7 +68,8 @@ Result<engine::data::RenderedChat> TextModel::render_chat(const Json& messages,
   if (!template_)
     return fail(Errc::not_found, cat(folder_,
                                      " has no chat template, but the rows are dialogues: set "
-                                     "chat_template to a Jinja file"));
+                                     "chat_template to a template file or to the name of a prompt "
+                                     "type (chatml, qwen, llama3, ...)"));
   tokenizer::RenderInput input;
   input.messages = messages;
   input.tools = tools;

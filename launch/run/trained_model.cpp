@@ -10,6 +10,7 @@
 #include "engine/checkpoint/manifest.h"
 #include "engine/checkpoint/read_checkpoint.h"
 #include "engine/checkpoint/training_tensors.h"
+#include "engine/tokenizer/prompt_types.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"
 #include "launch/run/settings.h"
@@ -69,8 +70,9 @@ std::unique_ptr<engine::train::Trainer> resume_trainer(
       std::make_unique<engine::models::Decoder>(parts.device, std::move(spec), true, tp_of(parts));
   auto trainer = std::make_unique<engine::train::Trainer>(std::move(model), options, parts.mesh);
   auto& optimizer = trainer->optimizer();
-  const auto loaded = value_or_throw(checkpoint::load_checkpoint(
-      from, trainer->model().parameters(), tied, &optimizer.exp_avg(), &optimizer.exp_avg_sq()));
+  const auto loaded = value_or_throw(
+      checkpoint::load_checkpoint(from, trainer->model().parameters(), tied, &optimizer.exp_avg(),
+                                  &optimizer.exp_avg_sq(), optimizer.shards()));
   const Json* updates = loaded.state.find("updates");
   optimizer.set_steps(updates ? static_cast<std::int64_t>(updates->number()) : loaded.step);
   return trainer;
@@ -108,9 +110,9 @@ void restore_adapter(engine::train::Trainer& trainer, const std::string& from,
                        "): choose another output directory or restore the original settings")});
   value_or_throw(adapter::load_adapter(from, trainer.model()));
   auto& optimizer = trainer.optimizer();
-  value_or_throw(checkpoint::load_training_tensors(cat(from, "/", checkpoint::optimizer_file),
-                                                   trainer.model().parameters().trained(),
-                                                   &optimizer.exp_avg(), &optimizer.exp_avg_sq()));
+  value_or_throw(checkpoint::load_training_tensors(
+      cat(from, "/", checkpoint::optimizer_file), trainer.model().parameters().trained(),
+      &optimizer.exp_avg(), &optimizer.exp_avg_sq(), optimizer.shards()));
   const auto state = value_or_throw(checkpoint::read_training_state(from));
   const Json* updates = state.state.find("updates");
   optimizer.set_steps(updates ? static_cast<std::int64_t>(updates->number()) : state.step);
@@ -193,6 +195,11 @@ std::unique_ptr<engine::train::Trainer> load_critic(const RoleParts& parts) {
   return std::make_unique<engine::train::Trainer>(std::move(*model), options, parts.mesh);
 }
 
+std::string chat_template_of(const RunConfig& config) {
+  if (config.chat_template.empty()) return "";
+  return value_or_throw(engine::tokenizer::load_file_or_prompt_type(config.chat_template)).source();
+}
+
 std::unique_ptr<models::Decoder> load_adapted_decoder(const RoleParts& parts) {
   auto spec = base_spec(parts.config);
   add_adapter(parts.config, spec);
@@ -206,10 +213,12 @@ checkpoint::ModelWriter adapter_writer(const RunConfig& config, const models::De
   models::DecoderSpec base = spec;
   base.lora.reset();
   auto settings = add_adapter(config, base);
-  return [settings = std::move(settings), spec, source = config.model](
+  return [settings = std::move(settings), spec, source = config.model,
+          chat_template = chat_template_of(config)](
              const std::string& folder, engine::nn::LogicalTensors& tensors) -> Result<> {
     RETURN_IF_ERROR(adapter::save_adapter(folder, tensors, settings, spec, source));
-    return checkpoint::copy_companions(folder, source);  // as PEFT and TRL save the tokenizer
+    // As PEFT and TRL save the tokenizer.
+    return checkpoint::copy_companions(folder, source, chat_template);
   };
 }
 

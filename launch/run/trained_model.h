@@ -14,7 +14,7 @@
 namespace troupe::launch {
 
 /// The folder of the run's output with the critic's checkpoints.
-inline constexpr std::string_view critic_folder = "critic";
+inline constexpr std::string_view critic_folder = "critic", reference_folder = "reference";
 
 inline engine::parallel::Communicator* tp_of(const RoleParts& parts) {
   return parts.mesh ? &parts.mesh->tp() : nullptr;
@@ -32,6 +32,10 @@ std::string companion_checkpoint(const std::string& policy, std::string_view fol
 
 /// The base model with an adapter that has no effect until its weights arrive by message.
 std::unique_ptr<engine::models::Decoder> load_adapted_decoder(const RoleParts& parts);
+
+/// The text of the run's chat_template, or "" if it has none: a checkpoint is used with the
+/// template that it was trained with. Throws Failure.
+std::string chat_template_of(const RunConfig& config);
 
 /// Writes a checkpoint's adapter in PEFT's format, with the base's tokenizer beside it.
 engine::checkpoint::ModelWriter adapter_writer(const RunConfig& config,

@@ -63,6 +63,22 @@ TEST_F(NodeTest, EveryAnswerLeavesTheTimesOfItsHandler) {
   EXPECT_FALSE(seen[0].error);
 }
 
+// The handler answers inside a detached coroutine, from which no exception may escape.
+TEST_F(NodeTest, AnObserverThatThrowsIsNotCalledAgain) {
+  int calls = 0;
+  Node watched("watched", scheduler, network, {.on_answered = [&](const AskRecord&) {
+                 ++calls;
+                 throw Failure({Errc::io, "timeline.jsonl: cannot write"});
+               }});
+  auto sleeper = watched.spawn("sleeper", Sleeper{&watched});
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(run(watched, outcome(sleeper, Wait{10})).value(), 10);
+  EXPECT_EQ(run(watched, outcome(sleeper, Wait{10})).value(), 10);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              testing::HasSubstr("calls are no longer recorded: timeline.jsonl: cannot write"));
+  EXPECT_EQ(calls, 1);
+}
+
 TEST_F(NodeTest, TwoAsksOnConsecutiveLinesRunAtTheSameTime) {
   auto first = node.spawn("first", Sleeper{&node});
   auto second = node.spawn("second", Sleeper{&node});

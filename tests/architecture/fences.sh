@@ -12,6 +12,7 @@ yaml-cpp/                       launch
 CLI/                            launch
 histedit\.h                      launch/terminal
 sqlite3                         actors/ledger/sqlite_store.cpp
+seccomp\.h                      actors/sandbox/seccomp_filter.cpp
 sentencepiece                   engine/tokenizer
 unicode/                        engine/base/character_classes.cpp engine/jinja engine/tokenizer
 pcre2                           engine/tokenizer

@@ -43,5 +43,6 @@ const std::vector<Case>& run_file_cases();
 const std::vector<Case>& adapter_cases();
 const std::vector<Case>& run_folder_cases();
 const std::vector<Case>& place_cases();
+const std::vector<Case>& token_file_cases();
 
 }  // namespace troupe::hostile

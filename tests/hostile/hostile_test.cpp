@@ -26,7 +26,8 @@ std::vector<Case> all_cases() {
   for (const auto* table :
        {&safetensors_cases(), &shard_cases(), &config_cases(), &tokenizer_cases(),
         &template_cases(), &template_cost_cases(), &growth_cases(), &row_cases(), &reader_cases(),
-        &piece_cases(), &run_file_cases(), &adapter_cases(), &run_folder_cases(), &place_cases()})
+        &piece_cases(), &run_file_cases(), &adapter_cases(), &run_folder_cases(), &place_cases(),
+        &token_file_cases()})
     all.insert(all.end(), table->begin(), table->end());
   return all;
 }

@@ -42,7 +42,7 @@ RunConfig of(const std::string& algorithm) {
 }
 
 constexpr const char* whole = R"(groups:
-  - {role: policy, parallel: {tp: 2, dp: 3}}
+  - {role: policy, parallel: {tp: 2, dp: 3, zero: 1}}
   - {role: reference}
   - {role: rollout, count: 2}
   - {role: verifier, count: 1}
@@ -56,6 +56,7 @@ TEST(ClusterFile, GroupsBecomeNodesWithNames) {
   EXPECT_THAT(names,
               testing::ElementsAre("policy", "reference", "rollout-0", "rollout-1", "verifier"));
   EXPECT_EQ(groups->front().grid, (engine::parallel::Grid{.dp = 3, .tp = 2}));
+  EXPECT_EQ(groups->front().zero, 1);
   EXPECT_EQ(groups->back().grid, (engine::parallel::Grid{}));
   EXPECT_EQ(groups->front().origin, "cluster.yaml:2");
 }
@@ -117,6 +118,9 @@ INSTANTIATE_TEST_SUITE_P(
                 "parallel: expected a map with tp and dp, found a single value"},
         Refusal{"groups: [{role: policy, parallel: {pp: 2}}]", "sft",
                 "unknown key \"pp\"; did you mean tp?"},
+        Refusal{"groups: [{role: policy, parallel: {dp: 2, zero: 2}}]", "sft",
+                "parallel.zero: expected 0 or 1, found \"2\"; gradients and weights are divided "
+                "over ranks by parallel.tp"},
         Refusal{"groups: [{role: policy, parallel: {tp: -1}}]", "sft",
                 "parallel.tp: expected an integer from 1 to 1024, found \"-1\""},
         Refusal{"groups: [{role: policy, parallel: {tp: 64, dp: 64}}]", "sft",

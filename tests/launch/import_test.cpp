@@ -6,6 +6,7 @@
 #include "engine/base/file.h"
 #include "engine/base/text.h"
 #include "launch/commands/import/conversion.h"
+#include "launch/config/paths.h"
 #include "launch/config/resolve.h"
 #include "tests/launch/program.h"
 
@@ -74,15 +75,16 @@ constexpr const char* text_rows = "datasets/math/gsm8k_train_head.jsonl";
 
 INSTANTIATE_TEST_SUITE_P(
     Each, PublishedExamples,
-    testing::Values(Example{"trl_dpo.yaml", "--algorithm dpo --devices 4", pair_rows},
-                    Example{"trl_grpo.yaml", "", text_rows},
-                    Example{"llama_factory_lora_sft.yaml", "", text_rows},
-                    Example{"llama_factory_simpo.yaml", "", pair_rows},
-                    Example{"verl_grpo.sh", "", text_rows}, Example{"verl_ppo.yaml", "", text_rows},
-                    Example{"openrlhf_dpo.sh", "", pair_rows},
-                    Example{"openrlhf_ppo.sh", "", text_rows},
-                    Example{"mindspeed_rl_grpo.yaml", "", text_rows},
-                    Example{"mindspeed_llm_dpo.sh", "", pair_rows}),
+    testing::Values(
+        Example{"trl_dpo.yaml", "--algorithm dpo --devices 4", pair_rows},
+        Example{"trl_grpo.yaml", "", text_rows},
+        Example{"llama_factory_lora_sft.yaml", "", text_rows},
+        Example{"llama_factory_simpo.yaml", "", pair_rows}, Example{"verl_grpo.sh", "", text_rows},
+        Example{"verl_ppo.yaml", "", text_rows}, Example{"verl_ppo_trainer.yaml", "", text_rows},
+        Example{"verl_sft.sh", "", text_rows}, Example{"openr1_grpo.yaml", "", text_rows},
+        Example{"openrlhf_dpo.sh", "", pair_rows}, Example{"openrlhf_ppo.sh", "", text_rows},
+        Example{"mindspeed_rl_grpo.yaml", "", text_rows},
+        Example{"mindspeed_llm_dpo.sh", "", pair_rows}),
     [](const auto& info) {
       std::string name = info.param.input;
       return name.substr(0, name.find('.'));
@@ -170,6 +172,68 @@ TEST(Import, VerlsPpoWithARewardModelAndAnOverride) {
   EXPECT_EQ(config.ppo.kl_coef, 0.001);
   EXPECT_EQ(config.train.steps, 10 * 2 * 4);
   EXPECT_EQ(config.reward.at(0).rule, "model");
+}
+
+TEST(Import, VerlsReferencesAreResolvedAndAModelThatIsOffIsNoReward) {
+  const Imported got = import_of(example("verl_ppo_trainer.yaml"));
+  const RunConfig config = config_in(got.file);
+  EXPECT_EQ(config.output, "checkpoints/verl_examples/gsm8k");
+  EXPECT_EQ(config.critic.model, config.model);
+  EXPECT_EQ(config.rollout.sampling.max_new_tokens, 256);
+  EXPECT_EQ(config.reward.at(0).rule, "gsm8k");
+  EXPECT_THAT(got.said.err, AllOf(HasSubstr("reward_model.enable is off"),
+                                  HasSubstr("response_length 256 (line "), Not(HasSubstr("${"))));
+}
+
+TEST(Import, ReferencesInACircleStay) {
+  const std::string file = scratch_folder() + "/circle.yaml";
+  ASSERT_TRUE(
+      write_file_durably(file,
+                         "trainer: {default_local_dir: 'a${trainer.project_name}', project_name: "
+                         "'b${trainer.default_local_dir}'}\nalgorithm: {adv_estimator: grpo}\n"));
+  EXPECT_EQ(run_program("import " + file).code, 0);
+}
+
+TEST(Import, AScriptsArgumentsAreNamedAndItsHomeIsATilde) {
+  const Imported got = import_of(example("verl_sft.sh"));
+  const RunConfig config = config_in(got.file);
+  EXPECT_EQ(config.data.path.at(0), value_or_throw(expand_home("a", "~/data/gsm8k/train.parquet")));
+  EXPECT_EQ(config.data.columns.at("prompt"), "extra_info.question");
+  EXPECT_EQ(config.data.columns.at("completion"), "extra_info.answer");
+  EXPECT_THAT(got.said.err, HasSubstr("output: $2 has its value from outside of the file"));
+}
+
+TEST(Import, WeightsBelongToTheFunctionsThatBecameRules) {
+  const Imported got = import_of(example("openr1_grpo.yaml"));
+  const RunConfig config = config_in(got.file);
+  ASSERT_EQ(config.reward.size(), 2u);
+  EXPECT_EQ(config.reward[0].rule, "boxed");
+  EXPECT_EQ(config.reward[0].weight, 1);
+  EXPECT_EQ(config.reward[1].rule, "format");
+  EXPECT_EQ(config.reward[1].weight, 0.5);
+  EXPECT_EQ(config.data.columns.at("prompt"), "problem");
+  EXPECT_THAT(got.said.err, HasSubstr("tag_count: write it as a command rule"));
+}
+
+TEST(Import, OpenRlhfsLabelKeyDependsOnTheMethod) {
+  EXPECT_EQ(config_in(import_of(example("openrlhf_kto.sh")).file).data.columns.at("label"),
+            "score");
+  const Said prm = run_program(
+      "import -- openrlhf.cli.train_prm --pretrain M --dataset D --save_path O --input_key text "
+      "--label_key marks --reward_tokens + -");
+  const RunConfig config = value_or_throw(config_of(prm.out, "stdout"));
+  EXPECT_EQ(config.data.columns.at("input"), "text");
+  EXPECT_EQ(config.data.columns.at("value"), "marks");
+}
+
+TEST(Import, OpenRlhfsNormalizedRewardModel) {
+  const Said said = run_program(
+      "import -- openrlhf.cli.train_ppo_ray --pretrain M --prompt_data D --save_path O "
+      "--normalize_reward --reward_pretrain R");
+  const RunConfig config = value_or_throw(config_of(said.out, "stdout"));
+  ASSERT_EQ(config.reward.size(), 1u);
+  EXPECT_EQ(config.reward[0].options.find("normalize")->string(), "saved");
+  EXPECT_THAT(said.err, HasSubstr("normalize_reward true  ->  normalize: saved"));
 }
 
 TEST(Import, OpenRlhfsCommandLineBehindALauncher) {

@@ -83,10 +83,11 @@ TEST(Plot, ShowsTheMetricsOfEachMethodWithTheirEvaluations) {
                      "accuracy\":0.6}\n"),
               ElementsAre("loss", "accuracy eval", "margin"));
   EXPECT_THAT(titles("{\"step\":1,\"loss\":0,\"reward\":0.5,\"objective/kl\":1,\"policy/"
-                     "entropy_avg\":2,\"critic/vf_loss\":1,\"critic/vf_explained_var\":0.1,"
+                     "entropy_avg\":2,\"policy/clipfrac_avg\":0.1,\"clip_ratio/"
+                     "region_mean\":0.1,\"critic/vf_loss\":1,\"critic/vf_explained_var\":0.1,"
                      "\"eval/reward\":0.4,\"eval/pass@4\":0.6}\n"),
               ElementsAre("reward eval", "eval/pass@k pass@4", "objective/kl", "policy/entropy_avg",
-                          "critic/vf_loss", "critic/vf_explained_var"));
+                          "clip_ratio/region_mean", "critic/vf_loss", "critic/vf_explained_var"));
 }
 
 actors::AskRecord drawn_ask(const std::string& node, const std::string& type, std::int64_t began,

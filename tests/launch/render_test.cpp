@@ -76,5 +76,42 @@ TEST(Render, APromptTypeNeedsNoFolderAndTakesTheTokensOfOne) {
   EXPECT_THAT(unknown.err, HasSubstr("no prompt type \"nosuch\""));
 }
 
+/// What `troupe render` makes of a message with the template of a folder.
+std::string rendered_by(const std::string& folder) {
+  const Said said =
+      run_program("render --model " + folder, R"({"messages":[{"role":"user","content":"U"}]})"
+                                              "\n");
+  const auto lines = json_lines(said.out);
+  if (lines.size() != 1 || !lines[0].find("text")) return said.err + said.out;
+  return lines[0].find("text")->string();
+}
+
+TEST(Render, CheckpointsAndMergedModelsHaveTheTemplateThatTheyWereTrainedWith) {
+  const std::string folder = scratch_folder(), model = data("models/stories260k/hf");
+  ASSERT_TRUE(write_file_durably(
+      folder + "/rows.jsonl",
+      R"({"messages":[{"role":"user","content":"U"},{"role":"assistant","content":"A"}]})"
+      "\n"));
+  const auto train = [&](const std::string& name, const std::string& more) {
+    const Said said = run_program(cat("train --algorithm sft --steps 1 --model ", model, " --data ",
+                                      folder, "/rows.jsonl --output ", folder, "/", name, more));
+    EXPECT_EQ(said.code, 0) << said.err;
+  };
+  EXPECT_THAT(run_program(cat("train --algorithm sft --steps 1 --model ", model, " --data ", folder,
+                              "/rows.jsonl --output ", folder, "/none"))
+                  .err,
+              HasSubstr("set chat_template to a template file or to the name of a prompt type"));
+  train("whole", " --set chat_template=chatml");
+  train("lora", " --set chat_template=chatml --set lora.rank=2");
+  ASSERT_EQ(run_program(cat("merge --model ", model, " --adapter ", folder,
+                            "/lora/latest --output ", folder, "/merged"))
+                .code,
+            0);
+  for (const char* name : {"whole/latest", "lora/latest", "merged"})
+    EXPECT_EQ(rendered_by(cat(folder, "/", name)),
+              "<|im_start|>user\nU<|im_end|>\n<|im_start|>assistant\n")
+        << name;
+}
+
 }  // namespace
 }  // namespace troupe::launch::render_test

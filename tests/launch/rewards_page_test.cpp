@@ -30,10 +30,11 @@ std::vector<std::string> options_of(const std::string& rule) {
       rule, value_or_throw(parse_json(R"({"no_such_option": 1})", "test")), "rule");
   if (made) return {};
   const std::string& text = made.error().what;
-  const auto known = text.find("Known are ");
+  constexpr std::string_view before = "the known keys are ";
+  const auto known = text.find(before);
   EXPECT_NE(known, text.npos) << text;
   std::vector<std::string> out;
-  for (std::size_t at = known + 10; at < text.size();) {
+  for (std::size_t at = known + before.size(); at < text.size();) {
     const auto end = std::min(text.find(", ", at), text.size());
     out.push_back(text.substr(at, end - at));
     at = end + 2;

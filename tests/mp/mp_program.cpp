@@ -7,9 +7,11 @@
 #include <iostream>
 #include <thread>
 
+#include "engine/parallel/hostile.h"
 #include "tests/mp/actor.h"
 #include "tests/mp/collectives.h"
 #include "tests/support/on_ranks.h"
+#include "tests/support/operation_oracle.h"
 #include "transports/mpi/mpi_world.h"
 
 namespace {
@@ -129,8 +131,35 @@ int late(Communicator& world) {
   return said(false, "the deadline was not kept");
 }
 
+/// Every non-blocking operation against plain loops, in the world and in pairs of it.
+int operations(Communicator& world) {
+  std::string wrong = test::wrong_operation(world);
+  const auto pair = world.split(world.rank() / 2, -world.rank());
+  if (wrong.empty()) wrong = test::wrong_operation(*pair);
+  return said(wrong.empty(), wrong.empty() ? "operations as plain loops give them" : wrong);
+}
+
+/// A gathering with a fault of rank 1, which every rank has to notice.
+int faulty(Communicator& world, const std::string& scenario) {
+  const engine::parallel::HostileOptions none,
+      fault{.lose_at = scenario == "lost" ? 1 : -1, .shorten_at = scenario == "shortened" ? 1 : -1};
+  const auto own = engine::parallel::make_hostile(world.split(0, world.rank()),
+                                                  world.rank() == 1 ? fault : none);
+  std::vector<std::byte> mine(8), all(8 * static_cast<std::size_t>(world.size()));
+  const std::vector<std::size_t> counts(static_cast<std::size_t>(world.size()), mine.size());
+  own->start_all_gather(mine, all, counts, "weights of step 6").wait();
+  {
+    auto started = own->start_all_gather(mine, all, counts, "weights of step 7");
+    if (scenario != "unwaited") started.wait();
+  }
+  return said(false, "the fault was not noticed");
+}
+
 int run(const std::string& scenario, Communicator& world) {
   if (scenario == "collectives" || scenario == "blocks") return collectives(world);
+  if (scenario == "operations" || scenario == "messages") return operations(world);
+  if (scenario == "lost" || scenario == "shortened" || scenario == "unwaited")
+    return faulty(world, scenario);
   if (scenario == "idle") return idle(world);
   if (scenario == "killed") return killed(world);
   if (scenario == "aborted") return aborted(world);
@@ -149,7 +178,8 @@ int main(int count, char** arguments) {
   const std::string scenario = count > 1 ? arguments[1] : "";
   transports::mpi::MpiOptions options;
   if (scenario == "blocks") options.max_block_bytes = 1009;  // a prime: blocks end inside of values
-  if (scenario == "late") options.deadline = std::chrono::milliseconds(300);
+  if (scenario == "messages") options.max_block_bytes = 101;
+  if (scenario == "late" || scenario == "lost") options.deadline = std::chrono::milliseconds(300);
   auto world = transports::mpi::mpi_world(options);
   if (!world) return said(false, world.error().what);
   if ((*world)->size() != transports::mpi::mpirun_size() ||

@@ -39,12 +39,15 @@ for ((i = 0; i < 100; ++i)); do left_behind >/dev/null || break; sleep 0.02; don
 left_behind >/dev/null && wrong "processes were left behind"
 
 case $scenario in
-  collectives | blocks | idle | actor) ((code == 0)) || wrong "mpirun ended with $code" ;;
+  collectives | blocks | operations | messages | idle | actor) ((code == 0)) || wrong "mpirun ended with $code" ;;
   killed) expected='signal 9' ;;
   aborted) expected='rank 1 ended: the disk is full' ;;
   mistaken) expected='rank 1 ended: .*two and two make five' ;;
   thrown) expected='rank 1 ended: the disk is gone' ;;
   late) expected="rank [0-9]* ended: 'gradients of step 7': timed out after 0.3 s of waiting for the other ranks" ;;
+  lost) expected="rank [0-9]* ended: 'weights of step 7': timed out after 0.3 s of waiting for the other ranks" ;;
+  shortened) expected="'weights of step 7': expected 8 bytes from rank 1 of the group, received 7" ;;
+  unwaited) expected="'weights of step 7' was started, but its handle was destroyed before it was waited for" ;;
   orphaned) ((code == 137)) || wrong "mpirun ended with $code" ;;
   *) wrong "no scenario $scenario" ;;
 esac
@@ -58,5 +61,5 @@ if [[ $scenario =~ ^(killed|aborted|thrown|mistaken)$ ]]; then
   ((took <= 3000)) || wrong "the others ended $took ms after rank 1"
   echo "the others ended $took ms after rank 1"
 fi
-grep -E 'as threads give|% of a core' "$said"
+grep -E 'as threads give|as plain loops|% of a core' "$said"
 exit 0

@@ -24,8 +24,11 @@ using testing::HasSubstr;
 /// A model with its optimizer on one rank of a grid.
 struct Training {
   Training(const GridModel& which, const Mesh& on,
-           checkpoint::StoredType stored = checkpoint::StoredType::f32)
-      : model(which), mesh(on), type(stored) {}
+           checkpoint::StoredType stored = checkpoint::StoredType::f32, bool zero = false)
+      : model(which),
+        mesh(on),
+        type(stored),
+        trainer(grid_decoder(*device, model, 3, mesh, true), {.shard_optimizer = zero}, &mesh) {}
 
   void steps(int count) {
     auto batch = full_batch(8, 6, 1, model.spec.vocabulary);
@@ -47,32 +50,36 @@ struct Training {
         {.tied = model.spec.tied, .type = type, .shard_bytes = 9000},
         optimizer.exp_avg(),
         optimizer.exp_avg_sq(),
-        Json(Json::Object{{"rows", 7}})};
+        Json(Json::Object{{"rows", 7}}),
+        {},
+        false,
+        optimizer.shards()};
     if (!mesh.is_root()) return checkpoint::write_checkpoint(mesh, nullptr, snapshot, options);
     const auto lock = value_or_throw(checkpoint::DirectoryLock::acquire(output));
     return checkpoint::write_checkpoint(mesh, &lock, snapshot, options);
   }
   void load(const std::string& path) {
     auto& optimizer = trainer.optimizer();
-    const auto state = value_or_throw(
-        checkpoint::load_checkpoint(path, trainer.model().parameters(), model.spec.tied,
-                                    &optimizer.exp_avg(), &optimizer.exp_avg_sq()));
+    const auto state = value_or_throw(checkpoint::load_checkpoint(
+        path, trainer.model().parameters(), model.spec.tied, &optimizer.exp_avg(),
+        &optimizer.exp_avg_sq(), optimizer.shards()));
     optimizer.set_steps(state.step);
   }
   /// Weights and both moments, logical.
   std::vector<std::vector<float>> everything() {
     const auto& parameters = trainer.model().parameters();
     auto& optimizer = trainer.optimizer();
-    return {engine::nn::gather_logical(parameters, mesh),
-            engine::nn::gather_logical(parameters, optimizer.exp_avg(), mesh),
-            engine::nn::gather_logical(parameters, optimizer.exp_avg_sq(), mesh)};
+    return {
+        engine::nn::gather_logical(parameters, mesh),
+        engine::nn::gather_logical(parameters, optimizer.exp_avg(), mesh, optimizer.shards()),
+        engine::nn::gather_logical(parameters, optimizer.exp_avg_sq(), mesh, optimizer.shards())};
   }
 
   const GridModel& model;
   const Mesh& mesh;
   checkpoint::StoredType type;
   std::unique_ptr<engine::ops::Device> device = engine::ops::make_cpu_device({.threads = 1});
-  Trainer trainer{grid_decoder(*device, model, 3, mesh, true), {}, &mesh};
+  Trainer trainer;
 };
 
 std::map<std::string, std::string> contents(const std::string& folder) {
@@ -115,6 +122,61 @@ TEST(GridCheckpoint, IsReadAtAnyOtherGridBitForBit) {
     expect_survival(model, {1, 1}, {1, maximum}, checkpoint::StoredType::f32);
     expect_survival(model, {1, maximum}, {2, 2}, checkpoint::StoredType::bf16);
     expect_survival(model, {2, 1}, {2, maximum}, checkpoint::StoredType::f32);
+  }
+}
+
+/// More than one block of the norm: every replica has a part of the moments.
+GridModel model_to_divide() {
+  GridModel model = grid_models()[1];
+  model.spec.vocabulary = 3001;
+  return model;
+}
+
+// Saved at `from`, read at `to`, with the optimizer state divided over the replicas or not: the
+// same values and the same files.
+void expect_survival_of_shards(Grid from, bool divided, Grid to, bool divided_after) {
+  const GridModel model = model_to_divide();
+  checkpoint::Scratch first, second;
+  constexpr auto type = checkpoint::StoredType::bf16;
+  const auto saved = on_grid(from, [&](const Mesh& mesh) {
+    Training run(model, mesh, type, divided);
+    run.steps(2);
+    if (const auto* shards = run.trainer.optimizer().shards()) {
+      EXPECT_LT(shards->count(), shards->arena_count());
+    }
+    value_or_throw(run.save(first.path()));
+    return run.everything();
+  });
+  const auto loaded = on_grid(to, [&](const Mesh& mesh) {
+    Training run(model, mesh, type, divided_after);
+    run.load(first / "checkpoint-2");
+    value_or_throw(run.save(second.path()));
+    return run.everything();
+  });
+  EXPECT_EQ(loaded[0], saved[0]);
+  EXPECT_EQ(contents(second / "checkpoint-2"), contents(first / "checkpoint-2"));
+}
+
+TEST(GridCheckpoint, OfADividedOptimizerIsReadAtAnyOtherGridBitForBit) {
+  expect_survival_of_shards({4, 1}, true, {1, 1}, false);
+  expect_survival_of_shards({1, 1}, false, {4, 1}, true);
+  expect_survival_of_shards({2, 2}, true, {3, 1}, true);
+  expect_survival_of_shards({2, 1}, true, {2, 2}, false);
+}
+
+TEST(GridCheckpoint, OfADividedOptimizerHasTheBytesOfAnUndividedOne) {
+  const GridModel model = model_to_divide();
+  for (const Grid grid : {Grid{2, 1}, Grid{3, 1}, Grid{2, 2}}) {
+    checkpoint::Scratch whole, divided;
+    for (const bool zero : {false, true})
+      on_grid(grid, [&](const Mesh& mesh) {
+        Training run(model, mesh, checkpoint::StoredType::f32, zero);
+        run.steps(3);
+        value_or_throw(run.save(zero ? divided.path() : whole.path()));
+        return 0;
+      });
+    EXPECT_EQ(contents(divided / "checkpoint-3"), contents(whole / "checkpoint-3"))
+        << to_string(grid);
   }
 }
 

@@ -77,15 +77,14 @@ Session::~Session() {
   MPI_Finalize();
 }
 
-void Session::wait(MPI_Request request, std::size_t bytes, std::string_view what, bool idle) const {
+template <class Test>
+void Session::wait_for(const Test& test, std::size_t bytes, std::string_view what,
+                       std::optional<std::chrono::nanoseconds> deadline, bool idle) const {
   const auto begin = Clock::now();
   const auto spin = spin_time(bytes);
-  for (;;) {
-    int done = 0;
-    check_success(MPI_Test(&request, &done, MPI_STATUS_IGNORE), what);
-    if (done) return;
+  while (!test()) {
     const auto waited = Clock::now() - begin;
-    if (!idle && waited > options_.deadline)
+    if (!idle && waited > deadline.value_or(options_.deadline))
       abort(cat("'", what, "': timed out after ",
                 to_text(std::chrono::duration<double>(waited).count(), 1),
                 " s of waiting for the other ranks"));
@@ -94,6 +93,32 @@ void Session::wait(MPI_Request request, std::size_t bytes, std::string_view what
     else
       std::this_thread::sleep_for(std::clamp<Clock::duration>(waited / 8, min_sleep, max_sleep));
   }
+}
+
+void Session::wait(MPI_Request request, std::size_t bytes, std::string_view what, bool idle) const {
+  wait_for(
+      [&] {
+        int done = 0;
+        check_success(MPI_Test(&request, &done, MPI_STATUS_IGNORE), what);
+        return done != 0;
+      },
+      bytes, what, std::nullopt, idle);
+}
+
+std::vector<MPI_Status> Session::wait_all(std::vector<MPI_Request>& requests, std::size_t bytes,
+                                          std::string_view what,
+                                          std::optional<std::chrono::nanoseconds> deadline) const {
+  std::vector<MPI_Status> statuses(requests.size());
+  wait_for(
+      [&] {
+        int done = 0;
+        check_success(
+            MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, statuses.data()),
+            what);
+        return done != 0;
+      },
+      bytes, what, deadline, false);
+  return statuses;
 }
 
 void Session::check_success(int code, std::string_view what) const {

@@ -242,8 +242,9 @@ Result<Rule> make_rule(std::string_view name, const Json& options, const std::st
   const auto known = rule_names();
   const std::string near = nearest(name, known);
   return fail(Errc::usage, cat(where, ": unknown rule ", quote(name),
-                               near.empty() ? "" : cat("; did you mean ", near, "?"),
-                               "; the rules are ", join(known, ", ")));
+                               near.empty() ? "; the rules are "
+                                            : cat("; did you mean ", near, "? The rules are "),
+                               join(known, ", ")));
 }
 
 }  // namespace troupe::actors::rules

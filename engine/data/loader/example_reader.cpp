@@ -253,7 +253,14 @@ Result<> ExampleReader<T>::check_other_layout(const Row& row) const {
   if (source_.layout != Layout::automatic || row.index != 0 || position_.file == layout_file_)
     return {};
   const auto found = detect_layout(row, layout_);
-  if (!found || *found == layout_.layout) return {};
+  if (!found && options_->bad_row_limit > 0) return {};
+  if (!found)
+    return fail(Errc::bad_input,
+                cat(found.error().what, ". The rows of ", files_[layout_file_], " have the layout ",
+                    name_of(layout_.layout),
+                    "; the files of a folder or a list have one layout: give each layout a source "
+                    "of its own in data.mix"));
+  if (*found == layout_.layout) return {};
   return fail(Errc::usage,
               cat(row.where(), ": the rows of this file have the layout ", name_of(*found),
                   ", those of ", files_[layout_file_], " have ", name_of(layout_.layout),

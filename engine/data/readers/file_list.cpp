@@ -8,6 +8,7 @@
 #include "engine/base/environment_error.h"
 #include "engine/base/json.h"
 #include "engine/base/text.h"
+#include "engine/data/readers/packed_reader.h"
 
 namespace troupe::engine::data {
 
@@ -205,6 +206,7 @@ Result<std::vector<std::string>> files_of(const std::string& path) {
     return *set ? Result<std::vector<std::string>>(std::move(**set)) : files_in(path);
   }
   if (fs::exists(path, problem)) return std::vector<std::string>{path};
+  if (const auto packed = find_packed_files(path)) return std::vector<std::string>{*packed};
   if (!is_pattern(path)) return fail(Errc::not_found, cat(path, ": no such data file or folder"));
   auto found = Search(path).run();
   if (found && found->empty())

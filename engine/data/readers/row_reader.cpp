@@ -8,6 +8,7 @@
 #include "engine/data/readers/file_list.h"
 #include "engine/data/readers/json_reader.h"
 #include "engine/data/readers/line_readers.h"
+#include "engine/data/readers/packed_reader.h"
 
 namespace troupe::engine::data {
 namespace {
@@ -146,6 +147,7 @@ Result<std::unique_ptr<RowReader>> open_text(const std::string& path, const std:
 }  // namespace
 
 Result<std::unique_ptr<RowReader>> open_rows(const std::string& path, const ReadOptions& options) {
+  if (is_packed_file(path)) return PackedReader::open(path);
   auto file = MappedFile::open(path);
   RETURN_IF_ERROR(file);
   const std::string_view bytes(reinterpret_cast<const char*>(file->bytes().data()),

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 
+#include "engine/ops/cpu/norm_block.h"
+
 namespace troupe::engine::ops::cpu {
 
 void upload_from(const Context& context, Tensor& to, const Source& source) {
@@ -58,7 +60,7 @@ void adamw(const Context& context, Tensor& values, Tensor& grads, Tensor& m, Ten
 }
 
 double sum_of_squares(const Context& context, const Tensor& x) {
-  constexpr std::int64_t block = 16384;  // part of the order of summation
+  constexpr std::int64_t block = sum_of_squares_block;
   const std::int64_t count = x.count(), blocks = (count + block - 1) / block;
   const float* values = data(x);
   std::vector<double>& partial_sums = context.workspace.partial_sums;

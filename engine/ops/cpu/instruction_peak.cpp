@@ -4,6 +4,7 @@
 #include <array>
 #include <barrier>
 #include <ctime>
+#include <functional>
 #include <thread>
 
 #if defined(__x86_64__)
@@ -131,13 +132,18 @@ double InstructionPeak::rate(const Instruction& instruction, std::int64_t steps)
     double seconds = 0;
   };
   std::vector<Timed> timed(static_cast<std::size_t>(threads_));
-  for (Timed& own : timed)
-    threads.emplace_back([&instruction, &start, &own, steps] {
-      start.arrive_and_wait();
-      const double began = thread_seconds();
-      own.result = instruction.run(steps);
-      own.seconds = thread_seconds() - began;
-    });
+  const auto run = [&](Timed& own) {
+    start.arrive_and_wait();
+    const double began = thread_seconds();
+    own.result = instruction.run(steps);
+    own.seconds = thread_seconds() - began;
+  };
+  try {
+    for (Timed& own : timed) threads.emplace_back(run, std::ref(own));
+  } catch (...) {  // no further thread can start: those that wait for it go on and are joined
+    static_cast<void>(start.arrive(threads_ + 1 - std::ssize(threads)));
+    throw;
+  }
   start.arrive_and_wait();
   threads.clear();  // joins
   volatile float kept = timed[0].result;

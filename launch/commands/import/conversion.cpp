@@ -182,8 +182,14 @@ std::vector<const ToolKey*> rows_of(Tool tool, const std::string& key) {
   const std::string normal = normal_name(key);
   for (name = normal;; name.remove_prefix(name.find('.') + 1)) {
     auto rows = find_rows(tool, name);
-    if (!rows.empty() || tool != Tool::mindspeed || name.find('.') == name.npos) return rows;
+    if (!rows.empty()) return rows;
+    if (tool != Tool::mindspeed || name.find('.') == name.npos) break;
   }
+  // A member of an argument that is a map: gradient_checkpointing_kwargs.use_reentrant.
+  if (tool == Tool::trl || tool == Tool::llama_factory)
+    if (const auto dot = normal.find('.'); dot != normal.npos)
+      return find_rows(tool, std::string_view(normal).substr(0, dot));
+  return {};
 }
 
 Result<Converted> convert(const ForeignRun& run, Tool tool, const std::string& algorithm) {

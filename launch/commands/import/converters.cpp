@@ -8,6 +8,7 @@
 #include "engine/base/text.h"
 #include "engine/tokenizer/prompt_types.h"
 #include "launch/commands/import/reward_rules.h"
+#include "launch/config/paths.h"
 #include "launch/config/schema.h"
 #include "launch/recipes/recipes.h"
 
@@ -107,6 +108,12 @@ void megatron_list(const Call& call) {
   call.set(bracketed(names));
 }
 
+/// As the run will find it: ~ is the home directory.
+std::string as_found(const std::string& path) {
+  const auto expanded = expand_home("a path", path);
+  return expanded ? *expanded : path;
+}
+
 void files(const Call& call) {
   std::vector<std::string> paths = items_of(call.value);
   std::erase_if(paths, [](const std::string& path) {
@@ -117,7 +124,7 @@ void files(const Call& call) {
   std::vector<std::string> missing;
   std::error_code ignored;
   for (const std::string& path : paths)
-    if (!std::filesystem::exists(path, ignored)) missing.push_back(path);
+    if (!std::filesystem::exists(as_found(path), ignored)) missing.push_back(path);
   call.set(bracketed(paths));
   if (!missing.empty())
     call.settings.note(cat(call.targets[0], ": ", join(missing, ", "),
@@ -129,7 +136,7 @@ void files(const Call& call) {
 void model(const Call& call) {
   call.settings.set(call.targets[0], scalar_node(call.text));
   std::error_code ignored;
-  if (!std::filesystem::is_directory(call.text, ignored))
+  if (!std::filesystem::is_directory(as_found(call.text), ignored))
     call.settings.note(cat(call.targets[0], ": ", call.text,
                            " is no directory here; download it (hf download) and write its path, "
                            "or give ",
@@ -240,6 +247,18 @@ void kl_reward(const Call& call) {
   if_set(call, "algorithm.use_kl_in_reward");
 }
 
+/// A column with the keys that lead to the text in it: extra_info and [question].
+void column(const Call& call) {
+  const bool prompt = call.targets[0] == "data.columns.prompt";
+  const std::string keys =
+      call.settings.theirs(prompt ? "data.prompt_dict_keys" : "data.response_dict_keys", "null");
+  std::vector<std::string> path{call.text};
+  if (keys != "null")
+    for (std::string& key : items_of(node_of_value(keys))) path.push_back(std::move(key));
+  if (prompt && path.size() == 1 && call.text == "prompt") return call.is_default("the default");
+  call.set(join(path, "."));
+}
+
 void prompt_length(const Call& call) {
   constexpr std::array<std::string_view, 4> names{"data.max_response_length", "generate_max_len",
                                                   "max_tokens", "max_completion_length"};
@@ -291,6 +310,7 @@ constexpr std::array converters{Named{"batch", factor},
                                 Named{"magnitude", magnitude},
                                 Named{"kl_loss", kl_loss},
                                 Named{"kl_reward", kl_reward},
+                                Named{"column", column},
                                 Named{"prompt_length", prompt_length}};
 
 // What follows from several settings.
@@ -384,6 +404,15 @@ void finish_output(ImportSettings& settings) {
       "output: the settings name no directory; write another where this one is not meant");
 }
 
+/// Variables that are set outside of the script: its arguments, the environment.
+void finish_variables(ImportSettings& settings) {
+  for (const auto& [key, value] : settings.converted.values)
+    if (const auto at = value.yaml.find('$'); at != std::string::npos)
+      settings.note(cat(key, ": ",
+                        value.yaml.substr(at, value.yaml.find_first_of("/\",]", at) - at),
+                        " has its value from outside of the file; write it out"));
+}
+
 void finish_compat(ImportSettings& settings) {
   const std::string name(name_of(settings.tool));
   if (!find_compat(name, settings.recipe)) return;
@@ -410,6 +439,7 @@ void finish(ImportSettings& settings) {
   finish_output(settings);
   finish_compat(settings);
   finish_reward(settings);
+  finish_variables(settings);
 }
 
 }  // namespace troupe::launch

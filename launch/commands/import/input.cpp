@@ -11,6 +11,8 @@
 namespace troupe::launch {
 namespace {
 
+constexpr std::size_t max_value_bytes = 4096;
+
 struct Program {
   std::string_view part;  ///< of the word that names it
   Tool tool;
@@ -63,7 +65,7 @@ Result<> add_yaml(const std::string& path, ForeignRun& run) {
 }
 
 /// Replaces $NAME and ${NAME} by what the script assigns, ${NAME:-8} otherwise by 8; other
-/// variables stay.
+/// variables stay. HOME is ~, which paths of a run file may begin with.
 std::string expanded(const std::string& word, const std::map<std::string, std::string>& values) {
   std::string out;
   for (std::size_t at = 0; at < word.size(); ++at) {
@@ -132,7 +134,7 @@ std::vector<std::vector<std::string>> script_lines(const std::string& text) {
 
 /// The line with a known program, with its variables replaced.
 std::vector<std::string> command_of_script(const std::string& text) {
-  std::map<std::string, std::string> values;
+  std::map<std::string, std::string> values{{"HOME", "~"}};
   std::vector<std::string> found;
   for (auto& line : script_lines(text)) {
     for (std::string& word : line) word = expanded(word, values);
@@ -286,6 +288,29 @@ std::vector<std::string> items_of(const YamlNode& node) {
 Result<ForeignRun> read_foreign_words(const std::vector<std::string>& words,
                                       const std::string& where) {
   return WordReader(words, where).read();
+}
+
+void resolve_references(ForeignRun& run) {
+  constexpr int max_depth = 8;  // of references to references
+  const auto value_of = [&](std::string_view key) -> const YamlNode* {
+    for (const ForeignSetting& each : run.settings)
+      if (each.key == key) return &each.value;
+    return nullptr;
+  };
+  for (int depth = 0; depth < max_depth; ++depth)
+    for (ForeignSetting& each : run.settings) {
+      if (each.value.kind != YamlNode::Kind::scalar) continue;
+      const auto begin = each.value.text.find("${");
+      const auto end = each.value.text.find('}', begin);
+      if (begin == std::string::npos || end == std::string::npos) continue;
+      const YamlNode* value = value_of(each.value.text.substr(begin + 2, end - begin - 2));
+      if (value == nullptr || value == &each.value) continue;
+      const bool whole = begin == 0 && end + 1 == each.value.text.size();
+      YamlNode resolved = whole ? *value : each.value;
+      if (!whole) resolved.text.replace(begin, end + 1 - begin, text_of(*value));
+      if (resolved.text.size() > max_value_bytes) continue;
+      each.value = std::move(resolved);
+    }
 }
 
 void add_overrides(const std::vector<std::string>& words, ForeignRun& run) {

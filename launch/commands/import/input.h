@@ -35,6 +35,10 @@ Result<ForeignRun> read_foreign_file(const std::string& path);
 Result<ForeignRun> read_foreign_words(const std::vector<std::string>& words,
                                       const std::string& where);
 
+/// Replaces ${a.b} by the value of the setting a.b, as OmegaConf does (verl). References to
+/// anything else, such as ${oc.env:USER}, stay.
+void resolve_references(ForeignRun& run);
+
 /// Adds "key=value" words; other words are kept as unread.
 void add_overrides(const std::vector<std::string>& words, ForeignRun& run);
 

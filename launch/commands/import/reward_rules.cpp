@@ -16,6 +16,7 @@ struct KnownFunction {
 // TRL's reward functions and MindSpeed-RL's verifiers.
 constexpr std::array known_functions{
     KnownFunction{"accuracy_reward", "{rule: boxed}"},
+    KnownFunction{"accuracy", "{rule: boxed}"},
     KnownFunction{"think_format_reward",
                   R"({rule: regex, pattern: "(?m)\\A<think>(?:.|\\n)*?</think>", full: false})"},
     KnownFunction{"base_acc", "{rule: boxed}"},
@@ -64,8 +65,21 @@ void functions(ImportSettings& settings, const YamlNode& value) {
   if (!rules.empty()) settings.line(Outcome::became, cat("reward: ", join(rules, ", ")));
 }
 
+/// The weights of the functions that became rules: those of the others have no place here.
+std::vector<std::string> weights_of_rules(const ImportSettings& settings, const YamlNode& value) {
+  std::vector<std::string> numbers = items_of(value), out;
+  for (const ForeignSetting& each : settings.run.settings)
+    for (const ToolKey* row : rows_of(settings.tool, each.key)) {
+      const auto names =
+          row->converter == "rewards" ? items_of(each.value) : std::vector<std::string>();
+      for (std::size_t i = 0; i < std::min(names.size(), numbers.size()); ++i)
+        if (!rule_for(names[i]).empty()) out.push_back(numbers[i]);
+    }
+  return out;
+}
+
 void weights(ImportSettings& settings, const YamlNode& value) {
-  const auto numbers = items_of(value);
+  const auto numbers = weights_of_rules(settings, value);
   auto& reward = settings.converted.values["reward"];
   std::size_t at = 0;
   for (const std::string& number : numbers) {
@@ -82,6 +96,18 @@ void weights(ImportSettings& settings, const YamlNode& value) {
   settings.line(Outcome::became, cat("reward: weights ", join(numbers, ", ")));
 }
 
+/// A reward model that is on; verl's configurations name one that is off.
+void model_rule(ImportSettings& settings, const YamlNode& value) {
+  if (settings.theirs("reward_model.enable", "true") == "false")
+    return settings.line(Outcome::already_default,
+                         "reward_model.enable is off, so it has no effect");
+  const bool normalized = settings.theirs("normalize_reward", "false") == "true";
+  const std::string rule = cat("{rule: model, path: ", yaml_text(text_of(value)),
+                               normalized ? ", normalize: saved}" : "}");
+  add_rule(settings, rule);
+  settings.line(Outcome::became, cat("reward: ", rule));
+}
+
 }  // namespace
 
 bool convert_reward(ImportSettings& settings, std::string_view converter, const YamlNode& value) {
@@ -90,9 +116,10 @@ bool convert_reward(ImportSettings& settings, std::string_view converter, const 
   } else if (converter == "reward_weights") {
     weights(settings, value);
   } else if (converter == "reward_model") {
-    const std::string rule = cat("{rule: model, path: ", yaml_text(text_of(value)), "}");
-    add_rule(settings, rule);
-    settings.line(Outcome::became, cat("reward: ", rule));
+    model_rule(settings, value);
+  } else if (converter == "normalize_reward") {
+    settings.line(settings.given("reward_pretrain") ? Outcome::became : Outcome::no_equivalent,
+                  "normalize: saved, in the rule model of reward");
   } else {
     return false;
   }

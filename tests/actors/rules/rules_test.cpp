@@ -139,7 +139,7 @@ TEST(Rules, ConfigurationsThatMeanNothingAreRefused) {
   expect(R"([{"name": "boxxed"}])", "did you mean boxed?");
   expect(R"([{"name": "exact_match", "wieght": 2}])", "did you mean weight?");
   expect(R"([{"name": "exact_match", "options": {"stripp": true}}])",
-         "rewards[0]: unknown key \"stripp\", did you mean strip?");
+         "rewards[0]: unknown key \"stripp\"; did you mean strip? The known keys are strip");
   expect(R"([{"name": "exact_match"}, {"name": "exact_match"}])", "give it another \"label\"");
   expect(R"([{"name": "length"}])", "a min or a max above 0");
   expect(R"([{"name": "length", "options": {"max": 5, "buffer": 6}}])", "buffer");

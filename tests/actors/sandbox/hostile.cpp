@@ -13,8 +13,10 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -23,6 +25,8 @@
 #include <map>
 #include <string>
 #include <vector>
+
+#include "tests/actors/sandbox/memory_attacks.h"
 
 namespace {
 
@@ -77,6 +81,20 @@ long abstract_socket() {
                          static_cast<socklen_t>(sizeof(sa_family_t) + 1 + third.size()))});
 }
 
+// Sockets of others, by their path: a stream, and a datagram from one end of a pair.
+long unix_socket() {
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  std::strncpy(name.sun_path, third.c_str(), sizeof name.sun_path - 1);
+  const auto* address = reinterpret_cast<const sockaddr*>(&name);
+  int pair[2] = {-1, -1};
+  const bool datagrams = ::socketpair(AF_UNIX, SOCK_DGRAM, 0, pair) == 0;
+  const bool sent = ::sendto(pair[0], "x", 1, 0, address, sizeof name) == 1;
+  const bool paired = ::socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0;
+  return probe({connects(AF_UNIX, address, sizeof name), datagrams, sent, !paired,
+                ::connect(pair[0], address, sizeof name) == 0});
+}
+
 bool readable(const std::string& path) {
   return ::open(path.c_str(), O_RDONLY) >= 0;
 }
@@ -123,6 +141,71 @@ long attack(pid_t parent) {
   return probe({::ptrace(PTRACE_ATTACH, parent, nullptr, nullptr) == 0,
                 ::syscall(SYS_process_vm_readv, parent, &here, 1, &there, 1, 0) >= 0,
                 ::kill(parent, SIGKILL) == 0 && parent > 1});
+}
+
+// Memory, environment, mappings and descriptors of its parent, and its signals.
+long reads_parent() {
+  const std::string parent = "/proc/" + third.substr(third.find(':') + 1);
+  const int memory = ::open((parent + "/mem").c_str(), O_RDWR);
+  char byte = 0;
+  const rlimit none{0, 0};
+  return probe({memory >= 0, ::pread(memory, &byte, 1, 0x400000) == 1,
+                readable(parent + "/environ"), readable(parent + "/maps"),
+                readable(parent + "/fd/0"), readable(parent + "/fd/2"),
+                ::prlimit(static_cast<pid_t>(std::atol(parent.c_str() + 6)), RLIMIT_AS, &none,
+                          nullptr) == 0});
+}
+
+bool killed_by(int signal, void (*deed)()) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    deed();
+    ::_exit(0);
+  }
+  int status = 0;
+  return ::waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == signal;
+}
+
+bool fails_with(long result, int error) {
+  return result == -1 && errno == error;
+}
+
+// Calls that a list of forbidden ones forgot, calls of other ABIs, calls that do not exist.
+long unknown_calls() {
+  constexpr long quotactl_fd = 443, memfd_secret = 447, statmount = 457, listmount = 458,
+                 open_tree_attr = 467, nonexistent = 5000;
+  std::vector<bool> possible{::syscall(SYS_personality, 0x0040000L) != -1};
+  for (const long call : {quotactl_fd, memfd_secret, statmount, listmount, open_tree_attr})
+    possible.push_back(!fails_with(::syscall(call, 0, 0, 0, 0), EPERM) && errno != ENOSYS);
+  for (const long call : {nonexistent, 0x3fffffffL})
+    possible.push_back(!fails_with(::syscall(call, 0, 0, 0), ENOSYS));
+#if defined(__x86_64__)
+  possible.push_back(!killed_by(SIGSYS, [] { ::syscall(0x40000000L + SYS_getpid); }));
+  possible.push_back(!killed_by(SIGSYS, [] {
+    asm volatile("int $0x80" ::"a"(20) : "memory", "r8", "r9");
+  }) && !killed_by(SIGSEGV, [] { asm volatile("int $0x80" ::"a"(20)
+                                              : "memory", "r8", "r9"); }));
+#endif
+  const long sibling = ::syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0);
+  if (sibling == 0) ::_exit(0);
+  possible.push_back(sibling > 0);
+  return probe(possible);
+}
+
+// Children that compute after the answer.
+void spin_in_children() {
+  for (int i = 0; i < 3; ++i)
+    if (::fork() == 0)
+      for (volatile long steps = 0;;) steps = steps + 1;
+}
+
+void hold_memory(long id, const std::string& how) {
+  for (int i = 0; i < 3; ++i)
+    if (::fork() == 0) {
+      memory_attacks().at(how)();
+      sleep_forever();
+    }
+  answer(id, std::to_string(memory_attacks().at(how)()));
 }
 
 void start_daemon() {
@@ -286,6 +369,27 @@ const std::map<std::string, Deed>& deeds() {
          sleep_forever();
        }},
       {"network", [](long id) { answer(id, std::to_string(network())); }},
+      {"unix_socket", [](long id) { answer(id, std::to_string(unix_socket())); }},
+      {"reads_parent", [](long id) { answer(id, std::to_string(reads_parent())); }},
+      {"unknown_calls", [](long id) { answer(id, std::to_string(unknown_calls())); }},
+      {"holds_memory", [](long id) { hold_memory(id, third); }},
+      {"spins_in_children",
+       [](long id) {
+         spin_in_children();
+         answer(id, "1");
+       }},
+      {"spins_and_hangs",
+       [](long) {
+         spin_in_children();
+         sleep_forever();
+       }},
+      {"many_parts",
+       [](long id) {
+         std::string parts;
+         for (int i = 0; i < 64; ++i)
+           parts += (i == 0 ? "\"p" : ",\"p") + std::to_string(id * 64 + i) + "\":1";
+         say("{\"id\":" + std::to_string(id) + ",\"reward\":1,\"parts\":{" + parts + "}}\n");
+       }},
       {"abstract_socket", [](long id) { answer(id, std::to_string(abstract_socket())); }},
       {"secrets", [](long id) { answer(id, std::to_string(secrets())); }},
       {"escapes", [](long id) { answer(id, std::to_string(escapes())); }},

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "actors/sandbox/process.h"
+#include "actors/sandbox/process_tree.h"
 #include "engine/base/check.h"
 #include "engine/base/file.h"
 
@@ -29,17 +30,34 @@ std::string denied(Isolation isolation) {
   return process || process.error().code != Errc::unsupported ? "" : process.error().what;
 }
 
-int marked_processes(const std::string& mark) {
-  int found = 0;
+std::vector<int> marked_ids(const std::string& mark) {
+  std::vector<int> found;
   std::error_code failed;
   for (std::filesystem::directory_iterator at("/proc", failed), end; !failed && at != end;
        at.increment(failed)) {
-    if (at->path().filename().string().find_first_not_of("0123456789") != std::string::npos)
-      continue;
+    const std::string id = at->path().filename().string();
+    if (id.find_first_not_of("0123456789") != std::string::npos) continue;
     const std::string words = read_proc_file((at->path() / "cmdline").string());
-    found += words.find(mark + '\0') != words.npos;
+    if (words.find(mark + '\0') != words.npos) found.push_back(std::stoi(id));
   }
   return found;
+}
+
+int marked_processes(const std::string& mark) {
+  return static_cast<int>(marked_ids(mark).size());
+}
+
+int helper_id() {
+  for (const ProcessEntry& entry : descendants())
+    if (entry.parent == ::getpid() &&
+        read_proc_file("/proc/" + std::to_string(entry.id) + "/comm") == "troupe-sandbox\n")
+      return entry.id;
+  return 0;
+}
+
+std::string hostile_program() {
+  const char* given = std::getenv("TROUPE_HOSTILE");
+  return given != nullptr ? given : TROUPE_HOSTILE;
 }
 
 bool soon(const std::function<bool()>& done) {
@@ -76,6 +94,23 @@ std::string Listener::port() const {
 }
 std::string Listener::name() const {
   return "troupe-test-" + std::to_string(::getpid());
+}
+
+UnixListener::UnixListener()
+    : folder_(std::filesystem::temp_directory_path().string() + "/troupe-test-XXXXXX"),
+      socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  check(::mkdtemp(folder_.data()) != nullptr && ::chmod(folder_.c_str(), 0755) == 0,
+        "a folder of this test");
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  std::strncpy(name.sun_path, path().c_str(), sizeof name.sun_path - 1);
+  check(::bind(socket_, reinterpret_cast<sockaddr*>(&name), sizeof name) == 0 &&
+            ::listen(socket_, 4) == 0 && ::chmod(path().c_str(), 0777) == 0,
+        "a socket of this test");
+}
+UnixListener::~UnixListener() {
+  ::close(socket_);
+  std::filesystem::remove_all(folder_);
 }
 
 Secret::Secret() : path_(testing::TempDir() + "troupe-secret-XXXXXX") {

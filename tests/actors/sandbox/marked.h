@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "actors/sandbox/limits.h"
 
@@ -14,6 +15,13 @@ std::string denied(Isolation isolation);
 
 /// Number of running processes of this machine with `mark` among their arguments.
 int marked_processes(const std::string& mark);
+std::vector<int> marked_ids(const std::string& mark);
+
+/// The helper of this process (actors/sandbox/helper.h), or 0.
+int helper_id();
+
+/// The reward program of the tests, hostile.cpp.
+std::string hostile_program();
 
 /// Polls `done` for some seconds, for effects that the kernel delays.
 bool soon(const std::function<bool()>& done);
@@ -29,6 +37,20 @@ class Listener {
 
  private:
   int tcp_ = -1, local_ = -1;
+};
+
+/// Listens on a Unix socket in a folder of its own that everybody can enter.
+class UnixListener {
+ public:
+  UnixListener();
+  UnixListener(const UnixListener&) = delete;
+  ~UnixListener();
+  const std::string& folder() const { return folder_; }
+  std::string path() const { return folder_ + "/socket"; }
+
+ private:
+  std::string folder_;
+  int socket_ = -1;
 };
 
 /// A private file that stays open in children, and an environment variable.
@@ -50,6 +72,7 @@ class TemporaryFolder {
   TemporaryFolder();
   TemporaryFolder(const TemporaryFolder&) = delete;
   ~TemporaryFolder();
+  const std::string& path() const { return path_; }
 
  private:
   std::string path_, before_;

@@ -196,6 +196,19 @@ TEST(Dataset, AFileOfAnotherLayoutIsRefusedWithTheNameOfTheMix) {
   }
 }
 
+TEST(Dataset, AFileForAnotherMethodIsRefusedWithTheNameOfTheMix) {
+  Scratch scratch;
+  const auto a = scratch.write("a.jsonl", "{\"prompt\":\"a\",\"completion\":\"c\"}\n"),
+             b = scratch.write("b.jsonl",
+                               "{\"prompt\":\"a\",\"chosen\":\"c\",\"rejected\":\"d\"}\n");
+  const auto data = load<SftExample>({.paths = {a, b}}, ByteEncoder());
+  ASSERT_FALSE(data);
+  EXPECT_EQ(data.error().code, Errc::bad_input);
+  EXPECT_THAT(data.error().what,
+              AllOf(HasSubstr("b.jsonl:1: the row's columns fit no known layout"),
+                    HasSubstr("a.jsonl have the layout prompt_completion"), HasSubstr("data.mix")));
+}
+
 TEST(Dataset, APromptThatFailsTheCheckIsAMalformedRow) {
   Scratch scratch;
   const auto path =

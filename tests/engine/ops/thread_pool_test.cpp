@@ -2,8 +2,16 @@
 #include "engine/ops/cpu/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <cstdlib>
+#include <fstream>
 #include <new>
+#include <system_error>
+
+#include "engine/ops/cpu/instruction_peak.h"
+#include "tests/support/sanitized.h"
 
 namespace troupe::engine::ops::cpu {
 namespace {
@@ -105,6 +113,28 @@ TEST(ThreadPool, ThrowsTheFirstExceptionOfItsThreadsWhenAllHaveEnded) {
     run(51);
     EXPECT_EQ(done.load(), 43 + 50);
   }
+}
+
+TEST(InstructionPeak, AThreadThatCannotStartIsAnErrorAndEndsThoseThatWaitForIt) {
+#ifdef TROUPE_SANITIZED
+  GTEST_SKIP() << "a sanitizer needs terabytes of address space";
+#endif
+  const auto measure = [] {
+    ::alarm(60);
+    std::size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    rlimit limit{};
+    ::getrlimit(RLIMIT_AS, &limit);
+    limit.rlim_cur = pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) + (100u << 20);
+    ::setrlimit(RLIMIT_AS, &limit);  // the stacks of some of the threads
+    try {
+      InstructionPeak(200, Precision::f32).measure(10);
+    } catch (const std::system_error&) {
+      std::_Exit(0);
+    }
+    std::_Exit(1);
+  };
+  EXPECT_EXIT(measure(), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

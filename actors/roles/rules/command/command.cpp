@@ -16,7 +16,10 @@ using Clock = std::chrono::steady_clock;
 constexpr int max_failures = 10;
 // Maximum number of log lines about failures.
 constexpr int max_reports = 100;
-// Interval of the memory checks.
+// Maximum number of different names of parts in a run, and the part that counts the others.
+constexpr std::size_t max_part_names = 64;
+constexpr const char* ignored_parts = "ignored_parts";
+// Longest wait, for effects that no descriptor shows.
 constexpr std::chrono::milliseconds tick{50};
 
 }  // namespace
@@ -49,6 +52,7 @@ Result<> Command::start() {
   auto plan = sandbox::make_plan(options_.run, options_.limits, where_);
   RETURN_IF_ERROR(plan);
   plan_ = std::move(*plan);
+  events_.emplace();
   for (int i = 0; i < options_.workers; ++i) {
     Worker worker(options_, *plan_, stderr_history_, cat(where_, " worker ", i));
     if (auto started = worker.start(Clock::now()); !started) {
@@ -64,14 +68,12 @@ struct Command::Batch {
   std::span<const protocol::RewardRequest> requests;
   std::vector<RuleResult> results;
   std::size_t next = 0, done = 0;
-  Time memory_checked;
 };
 
 std::vector<RuleResult> Command::score(std::span<const protocol::RewardRequest> requests) {
   if (auto started = start(); !started) throw Failure(started.error());
   Batch batch{requests,
-              std::vector<RuleResult>(requests.size(), fail(Errc::internal, "not scored")), 0, 0,
-              Clock::now()};
+              std::vector<RuleResult>(requests.size(), fail(Errc::internal, "not scored")), 0, 0};
   try {
     while (batch.done < requests.size()) {
       send_to_idle_workers(batch);
@@ -97,11 +99,15 @@ void Command::report(const std::vector<RuleResult>& results) {
   }
   if (kinds.empty() || reports_ == max_reports) return;
   std::vector<std::string> counts;
-  for (const auto& [kind, count] : kinds) counts.push_back(cat(count, " ", kind));
+  int failed = 0;
+  for (const auto& [kind, count] : kinds) {
+    counts.push_back(cat(count, " ", kind));
+    failed += count;
+  }
   const std::string more =
       ++reports_ == max_reports ? " (further failures are counted, not logged)" : "";
-  log_warning(cat(where_, ": no reward for ", join(counts, ", "), " of ", results.size(),
-                  " completions; first failure: ", *first, more));
+  log_warning(cat(where_, ": no reward for ", failed, " of ", results.size(), " completions (",
+                  join(counts, ", "), "); first failure: ", *first, more));
 }
 
 void Command::send_to_idle_workers(Batch& batch) {
@@ -115,19 +121,18 @@ void Command::send_to_idle_workers(Batch& batch) {
 }
 
 // Waits for output of a busy worker, for the restart delay of an idle one, or for the next tick.
-void Command::wait(const Batch& batch) const {
-  std::vector<pollfd> watched;
+void Command::wait(const Batch& batch) {
+  std::vector<WatchedDescriptor> watched;
   auto until = Clock::now() + tick;
   for (const Worker& worker : workers_) {
     if (!worker.busy()) {
       if (batch.next < batch.requests.size()) until = std::min(until, worker.next_start());
       continue;
     }
-    for (const pollfd& one : worker.watched()) watched.push_back(one);
+    for (const WatchedDescriptor& one : worker.watched()) watched.push_back(one);
     until = std::min(until, worker.deadline());
   }
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
-  ::poll(watched.data(), watched.size(), static_cast<int>(std::max<std::int64_t>(left, 0)));
+  events_->wait(watched, until);
 }
 
 void Command::poll_busy_workers(Batch& batch) {
@@ -136,18 +141,25 @@ void Command::poll_busy_workers(Batch& batch) {
     const std::size_t index = worker.index();
     if (auto result = worker.advance(Clock::now())) record(batch, index, std::move(*result));
   }
-  if (Clock::now() < batch.memory_checked + tick) return;
-  const sandbox::ProcessSnapshot processes;
-  for (Worker& worker : workers_) {
-    if (!worker.busy()) continue;
-    const std::size_t index = worker.index();
-    if (auto result = worker.check_memory(processes, Clock::now()))
-      record(batch, index, std::move(*result));
-  }
-  batch.memory_checked = Clock::now();
+}
+
+// Names become metrics, which are kept for the whole run.
+void Command::limit_parts(Scored& scored) {
+  double ignored = 0;
+  std::erase_if(scored.parts, [&](const auto& part) {
+    if (part_names_.contains(part.first)) return false;
+    if (part_names_.size() < max_part_names) {
+      part_names_.insert(part.first);
+      return false;
+    }
+    ++ignored;
+    return true;
+  });
+  if (ignored > 0) scored.parts.emplace_back(ignored_parts, ignored);
 }
 
 void Command::record(Batch& batch, std::size_t index, RuleResult result) {
+  if (result) limit_parts(*result);
   if (result) has_answered_ = true;
   if (!result && !has_answered_ && ++failures_ >= max_failures)
     throw Failure(

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "actors/roles/rules/command/worker.h"
+#include "actors/runtime/process_events.h"
 
 namespace troupe::actors::rules {
 
@@ -32,16 +34,19 @@ class Command {
  private:
   struct Batch;
   void send_to_idle_workers(Batch& batch);
-  void wait(const Batch& batch) const;
+  void wait(const Batch& batch);
   void poll_busy_workers(Batch& batch);
   void report(const std::vector<RuleResult>& results);
   void record(Batch& batch, std::size_t index, RuleResult result);
+  void limit_parts(Scored& scored);
 
   CommandOptions options_;
   std::string where_;
   std::optional<sandbox::Plan> plan_;
   StderrHistory stderr_history_;
   std::vector<Worker> workers_;
+  std::optional<ProcessEvents> events_;  // since start()
+  std::set<std::string> part_names_;
   bool has_answered_ = false;
   int failures_ = 0;
   int reports_ = 0;

@@ -1,5 +1,6 @@
 #include "actors/roles/rules/command/worker.h"
 
+#include <poll.h>
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
@@ -88,6 +89,7 @@ tl::unexpected<RuleError> failure(Errc code, FailureKind kind, const std::string
 
 Result<> Worker::start(Time now) {
   if (process_ && reusable()) return {};
+  if (process_) report_idle_end(process_->kill());
   process_.reset();
   auto started = sandbox::Process::start(*plan_);
   if (!started) {
@@ -99,6 +101,36 @@ Result<> Worker::start(Time now) {
   output_.clear();
   output_open_ = errors_open_ = accepts_input_ = fresh_ = true;
   return {};
+}
+
+// Why the helper killed a process, and which failure that is; nothing if it did not.
+std::optional<std::pair<FailureKind, std::string>> Worker::limit_exceeded(
+    const sandbox::ExitStatus& exit) const {
+  const sandbox::Limits& limits = options_->limits;
+  using sandbox::Exceeded;
+  switch (exit.exceeded) {
+    case Exceeded::memory:
+      return {{FailureKind::memory, cat("it and its descendants hold ", exit.used >> 20,
+                                        " MiB, more than memory_mb = ", limits.memory_mb)}};
+    case Exceeded::unreadable:
+      return {{FailureKind::memory, "the memory of one of its processes cannot be counted"}};
+    case Exceeded::files:
+      return {{FailureKind::flood, cat("its files hold more than file_mb = ", limits.file_mb)}};
+    case Exceeded::processor:
+      return {{FailureKind::crash,
+               cat("it and its descendants used ", exit.used,
+                   " s of processor time, more than cpu_seconds = ", limits.cpu_seconds)}};
+    case Exceeded::nothing:
+      break;
+  }
+  return std::nullopt;
+}
+
+// A process that was killed between two requests costs no reward, but is worth a few lines.
+void Worker::report_idle_end(const sandbox::ExitStatus& exit) {
+  const auto exceeded = limit_exceeded(exit);
+  if (exceeded && idle_reports_-- > 0)
+    log_warning(cat(where_, ": killed between two completions: ", exceeded->second));
 }
 
 // True when the process runs, reads its input, has no unread output and has processor time left.
@@ -133,12 +165,12 @@ std::optional<RuleResult> Worker::retry(Time now) {
   return std::nullopt;
 }
 
-std::array<pollfd, 4> Worker::watched() const {
+std::array<WatchedDescriptor, 4> Worker::watched() const {
   const bool unsent = accepts_input_ && request_->sent < request_->line.size();
-  return {pollfd{unsent ? process_->input() : -1, POLLOUT, 0},
-          pollfd{output_open_ ? process_->output() : -1, POLLIN, 0},
-          pollfd{errors_open_ ? process_->errors() : -1, POLLIN, 0},
-          pollfd{process_->exited(), POLLIN, 0}};
+  return {WatchedDescriptor{unsent ? process_->input() : -1, true},
+          WatchedDescriptor{output_open_ ? process_->output() : -1},
+          WatchedDescriptor{errors_open_ ? process_->errors() : -1},
+          WatchedDescriptor{process_->exited()}};
 }
 
 void Worker::send() {
@@ -200,16 +232,6 @@ std::optional<RuleResult> Worker::advance(Time now) {
   return std::nullopt;
 }
 
-std::optional<RuleResult> Worker::check_memory(const sandbox::ProcessSnapshot& processes,
-                                               Time now) {
-  const std::uint64_t used = processes.memory(process_->id()) >> 20,
-                      limit = static_cast<std::uint64_t>(options_->limits.memory_mb);
-  if (used <= limit) return std::nullopt;
-  return failed(Errc::full, FailureKind::memory,
-                cat("it and its descendants hold ", used, " MiB, more than memory_mb = ", limit),
-                now);
-}
-
 std::optional<RuleResult> Worker::parse_response(std::size_t line_end, Time now) {
   const auto malformed = [&](const std::string& what) {
     return failed(Errc::bad_input, FailureKind::malformed, what, now);
@@ -241,6 +263,8 @@ std::optional<RuleResult> Worker::handle_exit(Time now) {
     return failed(Errc::closed, FailureKind::crash,
                   cat("it closed its standard ", output_open_ ? "input" : "output"), now);
   const auto exit = process_->kill();
+  if (const auto exceeded = limit_exceeded(exit))
+    return failed(Errc::full, exceeded->first, exceeded->second, now);
   if (exit.status == 0 && output_.empty() && !fresh_) return retry(now);
   const std::uint64_t peak = exit.peak_memory >> 20,
                       limit = static_cast<std::uint64_t>(options_->limits.memory_mb);

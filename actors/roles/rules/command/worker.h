@@ -2,7 +2,6 @@
 // demand and restarted after a failure.
 #pragma once
 
-#include <poll.h>
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -14,9 +13,9 @@
 #include <vector>
 
 #include "actors/roles/rules/rule.h"
+#include "actors/runtime/process_events.h"
 #include "actors/sandbox/limits.h"
 #include "actors/sandbox/process.h"
-#include "actors/sandbox/process_tree.h"
 #include "engine/base/error.h"
 
 namespace troupe::actors::rules {
@@ -104,7 +103,7 @@ class Worker {
   /// The references outlive the worker.
   Worker(const CommandOptions& options, const sandbox::Plan& plan, StderrHistory& history,
          std::string name)
-      : options_(&options), plan_(&plan), stderr_log_(std::move(name), history) {}
+      : options_(&options), plan_(&plan), where_(name), stderr_log_(std::move(name), history) {}
 
   /// Starts a process unless a reusable one runs. Errors of Process::start().
   Result<> start(Time now);
@@ -116,16 +115,14 @@ class Worker {
   Result<> ask(std::size_t index, const protocol::RewardRequest& request, Time now);
   std::size_t index() const { return request_->index; }
 
-  /// Descriptors for poll() while busy, and the deadline of the request.
-  std::array<pollfd, 4> watched() const;
+  /// What to wait for while busy, and the deadline of the request.
+  std::array<WatchedDescriptor, 4> watched() const;
   Time deadline() const { return request_->deadline; }
 
-  /// Continues after poll(). Returns nullopt while the request is in progress, then its reward or
+  /// Continues after the wait. Returns nullopt while the request is in progress, then its reward or
   /// its failure; a failure has killed the process and its descendants. The message starts with the
   /// kind: "timeout", "crash", "malformed", "flood", "memory".
   std::optional<RuleResult> advance(Time now);
-  /// Returns the failure "memory" when the process and its descendants exceed memory_mb.
-  std::optional<RuleResult> check_memory(const sandbox::ProcessSnapshot& processes, Time now);
 
  private:
   struct Request {
@@ -144,6 +141,9 @@ class Worker {
   void read_output();
   void read_errors();
   bool reusable() const;
+  std::optional<std::pair<FailureKind, std::string>> limit_exceeded(
+      const sandbox::ExitStatus& exit) const;
+  void report_idle_end(const sandbox::ExitStatus& exit);
   double timeout_seconds() const { return options_->timeout + (fresh_ ? options_->startup : 0); }
   std::size_t max_response_bytes() const {
     return static_cast<std::size_t>(options_->answer_kb) * 1024;
@@ -151,6 +151,8 @@ class Worker {
 
   const CommandOptions* options_;
   const sandbox::Plan* plan_;
+  std::string where_;
+  int idle_reports_ = 10;
   std::optional<sandbox::Process> process_;
   std::optional<Request> request_;
   std::uint64_t last_id_ = 0;

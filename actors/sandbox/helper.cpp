@@ -1,0 +1,193 @@
+#include "actors/sandbox/helper.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <list>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "actors/sandbox/census.h"
+#include "actors/sandbox/contained_program.h"
+#include "actors/sandbox/helper_messages.h"
+#include "engine/base/descriptor.h"
+
+namespace troupe::actors::sandbox {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+// Intervals of the census: while programs compute, and while all of them wait.
+constexpr milliseconds busy_interval{50}, idle_interval{100};
+
+// A program and the socket of the process that uses it.
+struct Client {
+  Descriptor socket;
+  std::unique_ptr<ContainedProgram> program;
+};
+
+bool send_start(const Client& client, const Result<>& started) {
+  StartReply reply;
+  reply.started = started.has_value();
+  if (!started) {
+    reply.code = started.error().code;
+    started.error().what.copy(reply.what.data(), reply.what.size() - 1);
+    return send_message(client.socket.get(), bytes_of(reply));
+  }
+  reply.id = client.program->id();
+  const int exited = client.program->exited();
+  return send_message(client.socket.get(), bytes_of(reply), {&exited, 1});
+}
+
+class Helper {
+ public:
+  explicit Helper(int parent) : parent_(parent) {}
+
+  // Returns when the parent has ended.
+  void run() {
+    while (true) {
+      const std::vector<pollfd> ready = wait();
+      std::size_t at = 1;
+      for (auto client = clients_.begin(); client != clients_.end(); at += 2) {
+        const bool reported = ready[at].revents != 0, asked = ready[at + 1].revents != 0;
+        const bool keep = (!reported || finish_setup(*client)) && (!asked || answer(*client));
+        client = keep ? std::next(client) : clients_.erase(client);
+      }
+      if (ready[0].revents != 0 && !accept()) return;
+      if (Clock::now() >= next_census_) measure();
+    }
+  }
+
+ private:
+  // Descriptors of the parent, then the report and the socket of each client.
+  std::vector<pollfd> wait() const {
+    std::vector<pollfd> watched{{parent_, POLLIN, 0}};
+    for (const Client& client : clients_) {
+      watched.push_back({client.program->setup_report(), POLLIN, 0});
+      watched.push_back({client.socket.get(), POLLIN, 0});
+    }
+    const auto left = std::chrono::ceil<milliseconds>(next_census_ - Clock::now()).count();
+    ::poll(watched.data(), watched.size(),
+           clients_.empty() ? -1 : static_cast<int>(std::max<std::int64_t>(left, 0)));
+    return watched;
+  }
+
+  // False at the end of the parent.
+  bool accept() {
+    char byte = 0;
+    std::vector<Descriptor> received;
+    if (!receive_message(parent_, &byte, 1, &received)) return false;
+    if (received.size() != 4) return true;
+    Client client{std::move(received[0]), nullptr};
+    auto plan = receive_plan(client.socket.get());
+    if (!plan) return true;
+    auto program = ContainedProgram::create(
+        std::move(*plan), {std::move(received[1]), std::move(received[2]), std::move(received[3])},
+        ++started_);
+    if (!program) {
+      send_start(client, fail(program.error()));
+      return true;
+    }
+    client.program = std::move(*program);
+    clients_.push_back(std::move(client));
+    return true;
+  }
+
+  // These return false when the client is over, which kills its program.
+  bool finish_setup(const Client& client) const {
+    const auto started = client.program->finish_setup();
+    return send_start(client, started) && started;
+  }
+  bool answer(const Client& client) const {
+    char request = 0;
+    if (!receive_message(client.socket.get(), &request, 1)) return false;
+    if (request == usage_request)
+      return send_message(client.socket.get(),
+                          bytes_of(UsageReply{client.program->processor_seconds()}));
+    send_message(client.socket.get(), bytes_of(client.program->kill()));
+    return false;
+  }
+
+  void measure() {
+    bool active = false;
+    const auto processes = clients_.empty() ? std::vector<ProcessEntry>() : descendants();
+    for (auto client = clients_.begin(); client != clients_.end();) {
+      active |= client->program->measure(processes);
+      const bool keep = !client->program->setup_overdue(Clock::now()) || finish_setup(*client);
+      client = keep ? std::next(client) : clients_.erase(client);
+    }
+    next_census_ = Clock::now() + (active ? busy_interval : idle_interval);
+  }
+
+  int parent_;
+  std::list<Client> clients_;
+  unsigned started_ = 0;
+  Clock::time_point next_census_ = Clock::now();
+};
+
+// A session of its own: signals of the terminal are for the parent, whose end ends this process.
+// Nothing of the parent remains open, which may hold keys and locks.
+[[noreturn]] void run_helper(int parent) {
+  ::setsid();
+  ::prctl(PR_SET_NAME, "troupe-sandbox");
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGQUIT}) ::signal(number, SIG_IGN);
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  // The standard streams of programs are duplicated from descriptors above these.
+  const int high = ::fcntl(parent, F_DUPFD_CLOEXEC, 3), null = ::open("/dev/null", O_RDWR);
+  for (int stream = 0; stream < 3; ++stream) ::dup2(null, stream);
+  if (high > 3) ::dup3(high, 3, O_CLOEXEC);
+  ::syscall(SYS_close_range, 4u, ~0u, 0u);
+  if (::chdir("/") != 0 || high < 0) ::_exit(1);
+  counts_shared_mappings();  // reads its own mappings while it can
+  Helper(3).run();
+  ::_exit(0);
+}
+
+// Both ends are closed on exec. Returns the parent's end.
+int fork_helper() {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return -1;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::close(ends[0]);
+    run_helper(ends[1]);
+  }
+  ::close(ends[1]);
+  if (child > 0) return ends[0];
+  ::close(ends[0]);
+  return -1;
+}
+
+}  // namespace
+
+int helper_socket() {
+  static const int socket = fork_helper();
+  return socket;
+}
+
+void start_helper() {
+  helper_socket();
+}
+
+void protect_memory() {
+  const rlimit none{0, 0};
+  ::prctl(PR_SET_DUMPABLE, 0);
+  ::setrlimit(RLIMIT_CORE, &none);
+}
+
+}  // namespace troupe::actors::sandbox

@@ -1,0 +1,27 @@
+#include "engine/ops/host_values.h"
+
+#include <utility>
+
+#include "engine/base/check.h"
+#include "engine/ops/cpu/host_buffer.h"
+
+namespace troupe::engine::ops {
+
+HostValues::HostValues(Device& device, Tensor x) : device_(device), tensor_(std::move(x)) {
+  check(tensor_ && tensor_.dtype() == DType::f32, "HostValues: expected an f32 tensor");
+  device_.synchronize();
+  const auto count = static_cast<std::size_t>(tensor_.count());
+  if (const auto* host = dynamic_cast<const cpu::HostBuffer*>(tensor_.buffer().get())) {
+    values_ = {reinterpret_cast<float*>(host->data() + tensor_.offset_bytes()), count};
+    return;
+  }
+  copy_.resize(count);
+  device_.download(tensor_, copy_);
+  values_ = copy_;
+}
+
+void HostValues::store() {
+  if (!copy_.empty()) device_.upload(tensor_, copy_);
+}
+
+}  // namespace troupe::engine::ops

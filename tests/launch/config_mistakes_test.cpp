@@ -1,0 +1,104 @@
+// Common mistakes in a configuration: each is one problem with the setting to write.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "engine/base/file.h"
+#include "engine/base/text.h"
+#include "launch/config/resolve.h"
+#include "launch/config/validate.h"
+#include "tests/launch/program.h"
+
+namespace troupe::launch::config_mistakes_test {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+/// The message for a run that is complete but for `sets` and the content of a run file.
+std::string refusal(std::vector<std::string> sets, const std::string& content = "") {
+  const std::string file = content.empty() ? "" : scratch_folder() + "/run.yaml";
+  if (!file.empty()) EXPECT_TRUE(write_file_durably(file, content));
+  for (const char* needed : {"model=M", "output=O"}) sets.emplace_back(needed);
+  const auto got =
+      resolve({.algorithm = "grpo", .file = file, .sets = std::move(sets), .check_files = false});
+  return got ? "accepted" : got.error().what;
+}
+
+struct Mistake {
+  const char* set;
+  const char* message;
+};
+
+TEST(ConfigMistakes, EachIsOneProblemThatSaysWhatToWrite) {
+  for (const Mistake& each :
+       {Mistake{"profile.enable=true", "did you mean profile.enabled?"},
+        Mistake{"grpo.group_sise=4", "did you mean grpo.group_size?"},
+        Mistake{"grpo.gruop_size=4", "did you mean grpo.group_size?"},
+        Mistake{"critic.learning_rat=1e-5", "did you mean critic.learning_rate?"},
+        Mistake{"rollout.temperature=-1", "rollout.temperature = -1 (--set): must be at least 0"},
+        Mistake{"reward.rule=boxed", "reward is one value and not a section; set all of it"},
+        Mistake{"reward=[boxed", "the bracket [ is not closed"},
+        Mistake{"reward=[{rule: boxed, wight: 2}]", "unknown key \"wight\"; did you mean weight?"},
+        Mistake{"reward=[{rule: boxed, strip: true}]",
+                "unknown key \"strip\"; the known keys are tolerance"}}) {
+    std::vector<std::string> sets{each.set, "data.path=D"};
+    if (!std::string_view(each.set).starts_with("reward")) sets.emplace_back("reward=boxed");
+    EXPECT_THAT(refusal(sets),
+                AllOf(HasSubstr("the configuration has a problem:"), HasSubstr(each.message)));
+  }
+}
+
+TEST(ConfigMistakes, AToolsOwnNameIsAnsweredBeforeASimilarOneOfOurs) {
+  EXPECT_THAT(refusal({"train.lr=1", "data.path=D", "reward=boxed"}),
+              HasSubstr("write train.learning_rate"));
+}
+
+TEST(ConfigMistakes, AFileInPlaceOfASectionIsItsPath) {
+  const std::string text = refusal({"reward=boxed"}, "data: rows.jsonl\n");
+  EXPECT_THAT(text, AllOf(HasSubstr("the configuration has a problem:"),
+                          HasSubstr("data is a section; a map is expected"),
+                          HasSubstr("write data: {path: ...}")));
+}
+
+TEST(ConfigMistakes, AFileThatIsNoMapIsTheOnlyProblem) {
+  EXPECT_THAT(refusal({}, "- a\n- b\n"),
+              AllOf(HasSubstr("the configuration has a problem:"),
+                    HasSubstr("a map of keys is expected, found a list")));
+}
+
+TEST(ConfigMistakes, MissingPathsOfAFileElsewhereAreRelativeToTheCurrentDirectory) {
+  const std::string folder = scratch_folder(), file = folder + "/run.yaml";
+  ASSERT_TRUE(write_file_durably(file, "algorithm: sft\nmodel: M\noutput: O\ndata: {path: D}\n"));
+  const auto elsewhere = resolve({.algorithm = "", .file = file, .sets = {}});
+  ASSERT_FALSE(elsewhere);
+  EXPECT_EQ(elsewhere.error().code, Errc::not_found);
+  EXPECT_THAT(elsewhere.error().what,
+              HasSubstr(cat("paths are relative to the current directory, ",
+                            std::filesystem::current_path().string(), ", not to ", file)));
+  const auto without =
+      resolve({.algorithm = "sft", .file = "", .sets = {"model=M", "output=O", "data.path=D"}});
+  ASSERT_FALSE(without);
+  EXPECT_THAT(without.error().what, Not(HasSubstr("paths are relative")));
+}
+
+TEST(ConfigMistakes, TwoContradictionsOfOneKeyAreTwoProblemsUnlessItsValueIsWrong) {
+  const RunConfig config;
+  const Origins origins;
+  Findings findings{.problems = {}, .missing = 0, .warnings = {}, .reported = {}, .unused = {}};
+  Validation validation(config, origins, findings);
+  validation.problem("train.steps: contradicts one setting");
+  validation.problem("train.steps: contradicts another");
+  validation.problem("train.steps: contradicts another");
+  validation.wrong_value("train.eps", "train.eps: must be above 0");
+  validation.problem("train.eps: contradicts one setting");
+  EXPECT_THAT(findings.problems,
+              ElementsAre("train.steps: contradicts one setting",
+                          "train.steps: contradicts another", "train.eps: must be above 0"));
+}
+
+}  // namespace
+}  // namespace troupe::launch::config_mistakes_test

@@ -1,0 +1,130 @@
+#include "tests/system/recorded_files.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "engine/base/check.h"
+#include "engine/base/file.h"
+
+namespace troupe::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string folder_of_path(const std::string& path) {
+  return fs::path(path).parent_path().string();
+}
+std::string name_in_folder(const std::string& path) {
+  return fs::path(path).filename().string();
+}
+
+// Bytes that differ from the durable ones are zero.
+std::string with_zeros(const std::string& data, const std::string& durable) {
+  std::string out(data.size(), '\0');
+  for (std::size_t i = 0; i < std::min(data.size(), durable.size()); ++i)
+    if (data[i] == durable[i]) out[i] = data[i];
+  return out;
+}
+
+}  // namespace
+
+std::vector<FileOperation> read_recording(const std::string& file) {
+  const std::string text = value_or_throw(read_file(file));
+  std::vector<FileOperation> out;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto line = text.find('\n', at);
+    check(line != std::string::npos, "a recording ends within a record");
+    std::istringstream head(text.substr(at, line - at));
+    FileOperation operation;
+    std::size_t path = 0, other = 0, data = 0;
+    head >> operation.kind >> path >> other >> operation.offset >> data;
+    check(!head.fail() && line + 1 + path + other + data <= text.size(), "a damaged recording");
+    operation.path = text.substr(line + 1, path);
+    operation.other = text.substr(line + 1 + path, other);
+    operation.data = text.substr(line + 1 + path + other, data);
+    at = line + 1 + path + other + data;
+    out.push_back(std::move(operation));
+  }
+  return out;
+}
+
+RecordedFiles::RecordedFiles() : root_(std::make_shared<Node>()) {
+  root_->is_folder = true;
+}
+
+RecordedFiles::NodePtr RecordedFiles::find(const std::string& path) const {
+  NodePtr node = root_;
+  for (const auto& part : fs::path(path)) {
+    const auto found = node->names.find(part.string());
+    if (found == node->names.end()) return nullptr;
+    node = found->second;
+  }
+  return node;
+}
+
+RecordedFiles::NodePtr& RecordedFiles::entry(const std::string& path) {
+  const NodePtr folder = find(folder_of_path(path));
+  check(folder != nullptr && folder->is_folder, "a recorded name lies in no recorded folder");
+  return folder->names[name_in_folder(path)];
+}
+
+void RecordedFiles::remove(const std::string& path) {
+  find(folder_of_path(path))->names.erase(name_in_folder(path));
+}
+
+void RecordedFiles::apply(const FileOperation& operation) {
+  const auto& [kind, path, other, offset, data] = operation;
+  if (kind == 'n') return;
+  if (kind == 'c' || kind == 'd' || kind == 'l') {
+    const auto node = std::make_shared<Node>();
+    node->is_folder = kind == 'd';
+    if (kind == 'l') node->link = other;
+    entry(path) = node;
+    return;
+  }
+  const NodePtr node = find(path);
+  if (!node) return;  // open, but its name was removed
+  if (kind == 'w') {
+    node->data.resize(std::max(node->data.size(), static_cast<std::size_t>(offset) + data.size()));
+    node->data.replace(static_cast<std::size_t>(offset), data.size(), data);
+  } else if (kind == 't') {
+    node->data.resize(other.empty() ? 0 : std::stoull(other));
+  } else if (kind == 's') {
+    node->durable = node->data;
+    node->durable_names = node->names;
+  } else if (kind == 'r') {
+    remove(path);
+    entry(other) = node;
+  } else if (kind == 'x') {
+    std::swap(entry(path), entry(other));
+  } else if (kind == 'u') {
+    remove(path);
+  }
+}
+
+void RecordedFiles::restore(const Node& node, const std::string& path, bool zeros) {
+  if (!node.link.empty()) {
+    fs::create_symlink(node.link, path);
+    return;
+  }
+  if (!node.is_folder) {
+    std::ofstream(path, std::ios::binary)
+        << (zeros ? with_zeros(node.data, node.durable) : node.durable);
+    return;
+  }
+  fs::create_directories(path);
+  for (const auto& [name, child] : zeros ? node.names : node.durable_names)
+    restore(*child, path + "/" + name, zeros);
+}
+
+void RecordedFiles::restore_durable(const std::string& folder) const {
+  restore(*root_, folder, false);
+}
+void RecordedFiles::restore_with_zeros(const std::string& folder) const {
+  restore(*root_, folder, true);
+}
+
+}  // namespace troupe::test
