@@ -96,8 +96,8 @@ cmake --preset release >&2
 cmake --build --preset release -j "$(nproc)" >&2
 for part in "${parts[@]}"; do
   case $part in
-    plain | asan | tsan | fuzz | kill | micro_batches | examples | differential | package) ;;
-    *) echo "tests/long.sh: no part is called $part; parts: plain asan tsan fuzz kill micro_batches examples differential package" >&2 && exit 2 ;;
+    plain | asan | tsan | fuzz | kill | micro_batches | examples | differential | connections | package) ;;
+    *) echo "tests/long.sh: no part is called $part; parts: plain asan tsan fuzz kill micro_batches examples differential connections package" >&2 && exit 2 ;;
   esac
   start=$SECONDS
   "run_$part"

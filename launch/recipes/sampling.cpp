@@ -1,6 +1,7 @@
 #include "launch/recipes/sampling.h"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 
 #include "actors/roles/rules/rules.h"
@@ -15,6 +16,20 @@ void validate_rollout(Validation& v) {
         cat(v.named("rollout.temperature"),
             ": greedy samples of a prompt are all equal, so no advantage is ever above 0; 1 is "
             "usual"));
+}
+
+void validate_async(Validation& v, std::int64_t samples_per_row) {
+  const algorithms::AsyncConfig& a = v.config.async;
+  if (!a.on()) return v.unused({"async.eta", "async.in_flight"}, "async.mode is off");
+  const std::int64_t samples = v.config.train.batch_size * samples_per_row;
+  if (a.in_flight > 0 && a.in_flight < samples)
+    v.problem(cat(v.named("async.in_flight"), ": a batch has ", samples,
+                  " samples, so none could ever be complete; the nearest valid value is ",
+                  samples));
+  if (a.eta == 0)
+    v.warn(cat(v.named("async.eta"),
+               ": every batch waits for the weights after the one before it, so sampling and "
+               "training do not overlap; 1 is usual"));
 }
 
 namespace {
@@ -55,6 +70,10 @@ void validate_reward(Validation& v) {
 
 bool samples_in_int8(const RunConfig& config) {
   return config.rollout.weights == engine::models::WeightFormat::int8;
+}
+
+int recorded_samples(const RunConfig& config, int shown) {
+  return config.rollout.record == Record::all ? std::numeric_limits<int>::max() : shown;
 }
 
 engine::generate::SamplingParams sampling_settings(const RunConfig& config) {
