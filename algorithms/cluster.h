@@ -11,6 +11,7 @@
 #include "actors/runtime/actor_ref.h"
 #include "actors/runtime/stop.h"
 #include "algorithms/journal.h"
+#include "algorithms/weight_versions.h"
 
 namespace troupe::algorithms {
 
@@ -73,6 +74,7 @@ struct Cluster {
   std::optional<CriticRef> critic;  ///< PPO; saved with the policy
   /// The reference, where it is synchronized with the policy (TR-DPO); saved with the policy.
   std::optional<SyncedReferenceRef> synced_reference;
+  WeightVersions* versions = nullptr;  ///< of an asynchronous run; saved with the policy
 };
 
 }  // namespace troupe::algorithms

@@ -5,23 +5,26 @@
 
 #include <algorithm>
 
+#include "algorithms/rollout/batches.h"
 #include "algorithms/rollout/dynamic_sampling.h"
 #include "algorithms/rollout/grpo_minibatches.h"
-#include "algorithms/rollout/sampling.h"
 #include "engine/base/text.h"
 
 namespace troupe::algorithms {
 namespace {
 
+using Loader = engine::data::Loader<engine::data::PromptRow>;
+
 // The reward of the greedy answer to each prompt (ReMax). Its sample id is the prompt's with the
 // highest bit set, which no other sample has.
-Task<std::vector<double>> greedy_rewards(Cluster& c, PromptBatch prompts,
+Task<std::vector<double>> greedy_rewards(Sampling from, PromptBatch prompts,
                                          const GrpoConfig& config) {
   RolloutOptions greedy = config;
   greedy.group = 1;
   greedy.sampling.greedy = true;
   for (auto& id : prompts.ids) id |= std::uint64_t{1} << 63;
-  const auto samples = co_await sample_rollouts(c, prompts, greedy, false);
+  auto sampling = sample_rollouts(std::move(from), std::move(prompts), std::move(greedy), false);
+  const auto samples = co_await sampling;
   co_return shaped_rewards(samples, config);
 }
 
@@ -35,18 +38,26 @@ void add_sampling_metrics(RolloutBatch& samples) {
                                stats.reward_sum / static_cast<double>(stats.rewards));
 }
 
-// Advantages and metrics of a rollout step. The policy recomputes old_logp and the rollouts answer
-// greedily, where the configuration needs it.
+// The samples of a batch, with the greedy rewards where the advantages need them.
+Task<std::optional<RolloutBatch>> sample_batch(Sampling from, Loader& data,
+                                               const GrpoConfig& config, bool has_trained) {
+  auto sampling = next_batch(from, data, config, has_trained);
+  auto samples = co_await sampling;
+  if (samples && config.advantage.estimator == Estimator::remax) {
+    auto answering = greedy_rewards(std::move(from), samples->prompts, config);
+    samples->baselines = co_await answering;
+  }
+  co_return samples;
+}
+
+// Advantages and metrics of a batch. The policy recomputes old_logp where the configuration needs
+// it.
 Task<void> complete(Cluster& c, RolloutBatch& samples, const GrpoConfig& config) {
   const ActivityScope preparing(c.journal, Activity::advantage);
   if (config.recompute_old) {
     co_await recompute_old_logp(c, samples.batch, config.loss.temperature);
   }
-  std::vector<double> baselines;
-  if (config.advantage.estimator == Estimator::remax) {
-    baselines = co_await greedy_rewards(c, samples.prompts, config);
-  }
-  compute_advantages(samples, config, std::move(baselines));
+  compute_advantages(samples, config, std::move(samples.baselines));
   if (config.recompute_old && !config.loss.correction.any()) {
     const auto mismatch = mismatch_metrics(samples.batch);
     samples.metrics.insert(samples.metrics.end(), mismatch.begin(), mismatch.end());
@@ -78,10 +89,9 @@ struct Updates {
   std::vector<Processed> sizes;
   double discarded = 0;  ///< tokens that dynamic sampling discarded, counted in the first update
 };
-Updates updates_of(Journal& journal, const RolloutBatch& samples, const GrpoConfig& config,
-                   std::optional<double> epoch) {
+Updates updates_of(Journal& journal, const RolloutBatch& samples, const GrpoConfig& config) {
   const ActivityScope preparing(journal, Activity::advantage);
-  return {minibatches(samples, config), minibatch_sizes(samples, config, epoch),
+  return {minibatches(samples, config), minibatch_sizes(samples, config, samples.epoch),
           samples.stats.tokens - samples.batch.token_count()};
 }
 
@@ -92,25 +102,27 @@ void set_tokens(Metrics& metrics, double tokens) {
 }
 
 protocol::RunState run_state(const Json& data, const GrpoConfig& config) {
-  if (!config.entropy.adaptive()) return {data, {}};
-  return {data, fields_to_json(GrpoState{config.loss.entropy_coef, config.entropy_bonus})};
+  protocol::RunState state{.data = data, .algorithm = {}};
+  if (config.entropy.adaptive())
+    state.algorithm = fields_to_json(GrpoState{config.loss.entropy_coef, config.entropy_bonus});
+  return state;
 }
 
 struct GrpoRun {
   Cluster& c;
   Plan& plan;
   GrpoConfig& config;
-  const HeldOutPrompts& held_out;
+  RolloutBatches& batches;
+  Json start;  ///< the loader's state before the first batch
 };
 
-// The updates of a rollout step after step `before`, and an evaluation after the last of them if
-// one is due. Returns the number of the last step.
-Task<std::int64_t> grpo_updates(GrpoRun& run, RolloutBatch& samples, std::int64_t before,
-                                std::optional<double> epoch) {
+// The updates of a batch after step `before`, and an evaluation after the last of them if one is
+// due. Returns the number of the last step.
+Task<std::int64_t> grpo_updates(GrpoRun& run, RolloutBatch& samples, std::int64_t before) {
   std::int64_t step = before;
   const auto& versions = samples.batch.version;
   std::uint64_t version = versions.empty() ? 0 : std::ranges::max(versions);
-  auto updates = updates_of(run.c.journal, samples, run.config, epoch);
+  auto updates = updates_of(run.c.journal, samples, run.config);
   for (std::size_t i = 0; i < updates.batches.size() && step < run.plan.steps; ++i) {
     ++step;
     Processed size = updates.sizes[i];
@@ -125,12 +137,40 @@ Task<std::int64_t> grpo_updates(GrpoRun& run, RolloutBatch& samples, std::int64_
     control_entropy(run.config, stats, metrics);
     metrics.insert(metrics.end(), samples.metrics.begin(), samples.metrics.end());
     const bool last = i + 1 == updates.batches.size() || step == run.plan.steps;
-    if (last && run.held_out.due(before, step, run.plan.steps)) {
-      co_await add_evaluation(run.c, run.held_out, metrics);
+    if (last) {
+      co_await run.batches.evaluate(before, step, metrics);
     }
     record_step(run.c, run.plan, step, metrics);
   }
   co_return step;
+}
+
+// Trains on the batches in their order.
+Task<void> train_on_batches(GrpoRun& run) {
+  const std::int64_t updates = std::int64_t{run.config.epochs} * run.config.minibatches;
+  protocol::RunState state = run_state(run.start, run.config);
+  for (std::int64_t step = run.plan.done, before = step; step < run.plan.steps;) {
+    const bool incomplete = ends_within(run.plan, step, updates);
+    if (incomplete) {
+      co_await run.batches.save_start(before, step, state);
+    }
+    auto samples = co_await run.batches.next();
+    if (!samples) {
+      co_await end_early(run.c, run.plan, before, step, state);
+      break;
+    }
+    co_await complete(run.c, *samples, run.config);
+    const auto staleness = run.batches.staleness(samples->batch);
+    samples->metrics.insert(samples->metrics.end(), staleness.begin(), staleness.end());
+    log_completions(run.c.journal, step + 1, *samples, run.config.logged_completions);
+
+    before = step;
+    step = co_await grpo_updates(run, *samples, before);
+    state = run_state(samples->data_state, run.config);
+    if (incomplete) state.round_start = before;
+    const bool more = co_await run.batches.end_step(before, step, state);
+    if (!more) break;
+  }
 }
 
 }  // namespace
@@ -146,32 +186,18 @@ Result<> resume(GrpoConfig& config, const Json& state) {
 
 Task<void> grpo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data, Plan plan,
                 GrpoConfig config, HeldOutPrompts held_out) {
-  GrpoRun run{c, plan, config, held_out};
-  const std::int64_t updates = std::int64_t{config.epochs} * config.minibatches;
-  protocol::RunState state;
+  const BatchPlan form{
+      .async = config.async,
+      .samples = data.batch_size() * config.group,
+      .updates = std::int64_t{config.epochs} * config.minibatches,
+      .in_turn = config.dynamic.on || config.advantage.estimator == Estimator::remax};
+  RolloutBatches batches(c, plan, form, held_out, [&](Sampling from, bool has_trained) {
+    return sample_batch(std::move(from), data, config, has_trained);
+  });
+  GrpoRun run{c, plan, config, batches, data.state()};
   co_await evaluate_initial(c, held_out, plan.done);
-  for (std::int64_t step = plan.done, before = step; step < plan.steps;) {
-    const bool incomplete = ends_within(plan, step, updates);
-    if (incomplete) {
-      state = run_state(data.state(), config);
-      co_await save_round_start(c, plan, before, step, state);
-    }
-    co_await sync_weights(c);
-    auto samples = co_await next_batch(c, data, config, step > 0);
-    if (!samples) {
-      co_await end_early(c, plan, before, step, state);
-      break;
-    }
-    co_await complete(c, *samples, config);
-    log_completions(c.journal, step + 1, *samples, config.logged_completions);
-
-    before = step;
-    step = co_await grpo_updates(run, *samples, before, data.epoch());
-    state = run_state(data.state(), config);
-    if (incomplete) state.round_start = before;
-    const bool more = co_await end_step(c, plan, before, step, state);
-    if (!more) break;
-  }
+  auto training = train_on_batches(run);
+  co_await batches.run(std::move(training));
 }
 
 }  // namespace troupe::algorithms

@@ -27,6 +27,10 @@ struct Sample {
   Json answer;  ///< the reference answer of the row, or null
   /// The reward's parts by rule, before weighting.
   std::vector<std::pair<std::string, double>> parts;
+  std::vector<std::int32_t> prompt_ids = {}, ids = {};
+  std::vector<float> logprobs = {};  ///< [ids] under the weights that sampled the token
+  /// Weight versions of consecutive tokens of `ids`, and how many tokens each sampled.
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> versions = {};
 };
 
 /// What an algorithm does itself, and what its requests to actors are for.

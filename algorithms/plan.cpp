@@ -16,6 +16,7 @@ Task<void> save(Cluster& cluster, const Plan& plan, std::int64_t step, protocol:
   state.best_step = plan.selection.best_step();
   const std::int64_t models = 1 + cluster.critic.has_value() + cluster.synced_reference.has_value();
   std::int64_t saved = 0;
+  if (plan.before_save) plan.before_save(step);  // as the others below
   const auto show = [&] {
     cluster.journal.progress(cat("saving checkpoint-", step), saved++, models);
   };

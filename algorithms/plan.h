@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <vector>
 
 #include "algorithms/cluster.h"
 #include "algorithms/model_selection.h"
@@ -17,8 +19,13 @@ struct Plan {
   double learning_rate = 0;
   engine::optim::Schedule schedule;
   ModelSelection selection = {};  ///< follows the evaluations
-  bool done_is_saved = true;      ///< the output has the checkpoint of `done`
-  bool resumable = true;          ///< checkpoints have what a resumed run needs
+  std::int64_t batches_done = 0;  ///< batches of samples of the `done` steps
+  /// Older versions of the weights that the checkpoint kept (RunState::versions).
+  std::vector<std::uint64_t> versions = {};
+  /// Called before the checkpoint of a step is saved; may be empty.
+  std::function<void(std::int64_t step)> before_save = {};
+  bool done_is_saved = true;  ///< the output has the checkpoint of `done`
+  bool resumable = true;      ///< checkpoints have what a resumed run needs
 
   /// Steps count from 1.
   double rate(std::int64_t step) const { return learning_rate * schedule(step - 1); }

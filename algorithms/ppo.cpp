@@ -7,12 +7,14 @@
 
 #include <optional>
 
+#include "algorithms/rollout/batches.h"
 #include "algorithms/rollout/ppo_minibatches.h"
-#include "algorithms/rollout/sampling.h"
 #include "engine/base/text.h"
 
 namespace troupe::algorithms {
 namespace {
+
+using Loader = engine::data::Loader<engine::data::PromptRow>;
 
 // Settings of one rollout step's updates. During its warmup only the critic is trained.
 struct PpoUpdates {
@@ -20,7 +22,7 @@ struct PpoUpdates {
   Plan& plan;
   const CriticPlan& critic;
   const PpoConfig& config;
-  const HeldOutPrompts& held_out;
+  RolloutBatches& batches;
   PpoLoss policy_loss;
   bool warmup;
   std::optional<double> epoch;
@@ -92,19 +94,32 @@ Task<std::int64_t> ppo_updates(const PpoUpdates& u, const RolloutBatch& samples,
     co_await train(u, step, std::move(minibatch), ratios, metrics);
     metrics.insert(metrics.end(), samples.metrics.begin(), samples.metrics.end());
     const bool last = &minibatch == &batches.back() || step == u.plan.steps;
-    if (last && u.held_out.due(before, step, u.plan.steps)) {
-      co_await add_evaluation(u.c, u.held_out, metrics);
+    if (last) {
+      co_await u.batches.evaluate(before, step, metrics);
     }
     record_step(u.c, u.plan, step, metrics);
   }
   co_return step;
 }
 
-// Samples of one rollout step with advantages and returns.
-Task<RolloutBatch> sample_experience(Cluster& c, const PromptBatch& prompts,
-                                     const PpoConfig& config) {
-  auto sampling = sample_rollouts(c, prompts, config, config.kl_coef != 0);
-  auto samples = co_await sampling;
+// The samples of the next prompts; nullopt when they are used up.
+Task<std::optional<RolloutBatch>> sample_batch(Sampling from, Loader& data,
+                                               const PpoConfig& config) {
+  const auto prompts = data.next();
+  if (!prompts) co_return std::nullopt;
+  const Json state = data.state();
+  const auto epoch = data.epoch();
+  from.cluster.journal.status(
+      cat("generating ", prompts->ids.size() * static_cast<std::size_t>(config.group), " samples"));
+  auto sampling = sample_rollouts(std::move(from), *prompts, config, config.kl_coef != 0);
+  std::optional<RolloutBatch> samples = co_await sampling;
+  samples->data_state = state;
+  samples->epoch = epoch;
+  co_return samples;
+}
+
+// Advantages and returns of a batch, with the values of the critic.
+Task<void> complete(Cluster& c, RolloutBatch& samples, const PpoConfig& config) {
   const ActivityScope preparing(c.journal, Activity::advantage);
   apply_rewards(samples);
   Metrics mismatch;
@@ -119,11 +134,56 @@ Task<RolloutBatch> sample_experience(Cluster& c, const PromptBatch& prompts,
   const auto values = co_await reply.get();
   compute_advantages(samples, values, config.kl_coef, config);
   samples.metrics.insert(samples.metrics.end(), mismatch.begin(), mismatch.end());
-  co_return samples;
 }
 
-protocol::RunState run_state(Json data, const PpoConfig& config) {
-  return {std::move(data), fields_to_json(PpoState{config.kl_coef})};
+protocol::RunState run_state(const Json& data, const PpoConfig& config) {
+  return {.data = data, .algorithm = fields_to_json(PpoState{config.kl_coef})};
+}
+
+struct PpoRun {
+  Cluster& c;
+  Plan& plan;
+  const CriticPlan& critic;
+  PpoConfig& config;
+  RolloutBatches& batches;
+  Json start;  ///< the loader's state before the first batch
+};
+
+// Trains on the batches in their order.
+Task<void> train_on_batches(PpoRun& run) {
+  PpoConfig& config = run.config;
+  const std::int64_t updates_per_batch = std::int64_t{config.epochs} * config.minibatches;
+  protocol::RunState state = run_state(run.start, config);
+  for (std::int64_t step = run.plan.done, before = step; step < run.plan.steps;) {
+    const bool incomplete = ends_within(run.plan, step, updates_per_batch);
+    if (incomplete) {
+      co_await run.batches.save_start(before, step, state);
+    }
+    auto samples = co_await run.batches.next();
+    if (!samples) break;
+    before = step;
+    const std::int64_t rollout_step = before / updates_per_batch;
+    co_await complete(run.c, *samples, config);
+    const auto staleness = run.batches.staleness(samples->batch);
+    samples->metrics.insert(samples->metrics.end(), staleness.begin(), staleness.end());
+    log_completions(run.c.journal, step + 1, *samples, config.logged_completions);
+
+    const PpoUpdates updates{run.c,
+                             run.plan,
+                             run.critic,
+                             config,
+                             run.batches,
+                             policy_loss(config),
+                             rollout_step < config.critic_warmup,
+                             samples->epoch};
+    step = co_await ppo_updates(updates, *samples, before, rollout_step);
+    const auto count = static_cast<double>(samples->completions.size());
+    config.kl_coef = config.control.next(config.kl_coef, mean_kl(samples->batch, config), count);
+    state = run_state(samples->data_state, config);
+    if (incomplete) state.round_start = before;
+    const bool more = co_await run.batches.end_step(before, step, state);
+    if (!more) break;
+  }
 }
 
 }  // namespace
@@ -138,40 +198,16 @@ Result<> resume(PpoConfig& config, const Json& state) {
 
 Task<void> ppo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data, Plan plan,
                CriticPlan critic, PpoConfig config, HeldOutPrompts held_out) {
-  const std::int64_t updates_per_rollout = std::int64_t{config.epochs} * config.minibatches;
+  const BatchPlan form{.async = config.async,
+                       .samples = data.batch_size() * config.group,
+                       .updates = std::int64_t{config.epochs} * config.minibatches};
+  RolloutBatches batches(c, plan, form, held_out, [&](Sampling from, bool) {
+    return sample_batch(std::move(from), data, config);
+  });
+  PpoRun run{c, plan, critic, config, batches, data.state()};
   co_await evaluate_initial(c, held_out, plan.done);
-  for (std::int64_t step = plan.done, before = step; step < plan.steps;) {
-    const bool incomplete = ends_within(plan, step, updates_per_rollout);
-    if (incomplete) {
-      auto start = run_state(data.state(), config);
-      co_await save_round_start(c, plan, before, step, std::move(start));
-    }
-    const auto prompts = data.next();
-    if (!prompts) break;
-    before = step;
-    const std::int64_t rollout_step = before / updates_per_rollout;
-    co_await sync_weights(c);
-    c.journal.status(cat("step ", step + 1, ": generating ",
-                         prompts->ids.size() * static_cast<std::size_t>(config.group), " samples"));
-    const auto samples = co_await sample_experience(c, *prompts, config);
-    log_completions(c.journal, step + 1, samples, config.logged_completions);
-
-    const PpoUpdates updates{c,
-                             plan,
-                             critic,
-                             config,
-                             held_out,
-                             policy_loss(config),
-                             rollout_step < config.critic_warmup,
-                             data.epoch()};
-    step = co_await ppo_updates(updates, samples, before, rollout_step);
-    const auto count = static_cast<double>(samples.completions.size());
-    config.kl_coef = config.control.next(config.kl_coef, mean_kl(samples.batch, config), count);
-    auto state = run_state(data.state(), config);
-    if (incomplete) state.round_start = before;
-    const bool more = co_await end_step(c, plan, before, step, std::move(state));
-    if (!more) break;
-  }
+  auto training = train_on_batches(run);
+  co_await batches.run(std::move(training));
 }
 
 }  // namespace troupe::algorithms

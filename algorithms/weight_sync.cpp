@@ -35,8 +35,8 @@ void check_probe(const protocol::Weights& weights, const std::vector<float>& log
                      "): it has another model, or tensors are misplaced; no rollout uses them")});
 }
 
-Task<void> sync_weights(Cluster& c) {
-  protocol::Publish publish;
+Task<void> sync_weights(Cluster& c, std::int64_t batches) {
+  protocol::Publish publish{static_cast<std::uint64_t>(batches)};
   auto publishing = c.policy.ask(std::move(publish), c.timeout);
   const auto weights = co_await publishing.get();
   std::vector<actors::Reply<std::vector<float>>> preparing;
@@ -56,8 +56,8 @@ Task<void> sync_weights(Cluster& c) {
   for (auto& reply : committing) co_await reply.get();
 }
 
-Task<void> sync_reference(Cluster& c, double share) {
-  protocol::Publish publish;
+Task<void> sync_reference(Cluster& c, std::int64_t batches, double share) {
+  protocol::Publish publish{static_cast<std::uint64_t>(batches)};
   auto publishing = c.policy.ask(std::move(publish), c.timeout);
   const auto weights = co_await publishing.get();
   protocol::PrepareWeights prepare{weights};
@@ -73,7 +73,7 @@ Task<bool> finish_step(Cluster& c, Plan& plan, std::int64_t step, Metrics metric
                        ReferenceSync sync, Json data) {
   record_step(c, plan, step, metrics);
   if (sync.due(step)) {
-    co_await sync_reference(c, sync.share);
+    co_await sync_reference(c, step, sync.share);  // a step has one batch
   }
   protocol::RunState state{std::move(data), {}};
   const bool more = co_await end_step(c, plan, step - 1, step, std::move(state));

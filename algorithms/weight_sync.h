@@ -13,10 +13,11 @@ namespace troupe::algorithms {
 void check_probe(const protocol::Weights& weights, const std::vector<float>& logp,
                  const transports::Address& who);
 
-/// Sends the policy's current weights to every rollout, in two phases: each rollout first loads
-/// them beside its own, verifies their checksums and scores the probe; when all agree with the
-/// policy, each switches. When one does not (Errc::corrupt, with its name), none has changed.
-Task<void> sync_weights(Cluster& c);
+/// Sends the policy's current weights, trained on `batches` batches, to every rollout, in two
+/// phases: each rollout first loads them beside its own, verifies their checksums and scores the
+/// probe; when all agree with the policy, each switches. When one does not (Errc::corrupt, with its
+/// name), none has changed.
+Task<void> sync_weights(Cluster& c, std::int64_t batches);
 
 // TR-DPO (Gorbatovski et al. 2024, arXiv:2404.09656, eq. 5): a reference that follows the policy.
 constexpr const char* reference_doc = "reference model directory; empty: the initial weights";
@@ -37,7 +38,7 @@ struct ReferenceSync {
 /// reference <- share * policy + (1 - share) * reference, in two phases as in sync_weights(). Needs
 /// c.synced_reference. Errc::corrupt when the probe does not agree; the reference is then
 /// unchanged.
-Task<void> sync_reference(Cluster& c, double share);
+Task<void> sync_reference(Cluster& c, std::int64_t batches, double share);
 
 /// Finishes a step after its update: records the metrics, synchronizes the reference if that is
 /// due, and ends the step as end_step() does. `data`: the loader's state.

@@ -22,6 +22,16 @@ inline auto fields(SampleRequest& r) {
   return std::tie(r.prompt, r.sample_id);
 }
 
+/// Consecutive tokens that weights of one version sampled.
+struct VersionRun {
+  std::uint64_t version = 0;  ///< batches that the weights were trained on
+  std::uint32_t count = 0;    ///< tokens, at least 1
+  bool operator==(const VersionRun&) const = default;
+};
+inline auto fields(VersionRun& r) {
+  return std::tie(r.version, r.count);
+}
+
 /// One finished sample.
 struct Completion {
   std::uint64_t sample_id = 0;
@@ -30,10 +40,11 @@ struct Completion {
   std::vector<float> logp;
   std::string text;  ///< without special tokens, cut at the stop string
   FinishReason finish_reason = FinishReason::length;
-  std::uint64_t version = 0;  ///< oldest weights that generated one of the tokens
+  std::vector<VersionRun> versions;  ///< of `ids`, in their order; the counts add up to [ids]
+  std::uint64_t updates = 0;         ///< optimizer updates of the oldest of these weights
 };
 inline auto fields(Completion& c) {
-  return std::tie(c.sample_id, c.ids, c.logp, c.text, c.finish_reason, c.version);
+  return std::tie(c.sample_id, c.ids, c.logp, c.text, c.finish_reason, c.versions, c.updates);
 }
 
 /// Replies come in the order of `requests`.

@@ -89,12 +89,17 @@ struct RunState {
   Json selection = {};  ///< best values of the evaluations, an object, or null
   /// Step of the best checkpoint, which is kept; 0: none.
   std::int64_t best_step = 0;
+  /// Batches of samples that were trained; 0 for methods without rollouts.
+  std::int64_t batches = 0;
+  /// Older versions of the weights that the next batches are sampled with, saved beside it.
+  std::vector<std::uint64_t> versions = {};
   /// Where the run ends within a rollout step: the step before it, whose checkpoint is kept, for a
   /// run that is extended; -1: the rollout step is complete.
   std::int64_t round_start = -1;
 };
 inline auto fields(RunState& s) {
-  return std::tie(s.data, s.algorithm, s.selection, s.best_step, s.round_start);
+  return std::tie(s.data, s.algorithm, s.selection, s.best_step, s.batches, s.versions,
+                  s.round_start);
 }
 
 /// Writes OUTPUT/checkpoint-STEP (weights, optimizer, `state`) and points `latest` at it. Replies
@@ -123,19 +128,26 @@ inline auto fields(Probe& p) {
 /// Weights of one version: every trained logical tensor (all of them, or an adapter's over a base
 /// that the receiver has too), flat, in the order of models::parameter_list. Shared and immutable.
 struct Weights {
-  std::uint64_t version = 0;
+  std::uint64_t version = 0;  ///< as in Publish
+  std::uint64_t updates = 0;  ///< optimizer updates that made them
   SharedArray<float> values;
   std::vector<std::uint64_t> checksums;  ///< of each tensor's values (engine/checkpoint/manifest.h)
   Probe probe;
 };
 inline auto fields(Weights& w) {
-  return std::tie(w.version, w.values, w.checksums, w.probe);
+  return std::tie(w.version, w.updates, w.values, w.checksums, w.probe);
 }
 
-struct Publish : NoFields {
+/// Replies with the current weights, which the algorithm calls `version`: the number of batches
+/// that they were trained on, whose updates may be several.
+struct Publish {
   using Reply = Weights;
   static constexpr std::string_view name = "publish";
+  std::uint64_t version = 0;
 };
+inline auto fields(Publish& m) {
+  return std::tie(m.version);
+}
 
 /// Loads weights beside the current ones, which stay in use. Replies with the log-probabilities of
 /// the probe. Errors: a number of values other than the model's (Errc::bad_input), a version older

@@ -88,12 +88,12 @@ Result<std::vector<protocol::Completion>> Rollout::on(protocol::Generate message
 }
 
 Result<std::vector<protocol::Completion>> Rollout::draw(protocol::Generate message) {
-  return sample_completions(generator_, std::move(message), decode_, version_);
+  return sample_completions(generator_, std::move(message), decode_, updates_);
 }
 
 Result<std::vector<protocol::Completion>> sample_completions(
     engine::generate::Generator& generator, protocol::Generate message,
-    const engine::generate::TextDecoder& decode, std::uint64_t version) {
+    const engine::generate::TextDecoder& decode, std::uint64_t updates) {
   std::vector<engine::generate::Request> requests;
   for (auto& draw : message.requests)
     requests.push_back({requests.size(), std::move(draw.prompt), message.sampling, draw.sample_id});
@@ -101,13 +101,20 @@ Result<std::vector<protocol::Completion>> sample_completions(
   RETURN_IF_ERROR(generations);
   std::vector<protocol::Completion> drawn;
   for (auto& g : *generations) {
-    const std::uint64_t oldest =
-        g.versions.empty() ? version : *std::ranges::min_element(g.versions);
     std::string text = g.text.empty() && decode ? decode(g.ids) : std::move(g.text);
     drawn.push_back({g.sample_id, std::move(g.ids), std::move(g.sampling_logp), std::move(text),
-                     g.finish, oldest});
+                     g.finish, version_runs(g.versions), updates});
   }
   return drawn;
+}
+
+std::vector<protocol::VersionRun> version_runs(const std::vector<std::uint64_t>& versions) {
+  std::vector<protocol::VersionRun> runs;
+  for (const std::uint64_t version : versions) {
+    if (runs.empty() || runs.back().version != version) runs.push_back({version, 0});
+    ++runs.back().count;
+  }
+  return runs;
 }
 
 Result<std::vector<float>> Rollout::on(protocol::PrepareWeights message) {
@@ -125,6 +132,7 @@ Result<std::vector<float>> Rollout::on(protocol::PrepareWeights message) {
     logp = prepare_adapter(weights);
   }
   prepared_ = weights.version;
+  prepared_updates_ = weights.updates;
   return logp;
 }
 
@@ -157,6 +165,7 @@ Result<> Rollout::on(protocol::CommitWeights message) {
     device.upload(model_->parameters().trained().values(), prepared_adapter_);
   prepared_.reset();
   version_ = message.version;
+  updates_ = prepared_updates_;
   generator_.weights_changed(version_);
   return {};
 }

@@ -14,10 +14,13 @@
 namespace troupe::actors::roles {
 
 /// Completions of the requests, in their order. `decode`, which may be empty, gives the texts that
-/// the generator does not; `version`: of weights that generated nothing.
+/// the generator does not; `updates`: of the weights.
 Result<std::vector<protocol::Completion>> sample_completions(
     engine::generate::Generator& generator, protocol::Generate message,
-    const engine::generate::TextDecoder& decode, std::uint64_t version);
+    const engine::generate::TextDecoder& decode, std::uint64_t updates);
+
+/// The versions of consecutive tokens as runs.
+std::vector<protocol::VersionRun> version_runs(const std::vector<std::uint64_t>& versions);
 
 class Rollout {
  public:
@@ -47,8 +50,9 @@ class Rollout {
   engine::generate::TextDecoder decode_;
   engine::ops::Precision precision_;
   const engine::parallel::Mesh* mesh_;
-  std::uint64_t version_ = 0;
-  std::optional<std::uint64_t> prepared_;  ///< version of the prepared weights
+  std::uint64_t version_ = 0, updates_ = 0;  ///< of the weights in use
+  std::optional<std::uint64_t> prepared_;    ///< version of the prepared weights
+  std::uint64_t prepared_updates_ = 0;
   std::vector<float> prepared_adapter_;
 };
 

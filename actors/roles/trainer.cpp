@@ -56,8 +56,8 @@ std::vector<float> Trainer::on(protocol::Score message) {
   return trainer_->scores(message.batch, message.at, message.candidates);
 }
 
-protocol::Weights Trainer::on(protocol::Publish) {
-  return publish(*trainer_, mesh_);
+protocol::Weights Trainer::on(protocol::Publish message) {
+  return publish(*trainer_, mesh_, message.version);
 }
 
 Result<std::string> Trainer::on(protocol::Save message) {

@@ -30,7 +30,7 @@ class Trainer {
   Result<protocol::StepStats> on(protocol::TrainStep message);
   std::vector<float> on(protocol::Logprobs message);
   std::vector<float> on(protocol::Score message);
-  protocol::Weights on(protocol::Publish);
+  protocol::Weights on(protocol::Publish message);
   Result<std::string> on(protocol::Save message);
   void on(protocol::Release) {}  ///< the base is part of the trained model: nothing to free
 

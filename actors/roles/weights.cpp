@@ -41,11 +41,13 @@ engine::data::Experience probe_batch(const std::vector<std::int32_t>& tokens) {
   return batch;
 }
 
-protocol::Weights publish(engine::train::Trainer& trainer, const engine::parallel::Mesh* mesh) {
+protocol::Weights publish(engine::train::Trainer& trainer, const engine::parallel::Mesh* mesh,
+                          std::uint64_t version) {
   protocol::Weights weights;
   const auto& spec = trainer.model().spec();
   const auto& parameters = trainer.model().parameters().trained();
-  weights.version = trainer.version();
+  weights.version = version;
+  weights.updates = trainer.version();
   weights.probe.tokens = probe_tokens(spec);
   const auto probe = probe_batch(weights.probe.tokens);
   weights.probe.logp = spec.labels > 0 ? trainer.scores(probe, engine::loss::ReadAt::token, {})

@@ -8,9 +8,10 @@
 
 namespace troupe::actors::roles {
 
-/// Returns the current weights with checksums and probe. Collective over the mesh; only rank 0's
-/// result has the weights.
-protocol::Weights publish(engine::train::Trainer& trainer, const engine::parallel::Mesh* mesh);
+/// Returns the current weights as `version`, with checksums and probe. Collective over the mesh;
+/// only rank 0's result has the weights.
+protocol::Weights publish(engine::train::Trainer& trainer, const engine::parallel::Mesh* mesh,
+                          std::uint64_t version = 0);
 
 /// Compares sizes and checksums with those of a model of this shape. Errc::bad_input; corrupt,
 /// naming the tensor.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "algorithms/rollout/sampling.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 
@@ -86,7 +85,7 @@ void append_groups(RolloutBatch& batch, RolloutBatch more, const GrpoConfig& con
     batch.batch.append(more.batch.select(kept));
 }
 
-Task<std::optional<RolloutBatch>> next_batch(Cluster& c,
+Task<std::optional<RolloutBatch>> next_batch(Sampling from,
                                              engine::data::Loader<engine::data::PromptRow>& data,
                                              const GrpoConfig& config, bool has_trained) {
   RolloutBatch batch;
@@ -95,9 +94,12 @@ Task<std::optional<RolloutBatch>> next_batch(Cluster& c,
     const auto prompts = data.next();
     if (!prompts) break;
     if (wanted == 0) wanted = prompts->ids.size();
-    c.journal.status(cat(batch.stats.groups > 0 ? "refilling: " : "", "generating ",
-                         prompts->ids.size() * static_cast<std::size_t>(config.group), " samples"));
-    auto sampling = sample_rollouts(c, *prompts, config, config.compares());
+    batch.data_state = data.state();
+    batch.epoch = data.epoch();
+    from.cluster.journal.status(cat(batch.stats.groups > 0 ? "refilling: " : "", "generating ",
+                                    prompts->ids.size() * static_cast<std::size_t>(config.group),
+                                    " samples"));
+    auto sampling = sample_rollouts(from, *prompts, config, config.compares());
     auto samples = co_await sampling;
     append_groups(batch, std::move(samples), config, wanted);
     if (!needs_refill(batch, config, wanted)) break;

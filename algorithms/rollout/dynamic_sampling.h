@@ -6,6 +6,7 @@
 #include <span>
 
 #include "algorithms/grpo.h"
+#include "algorithms/rollout/sampling.h"
 
 namespace troupe::algorithms {
 
@@ -24,7 +25,7 @@ void append_groups(RolloutBatch& batch, RolloutBatch more, const GrpoConfig& con
 /// batch without any group throws Failure (Errc::bad_input), or, once the run `has_trained`, ends
 /// it with a warning: a policy that answers everything correctly has no such groups. nullopt at
 /// that end and when the prompts are used up.
-Task<std::optional<RolloutBatch>> next_batch(Cluster& c,
+Task<std::optional<RolloutBatch>> next_batch(Sampling from,
                                              engine::data::Loader<engine::data::PromptRow>& data,
                                              const GrpoConfig& config, bool has_trained);
 

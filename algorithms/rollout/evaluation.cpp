@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "algorithms/estimators.h"
-#include "algorithms/rollout/sampling.h"
 #include "algorithms/weight_sync.h"
 #include "engine/base/check.h"
 #include "engine/base/text.h"
@@ -78,17 +77,18 @@ Metrics evaluation_metrics(const RolloutBatch& all, const HeldOutPrompts& held_o
   return metrics;
 }
 
-Task<Metrics> evaluate_prompts(Cluster& c, const HeldOutPrompts& held_out) {
+Task<Metrics> evaluate_prompts(Sampling from, const HeldOutPrompts& held_out) {
   const auto options = eval_rollout_options(held_out);
   const auto at_once = static_cast<std::size_t>(
       std::max<std::int64_t>(1, held_out.samples_at_once / held_out.samples));
+  Cluster& c = from.cluster;
   const ActivityScope evaluating(c.journal, Activity::evaluation);
   RolloutBatch all;
   for (std::size_t first = 0; first < held_out.rows.size(); first += at_once) {
     c.journal.progress("evaluating held-out prompts", static_cast<std::int64_t>(first),
                        std::ssize(held_out.rows));
     const auto prompts = eval_prompts(held_out.rows, first, at_once);
-    auto sampling = sample_rollouts(c, prompts, options, false);
+    auto sampling = sample_rollouts(from, prompts, options, false);
     auto samples = co_await sampling;
     std::ranges::move(samples.completions, std::back_inserter(all.completions));
     std::ranges::move(samples.rewards, std::back_inserter(all.rewards));
@@ -99,13 +99,15 @@ Task<Metrics> evaluate_prompts(Cluster& c, const HeldOutPrompts& held_out) {
 Task<void> evaluate_initial(Cluster& c, const HeldOutPrompts& held_out, std::int64_t done) {
   if (done > 0 || held_out.rows.empty()) co_return;
   Metrics metrics;
-  co_await add_evaluation(c, held_out, metrics);
+  co_await add_evaluation(c, held_out, 0, metrics);
   c.journal.record(0, metrics);
 }
 
-Task<void> add_evaluation(Cluster& c, const HeldOutPrompts& held_out, Metrics& metrics) {
-  co_await sync_weights(c);
-  const auto eval = co_await evaluate_prompts(c, held_out);
+Task<void> add_evaluation(Cluster& c, const HeldOutPrompts& held_out, std::int64_t batches,
+                          Metrics& metrics) {
+  co_await sync_weights(c, batches);
+  auto evaluation = evaluate_prompts(Sampling(c), held_out);
+  const auto eval = co_await evaluation;
   metrics.insert(metrics.end(), eval.begin(), eval.end());
 }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "algorithms/cluster.h"
-#include "algorithms/rollout/samples.h"
+#include "algorithms/rollout/sampling.h"
 
 namespace troupe::algorithms {
 
@@ -45,13 +45,15 @@ bool passes(const protocol::RewardResult& result, double pass_reward);
 /// lengths (eval/completions/mean_length).
 Metrics evaluation_metrics(const RolloutBatch& all, const HeldOutPrompts& held_out);
 
-/// Samples and rewards all held-out prompts with the current weights of the rollouts.
-Task<Metrics> evaluate_prompts(Cluster& c, const HeldOutPrompts& held_out);
+/// Samples and rewards all held-out prompts.
+Task<Metrics> evaluate_prompts(Sampling from, const HeldOutPrompts& held_out);
 
 /// Before the first step of a run: evaluates and records step 0, if there are held-out prompts.
 Task<void> evaluate_initial(Cluster& c, const HeldOutPrompts& held_out, std::int64_t done);
 
-/// Sends the policy's weights to the rollouts, evaluates, and appends to `metrics`.
-Task<void> add_evaluation(Cluster& c, const HeldOutPrompts& held_out, Metrics& metrics);
+/// Sends the policy's weights, trained on `batches` batches, to the rollouts, evaluates, and
+/// appends to `metrics`.
+Task<void> add_evaluation(Cluster& c, const HeldOutPrompts& held_out, std::int64_t batches,
+                          Metrics& metrics);
 
 }  // namespace troupe::algorithms

@@ -140,6 +140,7 @@ std::vector<engine::data::Experience> minibatches(const RolloutBatch& samples,
   for (const auto& [begin, end] : minibatch_ranges(samples, config)) {
     auto minibatch = samples.batch.slice(begin, end);
     set_constants(minibatch, config.loss.aggregation, tokens, longest, config.counting);
+    minibatch.token_version.clear();  // no loss reads it
     out.push_back(minibatch.select(nonzero_advantage_samples(minibatch, config)));
   }
   return out;

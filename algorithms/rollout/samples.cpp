@@ -13,6 +13,8 @@ namespace {
 
 using protocol::FailureKind;
 
+// The largest version that Experience::token_version can hold.
+constexpr std::uint64_t max_version = std::numeric_limits<std::int32_t>::max();
 constexpr double nothing = std::numeric_limits<double>::quiet_NaN();
 
 // NaN of no values.
@@ -30,6 +32,13 @@ double std_of(const std::vector<double>& values) {
   return values.size() > 1 ? std::sqrt(squares / static_cast<double>(values.size() - 1)) : 0;
 }
 
+void append_versions(std::vector<std::int32_t>& column, std::size_t prompt,
+                     const protocol::Completion& completion) {
+  column.insert(column.end(), prompt, -1);
+  for (const auto& run : completion.versions)
+    column.insert(column.end(), run.count, static_cast<std::int32_t>(run.version));
+}
+
 }  // namespace
 
 bool truncated(const protocol::Completion& completion) {
@@ -45,6 +54,34 @@ std::vector<protocol::SampleRequest> sample_requests(const PromptBatch& prompts,
     for (std::uint64_t g = 0; g < group; ++g)
       requests.push_back({prompts.examples[i]->ids, prompts.ids[i] * stride + g});
   return requests;
+}
+
+Result<> check_answers(const std::vector<std::uint64_t>& sample_ids,
+                       const std::vector<protocol::Completion>& completions) {
+  if (completions.size() != sample_ids.size())
+    return fail(Errc::bad_input,
+                cat("expected ", sample_ids.size(), " completions, found ", completions.size()));
+  for (std::size_t n = 0; n < completions.size(); ++n) {
+    const auto& c = completions[n];
+    const std::string which = cat("completion ", n, " (sample ", sample_ids[n], "): ");
+    if (c.sample_id != sample_ids[n])
+      return fail(Errc::bad_input, cat(which, "found sample ", c.sample_id));
+    if (c.logp.size() != c.ids.size())
+      return fail(Errc::bad_input, cat(which, "expected ", c.ids.size(),
+                                       " log-probabilities, found ", c.logp.size()));
+    std::uint64_t counted = 0;
+    for (const auto& run : c.versions) {
+      if (run.count == 0 || run.version > max_version)
+        return fail(Errc::bad_input, cat(which, "expected runs of versions up to ", max_version,
+                                         " with at least 1 token, found ", run.count,
+                                         " tokens of version ", run.version));
+      counted += run.count;
+    }
+    if (counted != c.ids.size())
+      return fail(Errc::bad_input, cat(which, "expected the versions of ", c.ids.size(),
+                                       " tokens, found ", counted));
+  }
+  return {};
 }
 
 std::vector<std::vector<protocol::SampleRequest>> split_requests(
@@ -79,7 +116,8 @@ engine::data::Experience pack_samples(const PromptBatch& prompts,
     batch.old_logp.resize(batch.old_logp.size() + prompt.size(), 0.0f);
     batch.old_logp.insert(batch.old_logp.end(), completion.logp.begin(), completion.logp.end());
     batch.sample_id.push_back(completion.sample_id);
-    batch.version.push_back(completion.version);
+    batch.version.push_back(completion.updates);
+    append_versions(batch.token_version, prompt.size(), completion);
   }
   return batch;
 }
@@ -187,10 +225,21 @@ void log_completions(Journal& journal, std::int64_t step, const RolloutBatch& sa
     const auto& completion = samples.completions[n];
     const auto& row = *samples.prompts.examples[n / group];
     const auto token = static_cast<std::size_t>(batch.offsets[n]);
-    journal.sample(
-        step, {completion.sample_id, row.text, completion.text, to_string(completion.finish_reason),
-               static_cast<double>(batch.reward[n]), static_cast<double>(batch.advantage[token]),
-               row.answer, samples.rewards[n].parts});
+    Sample sample{completion.sample_id,
+                  row.text,
+                  completion.text,
+                  to_string(completion.finish_reason),
+                  static_cast<double>(batch.reward[n]),
+                  static_cast<double>(batch.advantage[token]),
+                  row.answer,
+                  samples.rewards[n].parts,
+                  row.ids,
+                  completion.ids,
+                  completion.logp,
+                  {}};
+    for (const auto& run : completion.versions)
+      sample.versions.emplace_back(run.version, run.count);
+    journal.sample(step, sample);
   }
 }
 

@@ -2,10 +2,12 @@
 // actors.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "algorithms/cluster.h"
+#include "algorithms/rollout/async_config.h"
 #include "engine/base/fields.h"
 #include "engine/data/loader/loader.h"
 
@@ -22,6 +24,7 @@ struct RolloutOptions {
   /// Always set where rollouts sample from other weights than the policy's, such as an int8 copy.
   bool recompute_old = false;
   int logged_completions = 4;  ///< samples per step that the journal receives
+  AsyncConfig async;           ///< the section `async`
   /// Sample ids from one prompt id to the next; 0: `group`.
   std::uint64_t ids_per_prompt = 0;
 
@@ -48,6 +51,9 @@ struct RolloutBatch {
   std::vector<protocol::RewardResult> rewards;    ///< [N]
   Metrics metrics;                                ///< of the whole batch
   SamplingStats stats;
+  std::vector<double> baselines;  ///< [prompts] rewards of greedy answers (ReMax), or empty
+  Json data_state;                ///< of the loader, after the prompts of this batch
+  std::optional<double> epoch;    ///< of the loader, at the same place
 };
 
 /// True for a completion that reached the length limit.
@@ -57,6 +63,10 @@ bool truncated(const protocol::Completion& completion);
 /// index in the group: the same after a restart.
 std::vector<protocol::SampleRequest> sample_requests(const PromptBatch& prompts,
                                                      const RolloutOptions& options);
+/// Errc::bad_input unless there is one completion for each of `sample_ids`, in their order, with a
+/// log-probability and a version for each of its tokens.
+Result<> check_answers(const std::vector<std::uint64_t>& sample_ids,
+                       const std::vector<protocol::Completion>& completions);
 /// Splits the requests into at most `parts` consecutive ranges of nearly equal length; none is
 /// empty.
 std::vector<std::vector<protocol::SampleRequest>> split_requests(

@@ -1,15 +1,33 @@
 // Sampling: the rollouts generate, and each chunk is rewarded and compared while they continue.
 #pragma once
 
+#include <memory>
+
 #include "algorithms/rollout/samples.h"
 
 namespace troupe::algorithms {
 
+class RolloutPool;
+
+/// Where samples come from: the rollouts with the weights that they have, or a pool, whose rollouts
+/// take over `weights` first.
+struct Sampling {
+  Sampling(Cluster& actors) : cluster(actors) {}
+  Sampling(Cluster& actors, RolloutPool& rollouts, std::shared_ptr<const protocol::Weights> version)
+      : cluster(actors), pool(&rollouts), weights(std::move(version)) {}
+
+  Cluster& cluster;
+  RolloutPool* pool = nullptr;
+  std::shared_ptr<const protocol::Weights> weights;
+  /// Set when the first prompts are queued in the pool.
+  std::shared_ptr<bool> queued = std::make_shared<bool>(false);
+};
+
 /// Samples of `prompts` with their rewards; `with_reference` adds the log-probabilities of
-/// c.reference. Needs c.rollouts, and c.verifier or c.reward or both. The result does not depend on
-/// which rollout generated which sample, or when. apply_rewards() is left to the caller.
-Task<RolloutBatch> sample_rollouts(Cluster& c, const PromptBatch& prompts,
-                                   const RolloutOptions& options, bool with_reference);
+/// Cluster::reference. Needs rollouts, and a verifier or reward models or both. The result does not
+/// depend on which rollout generated which sample, or when. apply_rewards() is left to the caller.
+Task<RolloutBatch> sample_rollouts(Sampling from, PromptBatch prompts, RolloutOptions options,
+                                   bool with_reference);
 
 /// Moves old_logp to rollout_logp and asks the policy for old_logp: for rollouts that sampled from
 /// other weights.

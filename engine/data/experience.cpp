@@ -25,6 +25,7 @@ void each_token_column(F&& f) {
   f(&Experience::value);
   f(&Experience::returns);
   f(&Experience::classes);
+  f(&Experience::token_version);
 }
 
 template <class F>

@@ -32,13 +32,15 @@ struct Experience {
   std::vector<float> returns;  ///< training targets of the critic
   /// Class of the step that ends here (process rewards), else -1.
   std::vector<std::int32_t> classes;
+  /// Version of the weights that sampled the token (batches they were trained on); -1 in prompts.
+  std::vector<std::int32_t> token_version;
 
   // Columns of [N].
   std::vector<float> reward;
   /// KTO: 1 (desirable) or 0. Pairs: the margin, at sequence 2k.
   std::vector<float> label;
   std::vector<std::uint64_t> sample_id;  ///< stable across restarts
-  std::vector<std::uint64_t> version;    ///< oldest weight version that sampled a token of it
+  std::vector<std::uint64_t> version;    ///< updates of the oldest weights that sampled a token
   std::vector<std::uint64_t> number;     ///< index in the whole batch: random stream of dropout
 
   int sequences_per_group = 1;  ///< sequences that stay in one micro-batch; 2 for pairs
@@ -67,8 +69,9 @@ struct Experience {
 /// All columns and constants, for serialization.
 inline auto fields(Experience& e) {
   return std::tie(e.offsets, e.tokens, e.mask, e.answer, e.old_logp, e.rollout_logp,
-                  e.reference_logp, e.advantage, e.value, e.returns, e.classes, e.reward, e.label,
-                  e.sample_id, e.version, e.number, e.sequences_per_group, e.count, e.scale);
+                  e.reference_logp, e.advantage, e.value, e.returns, e.classes, e.token_version,
+                  e.reward, e.label, e.sample_id, e.version, e.number, e.sequences_per_group,
+                  e.count, e.scale);
 }
 
 /// Splits a batch into consecutive ranges of whole units with at most `token_budget` tokens each (a

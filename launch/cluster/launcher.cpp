@@ -241,6 +241,10 @@ int launch(const LaunchOptions& options) {
   const auto nodes = nodes_of(value_or_throw(read_cluster(options.cluster, run.config)));
   if (auto lower = value_or_throw(limit_max_length(run.config)); !lower.empty())
     run.warnings.push_back(std::move(lower));
+  if (run.config.rollout.threads > 0)
+    run.warnings.push_back(cat("rollout.threads = ", run.config.rollout.threads,
+                               ": has no effect in a cluster, where rollouts are processes of "
+                               "their own"));
   for (const std::string& warning : run.warnings) log_warning(warning);
   take_grid(run, nodes, options.cluster);
   int largest = 1;

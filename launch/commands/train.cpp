@@ -21,16 +21,19 @@ namespace {
 namespace group = actors::group;
 
 // All models take turns on the engine's executor: the reference and the rollout each have the whole
-// machine, the policy shares it among its ranks, which are threads. The verifier, which needs no
-// engine, runs concurrently.
+// machine, the policy shares it among its ranks, which are threads. With rollout.threads the
+// rollout has an executor and a device of its own. The verifier, which needs no engine, runs
+// concurrently.
 class InProcess final : public Placement {
  public:
   explicit InProcess(const RunConfig& config)
       : session_(config),
         profile_(config, "", true),
-        device_(watched(profile_.rank(0), engine::ops::make_cpu_device(
-                                              {.threads = static_cast<int>(config.train.threads),
-                                               .pin_threads = config.train.pin_threads}))),
+        device_(watched(profile_.rank(0),
+                        engine::ops::make_cpu_device(cpu_of(config, part_of_trainer(config))))),
+        rollout_device_(own_lane() ? engine::ops::make_cpu_device(
+                                         {.threads = static_cast<int>(config.rollout.threads)})
+                                   : nullptr),
         run_(session_, profile_) {}
 
   /// Runs the algorithm to its end or to a signal, and returns the exit code. Throws Failure.
@@ -48,11 +51,22 @@ class InProcess final : public Placement {
                           [this]<Role R>(const std::string& name) { spawn<R>(name); });
   }
 
+  std::size_t chunks_per_rollout() const override { return own_lane() ? 4 : 1; }
+
  private:
+  bool own_lane() const { return session_.config().rollout.threads > 0; }
+
   template <Role R>
   void spawn(const std::string& name) {
     constexpr const auto& entry = role_entry<R>();
     const RunConfig& config = session_.config();
+    if (R == Role::rollout && own_lane()) {
+      node().spawn(name,
+                   entry.make({config, session_.resume_from(), *rollout_device_, nullptr,
+                               &session_.output(), text_}),
+                   {.executor = name});
+      return;
+    }
     const auto grid = policy_grid(config);
     if (entry.sharing != Sharing::grid || grid.ranks() == 1) {
       node().spawn(name, entry.make({config, session_.resume_from(), *device_, nullptr,
@@ -62,8 +76,8 @@ class InProcess final : public Placement {
     using OnRank = RoleOnRank<RoleActor<R>>;
     const auto make = [this, grid, &config](engine::parallel::Mesh mesh) {
       return make_role_on_rank<RoleActor<R>>(
-          cpu_of(config, part_of_process(grid.ranks())), std::move(mesh), profile_,
-          [&](const RankResources& rank) {
+          cpu_of(config, part_of_process(grid.ranks(), part_of_trainer(config))), std::move(mesh),
+          profile_, [&](const RankResources& rank) {
             const auto* output = rank.mesh->is_root() ? &session_.output() : nullptr;
             return role_entry<R>().make(
                 {config, session_.resume_from(), *rank.device, rank.mesh.get(), output, text_});
@@ -75,6 +89,7 @@ class InProcess final : public Placement {
   Session session_;
   RunProfile profile_;
   std::unique_ptr<engine::ops::Device> device_;
+  std::unique_ptr<engine::ops::Device> rollout_device_;  ///< null: the rollout shares device_
   AlgorithmRun run_;
   std::shared_ptr<TextModel> text_;
   LocalNode local_{run_.node_options()};
@@ -94,6 +109,16 @@ int train(const Sources& sources, bool only_dry_run) {
   for (const std::string& warning : run.warnings) log_warning(warning);
   value_or_throw(check_profile_ranks(run.config, policy_grid(run.config).ranks()));
   value_or_throw(check_grids(run.config));
+  if (transports::mpi::under_mpirun() && run.config.rollout.threads > 0)
+    throw Failure({Errc::usage,
+                   cat("rollout.threads ", run.config.rollout.threads,
+                       ": expected 0 under mpirun, where the actors of a rank take turns; the "
+                       "rollouts work beside the policy in one process, or in groups of their own "
+                       "(troupe launch --cluster)")});
+  if (run.config.async.on() && run.config.rollout.threads == 0)
+    log_warning(
+        "async.mode pinned: sampling and training take turns, because the rollouts share the "
+        "trainer's threads; set rollout.threads, or start groups of processes (troupe launch)");
   if (only_dry_run) {
     if (transports::mpi::under_mpirun())
       throw Failure(

@@ -266,6 +266,20 @@ class Resolver {
     if (!recipe) return;
     out_.config.algorithm = algorithm;
     for (const MethodDefault& each : method_defaults(recipe->name)) method_default(each);
+    if (algorithm == algorithms::GrpoConfig::name) off_policy_defaults();
+  }
+
+  /// Samples of older weights are corrected by the ratio of the policy to these weights (decoupled
+  /// PPO, AReaL), unless the file says otherwise.
+  void off_policy_defaults() {
+    const bool approximated = out_.config.grpo.loss.proximal != algorithms::Proximal::given;
+    if (!out_.config.async.stale() || approximated) return;
+    constexpr std::pair<const char*, const char*> defaults[] = {{"grpo.recompute_old_logp", "true"},
+                                                                {"grpo.correction", "token"},
+                                                                {"grpo.correction_high", "2"}};
+    for (const auto& [key, value] : defaults)
+      if (out_.origins[key] == default_origin)
+        put(key, word(value), cat(default_origin, " for async.eta above 0"));
   }
 
   /// The default of a method depends on whether an adapter is trained, which the values above say.
@@ -313,7 +327,7 @@ class Resolver {
         !typo.empty())
       return problem(cat("unknown key ", key, " (", origin, "); did you mean ", typo, "?"));
     const std::string whole(section_of(key));
-    if (find_field(whole))
+    if (known.empty() && find_field(whole))
       return wrong(whole, cat("unknown key ", key, " (", origin, "): ", whole,
                               " is one value and not a section; set all of it: ", whole, "=VALUE"));
     if (is_tool_section(key) && node.kind == YamlNode::Kind::map && !node.members.empty()) {

@@ -1,8 +1,10 @@
 // The sections `rollout` and `reward` of a run file: sampling, and the rules that score samples.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "engine/base/fields.h"
 #include "engine/base/json.h"
@@ -12,11 +14,19 @@
 
 namespace troupe::launch {
 
+/// Samples that samples.jsonl receives: the first of each step, or all.
+enum class Record { shown, all };
+constexpr std::array<std::string_view, 2> names_of(Record) {
+  return {"shown", "all"};
+}
+
 struct RolloutConfig {
   engine::generate::SamplingParams sampling{.max_new_tokens = 256};
   std::int64_t max_sequences = 64;
   engine::models::WeightFormat weights = engine::models::WeightFormat::full;
   std::int64_t cache_tokens = 0;
+  std::int64_t threads = 0;
+  Record record = Record::shown;
 
   static void each_field(auto& self, auto&& field) {
     auto& s = self.sampling;
@@ -38,6 +48,12 @@ struct RolloutConfig {
     field("cache_tokens", self.cache_tokens, Range{0, 2147483632},
           "capacity of the KV cache in tokens; 0: rollout.max_sequences of train.max_length, at "
           "most 1 GiB but at least one sequence if that is set");
+    field("threads", self.threads, Range{0, 1024},
+          "single process: threads of a lane of the rollouts' own, beside the trainer's; 0: they "
+          "take turns on the trainer's threads; never changes results");
+    field("record", self.record,
+          "samples in samples.jsonl, with token ids, log-probabilities and weight versions: the "
+          "first four of each step (shown), or all");
   }
 };
 

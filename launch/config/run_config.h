@@ -116,6 +116,7 @@ struct RunConfig : algorithms::MethodSettings {
   CriticConfig critic;
   EvalConfig eval;
   RolloutConfig rollout;
+  algorithms::AsyncConfig async;
   std::vector<RewardRule> reward;
 
   static void each_field(auto& self, auto&& field) {
@@ -152,6 +153,7 @@ struct RunConfig : algorithms::MethodSettings {
     });
     section("eval", self.eval);
     section("rollout", self.rollout);
+    section("async", self.async);
     section("reward", self.reward,
             "list of rules, summed by weight: {rule: exact_match, weight: 1, label: ..., and the "
             "options of the rule}; the rules are exact_match, gsm8k, boxed, format, regex, length, "

@@ -36,6 +36,18 @@ algorithms::Sample from_line(const Json& line) {
   return sample;
 }
 
+template <class T>
+Json list_of(const std::vector<T>& values) {
+  Json::Array list;
+  for (const T value : values) {
+    if constexpr (std::is_floating_point_v<T>)
+      list.emplace_back(static_cast<double>(value));
+    else
+      list.emplace_back(std::int64_t{value});
+  }
+  return Json(std::move(list));
+}
+
 /// Replaces invalid bytes by U+FFFD: JSON is UTF-8, the output of a model may not be.
 std::string utf8(std::string_view text) {
   std::string out;
@@ -58,6 +70,14 @@ std::string sample_line(std::int64_t step, const algorithms::Sample& sample) {
   line.set("advantage", sample.advantage);
   for (const auto& [name, value] : sample.parts) parts.set(name, value);
   line.set("parts", parts);
+  if (sample.ids.empty()) return line.dump() + "\n";
+  line.set("prompt_ids", list_of(sample.prompt_ids));
+  line.set("ids", list_of(sample.ids));
+  line.set("logprobs", list_of(sample.logprobs));
+  Json::Array versions;
+  for (const auto& [version, count] : sample.versions)
+    versions.emplace_back(Json::Array{Json(version), Json(std::int64_t{count})});
+  line.set("versions", Json(std::move(versions)));
   return line.dump() + "\n";
 }
 

@@ -256,6 +256,7 @@ void validate_grpo(Validation& v) {
                " steps (grpo.epochs x grpo.minibatches), so the last batch is used in part; a run "
                "that is extended later continues with new samples"));
   validate_rollout(v);
+  validate_async(v, std::int64_t{g.minibatches} * g.group);
   validate_reward(v);
   validate_prompt_eval(v);
 }
@@ -281,6 +282,8 @@ bool recomputes_old_logp(const RunConfig& config) {
 Result<GrpoConfig> grpo_settings(const RunConfig& config) {
   GrpoConfig out = config.grpo;
   out.sampling = sampling_settings(config);
+  out.async = config.async;
+  out.logged_completions = recorded_samples(config, out.logged_completions);
   out.loss.temperature = out.sampling.temperature;
   out.entropy_bonus = out.loss.entropy_coef;
   out.recompute_old = recomputes_old_logp(config);
@@ -298,7 +301,7 @@ Recipe recipe_for(std::type_identity<algorithms::GrpoConfig>) {
           .summary =
               "group relative policy optimization: reinforce samples with rewards above "
               "their group's mean",
-          .sections = {"grpo", "eval", "rollout", "reward"},
+          .sections = {"grpo", "eval", "rollout", "async", "reward"},
           .rows = engine::data::Purpose::prompts,
           .roles = grpo_roles,
           .row_use = grpo_rows,

@@ -98,6 +98,7 @@ void validate_ppo(Validation& v) {
   validate_ppo_samples(v);
   validate_ppo_steps(v);
   validate_rollout(v);
+  validate_async(v, std::int64_t{v.config.ppo.minibatches} * v.config.ppo.group);
   validate_reward(v);
   validate_prompt_eval(v);
   if (v.config.critic.learning_rate == 0 && v.config.critic.model.empty())
@@ -190,7 +191,9 @@ Result<PpoConfig> ppo_settings(const RunConfig& config) {
   PpoConfig out = config.ppo;
   RETURN_IF_ERROR(out.policy.validate());
   out.sampling = sampling_settings(config);
-  out.recompute_old = samples_in_int8(config);
+  out.async = config.async;
+  out.logged_completions = recorded_samples(config, out.logged_completions);
+  out.recompute_old = samples_in_int8(config) || config.async.stale();
   out.value = config.critic.loss;
   out.critic_warmup = static_cast<int>(config.critic.warmup_rounds);
   return out;
@@ -209,7 +212,7 @@ Recipe recipe_for(std::type_identity<algorithms::PpoConfig>) {
           .summary =
               "proximal policy optimization: a critic estimates the value of each state, and "
               "tokens with positive advantages are reinforced",
-          .sections = {"ppo", "critic", "eval", "rollout", "reward"},
+          .sections = {"ppo", "critic", "eval", "rollout", "async", "reward"},
           .rows = engine::data::Purpose::prompts,
           .roles = ppo_roles,
           .row_use = ppo_rows,

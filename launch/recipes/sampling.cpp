@@ -1,6 +1,7 @@
 #include "launch/recipes/sampling.h"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 
 #include "actors/roles/rules/rules.h"
@@ -17,6 +18,20 @@ void validate_rollout(Validation& v) {
             "usual"));
 }
 
+void validate_async(Validation& v, std::int64_t samples_per_row) {
+  const algorithms::AsyncConfig& a = v.config.async;
+  if (!a.on()) return v.unused({"async.eta", "async.in_flight"}, "async.mode is off");
+  const std::int64_t samples = v.config.train.batch_size * samples_per_row;
+  if (a.in_flight > 0 && a.in_flight < samples)
+    v.problem(cat(v.named("async.in_flight"), ": a batch has ", samples,
+                  " samples, so none could ever be complete; the nearest valid value is ",
+                  samples));
+  if (a.eta == 0)
+    v.warn(cat(v.named("async.eta"),
+               ": every batch waits for the weights after the one before it, so sampling and "
+               "training do not overlap; 1 is usual"));
+}
+
 namespace {
 
 bool all_known(Validation& v) {
@@ -29,9 +44,10 @@ bool all_known(Validation& v) {
     const auto begins = std::ranges::find_if(
         known, [&](const auto& each) { return name.size() >= 3 && each.starts_with(name); });
     const std::string near = begins != known.end() ? *begins : nearest(name, known);
-    v.problem(cat("reward[", i, "]: unknown rule ", quote(name),
-                  near.empty() ? "" : cat("; did you mean ", near, "?"), "; the rules are ",
-                  join(known, ", "), " (docs/rewards.md)"));
+    v.problem(
+        cat("reward[", i, "]: unknown rule ", quote(name),
+            near.empty() ? "; the rules are " : cat("; did you mean ", near, "? The rules are "),
+            join(known, ", "), " (docs/rewards.md)"));
     return false;
   }
   return true;
@@ -54,6 +70,10 @@ void validate_reward(Validation& v) {
 
 bool samples_in_int8(const RunConfig& config) {
   return config.rollout.weights == engine::models::WeightFormat::int8;
+}
+
+int recorded_samples(const RunConfig& config, int shown) {
+  return config.rollout.record == Record::all ? std::numeric_limits<int>::max() : shown;
 }
 
 engine::generate::SamplingParams sampling_settings(const RunConfig& config) {

@@ -11,6 +11,8 @@
 namespace troupe::launch {
 
 void validate_rollout(Validation& v);
+/// The section `async`; `samples_per_row`: samples of a batch for each row of train.batch_size.
+void validate_async(Validation& v, std::int64_t samples_per_row);
 /// A reward is required; its rules must be known and complete.
 void validate_reward(Validation& v);
 
@@ -18,6 +20,8 @@ void validate_reward(Validation& v);
 /// log-probabilities of their samples.
 bool samples_in_int8(const RunConfig& config);
 
+/// Samples of a step that the journal receives: all with rollout.record all, else `shown`.
+int recorded_samples(const RunConfig& config, int shown);
 engine::generate::SamplingParams sampling_settings(const RunConfig& config);
 /// The reward as the list that actors::rules::Rules reads.
 Json reward_rules(const RunConfig& config);

@@ -24,12 +24,29 @@ std::string last_checkpoint(const std::string& output) {
               : cat(". The last good checkpoint is ", output, "/", latest.string());
 }
 
+// The batches that the checkpoint was trained on, and the older versions saved beside it. A
+// checkpoint without a count had as many updates for each.
+void restore_batches(const Session& session, std::int64_t updates, algorithms::Plan& plan) {
+  const Json& state = session.state();
+  const std::string where = cat(session.resume_from(), "/training/state.json");
+  plan.batches_done = plan.done / std::max<std::int64_t>(1, updates);
+  if (state.is_null()) return;
+  if (state.find("batches"))
+    plan.batches_done = value_or_throw(get_integer(state, "batches", where));
+  const Json* versions = state.find("versions");
+  if (!versions || !versions->is_array()) return;
+  for (const Json& version : versions->array())
+    if (version.is_integer())
+      plan.versions.push_back(static_cast<std::uint64_t>(version.integer()));
+}
+
 }  // namespace
 
 AlgorithmRun::AlgorithmRun(const Session& session, RunProfile& profile)
     : session_(session),
       journal_(session.folder(), cat(session.config().algorithm, ": ", session.config().model),
-               std::string(recipe_of(session.config()).name), session.config().train.log_every) {
+               std::string(recipe_of(session.config()).name), session.config().train.log_every),
+      versions_(session.folder()) {
   journal_.limit_timeline(static_cast<std::uint64_t>(session.config().timeline.max_mib) << 20);
   journal_.on_step([&profile](std::int64_t step) { profile.at_step(step); });
 }
@@ -78,6 +95,7 @@ algorithms::Cluster AlgorithmRun::cluster() {
                               stop_,
                               placement_->chunks_per_rollout(),
                               timeout};
+  cluster.versions = &versions_;
   if (roles.critic.needed) cluster.critic = placement_->actor<Role::critic>();
   if (roles.reward.needed) cluster.reward = placement_->actor<Role::reward>();
   if (roles.reference_follows)
@@ -91,6 +109,7 @@ algorithms::Plan AlgorithmRun::begin(std::int64_t batches, std::int64_t updates)
   if (const Json* selection =
           session_.state().is_null() ? nullptr : session_.state().find("selection"))
     value_or_throw(plan.selection.restore(*selection));
+  restore_batches(session_, updates, plan);
   if (plan.done < plan.steps) journal_.measure(measured_run(config(), session_.spec()));
   const std::int64_t warmup = config().train.warmup_of(plan.steps);
   if (config().train.steps == 0 && warmup > 0 && warmup >= plan.steps)

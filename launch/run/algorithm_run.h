@@ -13,6 +13,7 @@
 #include "launch/run/placement.h"
 #include "launch/run/session.h"
 #include "launch/run/text_model.h"
+#include "launch/run/version_store.h"
 
 namespace troupe::launch {
 
@@ -42,6 +43,7 @@ class AlgorithmRun final : public RunContext {
  private:
   const Session& session_;
   RunJournal journal_;
+  VersionStore versions_;
   actors::Stop stop_;
   std::optional<CancellableReading> reading_{std::in_place};  // until the first step
   Placement* placement_ = nullptr;                            // set by run()

@@ -20,10 +20,11 @@ namespace {
 namespace checkpoint = engine::checkpoint;
 
 // How a run is executed, displayed and saved.
-constexpr std::array<std::string_view, 19> without_effect{"algorithm",
+constexpr std::array<std::string_view, 23> without_effect{"algorithm",
                                                           "output_mode",
                                                           "timeline.max_mib",
                                                           "resume",
+                                                          "parallel.zero",
                                                           "train.threads",
                                                           "train.pin_threads",
                                                           "train.recompute",
@@ -38,7 +39,10 @@ constexpr std::array<std::string_view, 19> without_effect{"algorithm",
                                                           "train.save_only_model",
                                                           "rollout.cache_tokens",
                                                           "dpo.precompute_reference",
-                                                          "rollout.max_sequences"};
+                                                          "rollout.max_sequences",
+                                                          "rollout.record",
+                                                          "rollout.threads",
+                                                          "async.in_flight"};
 // Paths whose content is a InputPart.
 constexpr std::array<std::string_view, 10> inputs{
     "model",        "output",        "data.path",     "eval.path",     "lora.adapter",

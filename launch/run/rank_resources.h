@@ -15,15 +15,22 @@
 
 namespace troupe::launch {
 
-/// Processors per rank when `ranks` ranks share those of this process; at least 1.
-inline int part_of_process(int ranks) {
-  return std::max(1, engine::usable_processors() / std::max(1, ranks));
+/// Processors per rank when `ranks` ranks share those of this process, or `processors` of them; at
+/// least 1.
+inline int part_of_process(int ranks, int processors = engine::usable_processors()) {
+  return std::max(1, processors / std::max(1, ranks));
 }
 /// Processors per process when `processes` processes share the machine: an equal part, or fewer if
 /// this process is bound to fewer (mpirun --bind-to).
 inline int part_of_machine(int processes) {
   return std::min(engine::usable_processors(),
                   std::max(1, engine::all_processors() / std::max(1, processes)));
+}
+
+/// Processors of the trainer's lane in a single process: all but those of the rollouts' lane; at
+/// least 1.
+inline int part_of_trainer(const RunConfig& config) {
+  return std::max(1, engine::usable_processors() - static_cast<int>(config.rollout.threads));
 }
 
 /// train.threads threads per rank, or `threads` if that is 0.

@@ -52,6 +52,17 @@ checkpoint::StoredType saved_type(const RunConfig& config, const std::string& so
   return checkpoint::StoredType::f32;
 }
 
+// Batches of samples: their number, where an incomplete one began, and the older weights that the
+// next ones need.
+void set_batches(Json& whole, const actors::protocol::RunState& state) {
+  if (state.batches > 0) whole.set("batches", state.batches);
+  if (state.round_start >= 0) whole.set("round_start", state.round_start);
+  if (state.versions.empty()) return;
+  Json::Array versions;
+  for (const auto version : state.versions) versions.emplace_back(version);
+  whole.set("versions", Json(std::move(versions)));
+}
+
 // `source`: the model folder whose configuration and tokenizer a checkpoint gets.
 roles::Saver trainer_saver(const RunConfig& config, const std::string& source,
                            std::shared_ptr<const checkpoint::DirectoryLock> output,
@@ -69,7 +80,7 @@ roles::Saver trainer_saver(const RunConfig& config, const std::string& source,
     whole.set("algorithm", std::move(algorithm));
     whole.set("data", state.data);
     if (!state.selection.is_null()) whole.set("selection", state.selection);
-    if (state.round_start >= 0) whole.set("round_start", state.round_start);
+    set_batches(whole, state);
     if (!identity.is_null()) whole.set("identity", identity);
     if (trainer.optimizer().steps() != step)
       whole.set("updates", static_cast<double>(trainer.optimizer().steps()));

@@ -150,7 +150,7 @@ RolloutBatch two_prompts() {
     if (reward < 0)
       result = {std::nullopt, {}, "no answer", {}, 0, {protocol::FailureKind::timeout}};
     all.rewards.push_back(std::move(result));
-    all.completions.push_back({0, {1, 2}, {}, "", protocol::FinishReason::stop, 0});
+    all.completions.push_back({0, {1, 2}, {}, "", protocol::FinishReason::stop, {}, 0});
   }
   return all;
 }

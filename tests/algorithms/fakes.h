@@ -47,8 +47,9 @@ struct FakePolicy {
     }
     return scores;
   }
-  protocol::Weights on(protocol::Publish) {
-    return {version,
+  protocol::Weights on(protocol::Publish m) {
+    return {m.version,
+            version,
             std::make_shared<const std::vector<float>>(1, static_cast<float>(weight)),
             {},
             {{}, {static_cast<float>(weight)}}};
@@ -112,7 +113,8 @@ struct FakeRollout {
                        {-weights.values->front(), -1.0f},
                        cat(token),
                        protocol::FinishReason::stop,
-                       weights.version});
+                       {{weights.version, 2}},
+                       weights.updates});
     }
     return drawn;
   }

@@ -244,7 +244,8 @@ TEST(Metrics, AMeanOfNoRewardIsNotANumber) {
   samples.prompts.examples = {&row};
   samples.prompts.ids = {0};
   for (std::uint64_t i = 0; i < 2; ++i)
-    samples.completions.push_back({i, {5, 3}, {-1, -1}, "5", protocol::FinishReason::length, 0});
+    samples.completions.push_back(
+        {i, {5, 3}, {-1, -1}, "5", protocol::FinishReason::length, {}, 0});
   auto config = pairs_of_answers();
   samples.batch = pack_samples(samples.prompts, samples.completions, 0, config);
   samples.rewards.resize(2);  // both failed

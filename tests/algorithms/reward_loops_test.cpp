@@ -115,7 +115,7 @@ RolloutBatch rollouts_with(bool rules, bool models) {
   RolloutBatch out;
   const auto round = [&]() -> Task<void> {
     protocol::Weights weights{
-        1, std::make_shared<const std::vector<float>>(1, 1.0f), {}, {{}, {1.0f}}};
+        1, 1, std::make_shared<const std::vector<float>>(1, 1.0f), {}, {{}, {1.0f}}};
     protocol::PrepareWeights prepare{weights};
     auto preparing = rollout.ask(std::move(prepare));
     co_await preparing.get();

@@ -50,7 +50,7 @@ class GoldenPpo : public GoldenCurve {
       std::fill_n(mask.begin(), prompt, 0.0f);
       out.batch.append(ids, mask);
       out.completions.push_back(
-          {0, {ids.begin() + prompt, ids.end()}, {}, "", protocol::FinishReason::length, 0});
+          {0, {ids.begin() + prompt, ids.end()}, {}, "", protocol::FinishReason::length, {}, 0});
     }
     return out;
   }

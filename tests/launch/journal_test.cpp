@@ -136,6 +136,23 @@ TEST(Samples, AreReadableAndHarmless) {
   EXPECT_TRUE(parse_json(sample_line(2, sample), "line"));
 }
 
+TEST(Samples, HaveTheTokensWithTheirVersions) {
+  const algorithms::Sample sample{.sample_id = 3,
+                                  .parts = {},
+                                  .prompt_ids = {1, 2},
+                                  .ids = {7, 8, 3},
+                                  .logprobs = {-0.1f, -1.0f / 3, 0},
+                                  .versions = {{4, 2}, {5, 1}}};
+  const auto line = parse_json(sample_line(2, sample), "line");
+  ASSERT_TRUE(line);
+  EXPECT_EQ(line->find("prompt_ids")->dump(), "[1,2]");
+  EXPECT_EQ(line->find("ids")->dump(), "[7,8,3]");
+  EXPECT_EQ(line->find("versions")->dump(), "[[4,2],[5,1]]");
+  for (std::size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(static_cast<float>(line->find("logprobs")->array()[i].number()), sample.logprobs[i])
+        << "the same bits";
+}
+
 actors::AskRecord ask(const std::string& node, const std::string& type, std::int64_t began,
                       std::int64_t ended) {
   constexpr std::int64_t ms = 1'000'000, start = 5'000'000'000;

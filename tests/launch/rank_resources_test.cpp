@@ -45,5 +45,17 @@ TEST(ThreadsPerRank, AreThoseOfTheConfigurationIfSet) {
   EXPECT_EQ(cpu_of(config, 3).threads, 5);
 }
 
+TEST(ThreadsPerRank, LeaveProcessorsToTheLaneOfTheRollouts) {
+  RunConfig config;
+  const int usable = engine::usable_processors();
+  EXPECT_EQ(part_of_trainer(config), usable);
+  config.rollout.threads = 1;
+  EXPECT_EQ(part_of_trainer(config), std::max(1, usable - 1));
+  EXPECT_EQ(part_of_process(1, part_of_trainer(config)), std::max(1, usable - 1));
+  config.rollout.threads = usable + 5;
+  EXPECT_EQ(part_of_trainer(config), 1);
+  on_one_processor([&] { EXPECT_EQ(part_of_trainer(config), 1); });
+}
+
 }  // namespace
 }  // namespace troupe::launch::rank_resources_test

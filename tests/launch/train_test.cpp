@@ -115,6 +115,37 @@ TEST_F(Runs, TimingsAddUpAndCountAllTokens) {
   EXPECT_THAT(text("a/samples.txt"), HasSubstr("[answer] the"));
 }
 
+// Two lanes in one process, whatever the threads of each.
+TEST_F(Runs, RolloutsWithThreadsOfTheirOwnChangeNoByte) {
+  const std::string grpo =
+      "--set reward=[{rule:\\ length,\\ max:\\ 60}] --set grpo.group_size=4 --set grpo.beta=0.01 "
+      "--set rollout.max_new_tokens=12 ";
+  ASSERT_EQ(run_program(arguments("grpo", "shared", grpo)).code, 0);
+  for (const char* threads : {"1", "2"}) {
+    const std::string own = cat("own", threads);
+    const Said said =
+        run_program(arguments("grpo", own, cat(grpo, "--set rollout.threads=", threads)));
+    ASSERT_EQ(said.code, 0) << said.err;
+    expect_equal_ends("shared", own);
+  }
+}
+
+TEST_F(Runs, RecordAllSamplesWithTheVersionsOfTheirTokens) {
+  const Said said = run_program(
+      arguments("grpo", "a",
+                "--set reward=[{rule:\\ length,\\ max:\\ 60}] --set grpo.group_size=4 --set "
+                "grpo.epochs=2 --set rollout.max_new_tokens=12 --set rollout.record=all"));
+  ASSERT_EQ(said.code, 0) << said.err;
+  const auto lines = json_lines(text("a/samples.jsonl"));
+  ASSERT_EQ(lines.size(), 3u * 4 * 4) << "three batches of four prompts, two updates each";
+  for (std::size_t n = 0; n < lines.size(); ++n) {
+    const auto ids = lines[n].find("ids")->array();
+    EXPECT_EQ(lines[n].find("logprobs")->array().size(), ids.size());
+    EXPECT_EQ(lines[n].find("versions")->dump(), cat("[[", n / 16, ",", ids.size(), "]]"))
+        << "the version counts batches";
+  }
+}
+
 class EveryAlgorithm : public Runs, public testing::WithParamInterface<const char*> {
  protected:
   std::string more() const {

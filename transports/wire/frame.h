@@ -14,7 +14,7 @@
 
 namespace troupe::transports::wire {
 
-inline constexpr std::uint64_t version = 1;
+inline constexpr std::uint64_t version = 2;
 /// Maximum length of the name of a node, an actor or a message.
 inline constexpr std::size_t max_name_bytes = 256;
 

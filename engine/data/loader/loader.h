@@ -56,6 +56,8 @@ class Loader {
     if (batch.ids.empty()) return std::nullopt;
     return batch;
   }
+  /// Rows of a whole batch.
+  std::int64_t batch_size() const { return options_.batch_size; }
   /// The position for a checkpoint: after restore() next() returns the batch after the last one
   /// returned before.
   Json state() const {

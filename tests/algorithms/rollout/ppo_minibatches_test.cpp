@@ -33,7 +33,8 @@ struct Fixture {
     mask[0] = mask[1] = 0;
     samples.batch.append(all, mask);
     samples.batch.old_logp.resize(samples.batch.tokens.size(), -1);
-    samples.completions.push_back({samples.completions.size(), std::move(ids), {}, "", finish, 0});
+    samples.completions.push_back(
+        {samples.completions.size(), std::move(ids), {}, "", finish, {}, 0});
     samples.rewards.push_back({reward, {}, ""});
   }
   RolloutBatch& compute_advantages(double kl_coef = 0) {

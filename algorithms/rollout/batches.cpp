@@ -1,0 +1,227 @@
+#include "algorithms/rollout/batches.h"
+
+#include <algorithm>
+
+#include "actors/runtime/when_all.h"
+#include "algorithms/weight_sync.h"
+#include "engine/base/log.h"
+#include "engine/base/text.h"
+
+namespace troupe::algorithms {
+namespace {
+
+// Batches that are sampled and rewarded at a time.
+std::int64_t batches_in_flight(const BatchPlan& plan) {
+  return plan.async.in_flight == 0 ? 2
+                                   : std::max<std::int64_t>(1, plan.async.in_flight / plan.samples);
+}
+
+}  // namespace
+
+RolloutBatches::RolloutBatches(Cluster& c, Plan& plan, const BatchPlan& batches,
+                               const HeldOutPrompts& held_out, SampleBatch sample)
+    : c_(c),
+      plan_(plan),
+      batches_(batches),
+      held_out_(held_out),
+      sample_(std::move(sample)),
+      pool_(c, changes_),
+      admission_({.batch = 1, .eta = batches.async.eta, .in_flight = batches_in_flight(batches)},
+                 plan.batches_done),
+      trained_(plan.batches_done),
+      started_(trained_),
+      sampled_(trained_) {
+  if (overlaps() && c.versions)
+    plan.before_save = [this](std::int64_t step) { c_.versions->save(step, kept_versions()); };
+}
+
+std::int64_t RolloutBatches::version_of(std::int64_t batch) const {
+  return std::max(batch - batches_.async.eta, oldest_);
+}
+
+// A batch of dynamic sampling may have fewer updates, so the end is known only when it is near.
+void RolloutBatches::set_end(std::int64_t step) {
+  const std::int64_t left = std::max<std::int64_t>(0, plan_.steps - step);
+  end_ = trained_ + (left + batches_.updates - 1) / batches_.updates;
+}
+
+// The weights that the first batches are sampled with: those that the checkpoint kept, and the
+// policy's. A checkpoint of a run with a smaller eta, or without one, lacks the older versions; its
+// oldest one takes their place.
+Task<void> RolloutBatches::begin() {
+  for (const auto version : plan_.versions) {
+    const auto kept = static_cast<std::int64_t>(version);
+    if (kept >= std::max<std::int64_t>(0, trained_ - batches_.async.eta) && kept < trained_)
+      versions_[kept] = c_.versions->load(plan_.done, version);
+  }
+  oldest_ = versions_.empty() ? trained_ : versions_.begin()->first;
+  if (oldest_ > std::max<std::int64_t>(0, trained_ - batches_.async.eta))
+    log_info(cat("async.eta ", batches_.async.eta, ": the checkpoint has the weights of versions ",
+                 oldest_, " and later, so batches ", trained_, " to ",
+                 oldest_ + batches_.async.eta - 1, " are sampled with version ", oldest_));
+  set_end(plan_.done);
+  co_await publish(trained_);
+}
+
+Task<void> RolloutBatches::run(Task<void> training) {
+  if (!overlaps()) {
+    co_await training;
+    co_return;
+  }
+  co_await begin();
+  std::vector<Task<void>> tasks;
+  tasks.push_back(close_after(std::move(training)));
+  for (auto& rollout : pool_.rollouts()) tasks.push_back(std::move(rollout));
+  for (std::int64_t i = 0; i < batches_in_flight(batches_); ++i) tasks.push_back(sample_batches());
+  co_await actors::when_all(std::move(tasks));
+}
+
+Task<void> RolloutBatches::close_after(Task<void> training) {
+  std::exception_ptr thrown;
+  try {
+    co_await training;
+  } catch (...) {
+    thrown = std::current_exception();
+  }
+  close(thrown);
+  if (thrown) std::rethrow_exception(thrown);
+}
+
+void RolloutBatches::close(std::exception_ptr why) {
+  if (!failure_) failure_ = std::move(why);
+  closed_ = true;
+  pool_.close();
+}
+
+bool RolloutBatches::may_start() const {
+  return !exhausted_ && started_ < end_ && *queued_ && admission_.admits_batch() &&
+         versions_.contains(version_of(started_)) && (!batches_.in_turn || sampled_ == started_);
+}
+
+// One of the batches in flight after the other.
+Task<void> RolloutBatches::sample_batches() {
+  try {
+    while (!closed_) {
+      if (may_start())
+        co_await sample_batch();
+      else
+        co_await changes_.next();
+    }
+  } catch (...) {
+    close(std::current_exception());
+  }
+}
+
+Task<void> RolloutBatches::sample_batch() {
+  const std::int64_t batch = started_++;
+  Sampling from(c_, pool_, versions_.at(version_of(batch)));
+  queued_ = from.queued;
+  *queued_ = false;
+  const auto queued = queued_;
+  admission_.start(1);
+  auto sampling = sample_(std::move(from), batch > 0);
+  auto samples = co_await sampling;
+  *queued = true;
+  admission_.accept(1);
+  ++sampled_;
+  exhausted_ = exhausted_ || !samples;
+  ready_.emplace(batch, std::move(samples));
+  changes_.notify();
+}
+
+Task<std::optional<RolloutBatch>> RolloutBatches::next() {
+  if (!overlaps()) {
+    co_await sync_weights(c_, trained_);
+    auto sampling = sample_(Sampling(c_), trained_ > 0);
+    auto samples = co_await sampling;
+    co_return samples;
+  }
+  while (
+      !ready_.contains(trained_)) {  // complete batches are trained before a failure ends the run
+    if (failure_) std::rethrow_exception(failure_);
+    co_await changes_.next();
+  }
+  auto samples = std::move(ready_.at(trained_));
+  ready_.erase(trained_);
+  co_return samples;
+}
+
+Metrics RolloutBatches::staleness(const engine::data::Experience& batch) const {
+  if (!overlaps()) return {};
+  double sum = 0, count = 0, maximum = 0;
+  for (const std::int32_t version : batch.token_version) {
+    if (version < 0) continue;
+    const auto staleness = static_cast<double>(trained_ - version);
+    sum += staleness;
+    count += 1;
+    maximum = std::max(maximum, staleness);
+  }
+  return {{"staleness/mean", sum / count}, {"staleness/max", count > 0 ? maximum : sum / count}};
+}
+
+Task<void> RolloutBatches::publish(std::int64_t version) {
+  if (versions_.contains(version)) co_return;
+  protocol::Publish message{static_cast<std::uint64_t>(version)};
+  auto publishing = c_.policy.ask(std::move(message), c_.timeout);
+  auto weights = co_await publishing.get();
+  versions_[version] = std::make_shared<const protocol::Weights>(std::move(weights));
+}
+
+Task<void> RolloutBatches::evaluate(std::int64_t before, std::int64_t step, Metrics& metrics) {
+  if (!held_out_.due(before, step, plan_.steps)) co_return;
+  const std::int64_t version = trained_ + 1;
+  if (!overlaps()) {
+    co_await add_evaluation(c_, held_out_, version, metrics);
+    co_return;
+  }
+  co_await publish(version);
+  // After the batches of older versions, because a rollout does not go back to an older one.
+  const std::int64_t older = std::min(version + batches_.async.eta, end_);
+  while (sampled_ < older && !exhausted_) {
+    if (failure_) std::rethrow_exception(failure_);
+    co_await changes_.next();
+  }
+  Sampling from(c_, pool_, versions_.at(version));
+  auto evaluating = evaluate_prompts(std::move(from), held_out_);
+  const auto eval = co_await evaluating;
+  metrics.insert(metrics.end(), eval.begin(), eval.end());
+}
+
+// Older than the policy's, for the next eta batches.
+std::vector<SharedWeights> RolloutBatches::kept_versions() const {
+  std::vector<SharedWeights> kept;
+  for (const auto& [version, weights] : versions_)
+    if (version >= version_of(trained_) && version < trained_) kept.push_back(weights);
+  return kept;
+}
+
+void RolloutBatches::add_batches(protocol::RunState& state) const {
+  state.batches = trained_;
+  state.versions.clear();
+  for (const auto& weights : kept_versions()) state.versions.push_back(weights->version);
+}
+
+Task<void> RolloutBatches::save_start(std::int64_t before, std::int64_t step,
+                                      protocol::RunState& state) {
+  add_batches(state);
+  co_await save_round_start(c_, plan_, before, step, state);
+}
+
+Task<bool> RolloutBatches::end_step(std::int64_t before, std::int64_t step,
+                                    protocol::RunState& state) {
+  ++trained_;
+  if (overlaps()) {
+    set_end(step);
+    if (step < plan_.steps) {
+      co_await publish(trained_);
+    }
+    std::erase_if(versions_, [&](const auto& each) { return each.first < version_of(trained_); });
+    admission_.trained();
+    changes_.notify();  // the rollouts continue while a checkpoint is written
+  }
+  add_batches(state);
+  const bool more = co_await algorithms::end_step(c_, plan_, before, step, state);
+  co_return more;
+}
+
+}  // namespace troupe::algorithms

@@ -1,0 +1,98 @@
+// RolloutBatches: the batches of samples of a run in the order in which they are trained. An
+// algorithm states how a batch is sampled and how it is trained; this decides what overlaps.
+//
+// Version v of the weights is the policy after v batches. Batch b, counted from 0, is trained by
+// version b. With async.mode off it is also sampled by it, after batch b - 1 was trained. With
+// pinned it is sampled by version max(0, b - eta), as soon as that version exists and the rollouts
+// have finished the batches before it.
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <map>
+#include <optional>
+
+#include "actors/runtime/changes.h"
+#include "algorithms/plan.h"
+#include "algorithms/rollout/admission.h"
+#include "algorithms/rollout/evaluation.h"
+#include "algorithms/rollout/rollout_pool.h"
+
+namespace troupe::algorithms {
+
+/// Samples the next batch; nullopt when the prompts are used up. `has_trained`: it is not the
+/// run's first batch.
+using SampleBatch =
+    std::function<Task<std::optional<RolloutBatch>>(Sampling from, bool has_trained)>;
+
+/// How an algorithm forms batches.
+struct BatchPlan {
+  AsyncConfig async;
+  std::int64_t samples = 1;  ///< of a batch, without refills
+  std::int64_t updates = 1;  ///< optimizer steps per batch
+  /// The prompts of a batch depend on the samples of the one before it, or its samples on each
+  /// other: no batch is started before the one before it is complete.
+  bool in_turn = false;
+};
+
+class RolloutBatches {
+ public:
+  /// All arguments outlive it. Sets plan.before_save.
+  RolloutBatches(Cluster& c, Plan& plan, const BatchPlan& batches, const HeldOutPrompts& held_out,
+                 SampleBatch sample);
+
+  /// Runs `training`, which takes the batches from next(), while the rollouts sample.
+  Task<void> run(Task<void> training);
+
+  /// The next batch, complete and in the order of admission; nullopt at the end of the prompts.
+  /// Throws what its sampling threw.
+  Task<std::optional<RolloutBatch>> next();
+  /// Metrics of the staleness of a batch from next(): with pinned staleness/{mean,max}, over the
+  /// sampled tokens, in batches.
+  Metrics staleness(const engine::data::Experience& batch) const;
+  /// Evaluates the weights after the batch that is being trained, if that is due after step `step`.
+  Task<void> evaluate(std::int64_t before, std::int64_t step, Metrics& metrics);
+  /// Saves step `step` before a batch within which the run ends, as save_round_start() does.
+  Task<void> save_start(std::int64_t before, std::int64_t step, protocol::RunState& state);
+  /// Ends the batch that was trained by steps (before, step]: publishes its version, adds to
+  /// `state` what the next batches need, and ends the step as algorithms::end_step() does. False
+  /// when the run ends.
+  Task<bool> end_step(std::int64_t before, std::int64_t step, protocol::RunState& state);
+
+  /// Batches that are trained: the version of the policy's weights.
+  std::int64_t trained() const { return trained_; }
+
+ private:
+  bool overlaps() const { return batches_.async.on(); }
+  std::int64_t version_of(std::int64_t batch) const;
+  void set_end(std::int64_t step);
+  Task<void> begin();
+  Task<void> publish(std::int64_t version);
+  Task<void> close_after(Task<void> training);
+  Task<void> sample_batches();
+  Task<void> sample_batch();
+  bool may_start() const;
+  void close(std::exception_ptr why);
+  std::vector<SharedWeights> kept_versions() const;
+  void add_batches(protocol::RunState& state) const;
+
+  Cluster& c_;
+  Plan& plan_;
+  const BatchPlan batches_;
+  const HeldOutPrompts& held_out_;
+  const SampleBatch sample_;
+  actors::Changes changes_;
+  RolloutPool pool_;
+  Admission admission_;
+
+  std::int64_t trained_;                            // batches
+  std::int64_t started_, sampled_, end_ = 0;        // batches: started, complete, to be started
+  std::int64_t oldest_ = 0;                         // version that the first batches fall back to
+  std::map<std::int64_t, SharedWeights> versions_;  // at most eta + 1
+  std::map<std::int64_t, std::optional<RolloutBatch>> ready_;    // complete, not yet trained
+  std::shared_ptr<bool> queued_ = std::make_shared<bool>(true);  // the last batch is in the pool
+  bool exhausted_ = false, closed_ = false;
+  std::exception_ptr failure_;
+};
+
+}  // namespace troupe::algorithms

@@ -1,0 +1,104 @@
+#include "algorithms/rollout/chunks.h"
+
+#include <algorithm>
+#include <deque>
+#include <optional>
+
+#include "actors/roles/reward_scoring.h"
+#include "actors/runtime/when_all.h"
+#include "engine/base/check.h"
+#include "engine/base/text.h"
+
+namespace troupe::algorithms {
+namespace {
+
+// Sends a finished chunk to verifier, reward models and reference; their replies are awaited
+// later.
+void request_rewards(Cluster& c, const ChunkedRequest& step, Chunk& chunk) {
+  check(c.verifier || c.reward, "sampling: a verifier or a reward model is needed");
+  const auto message = [&] {
+    return protocol::ComputeRewards{
+        reward_requests(step.prompts, chunk.completions, chunk.first, step.options)};
+  };
+  if (c.verifier) chunk.rule_rewards = c.verifier->ask(message(), c.timeout);
+  if (c.reward) chunk.model_rewards = c.reward->ask(message(), c.timeout);
+  chunk.batch = pack_samples(step.prompts, chunk.completions, chunk.first, step.options);
+  const SequenceSizes sizes = sizes_of(chunk.batch);
+  c.journal.passed({PassModel::policy, false, sizes});
+  if (c.reward) c.journal.passed({PassModel::reward, false, sizes});
+  if (!step.with_reference) return;
+  c.journal.passed({PassModel::reference, false, sizes});
+  protocol::Logprobs logprobs{chunk.batch, step.options.sampling.temperature};
+  chunk.reference_logp = c.reference->ask(std::move(logprobs), c.timeout);
+}
+
+// Results of rules and models, added up.
+Task<std::vector<protocol::RewardResult>> rewards_of(Chunk& chunk) {
+  std::vector<protocol::RewardResult> rules;
+  if (chunk.rule_rewards) rules = co_await chunk.rule_rewards->get();
+  if (!chunk.model_rewards) co_return rules;
+  auto models = co_await chunk.model_rewards->get();
+  if (!chunk.rule_rewards) co_return models;
+  check(models.size() == rules.size(),
+        "sampling: verifier and reward models returned different numbers of rewards");
+  for (std::size_t n = 0; n < models.size(); ++n) actors::roles::add(models[n], rules[n]);
+  co_return rules;
+}
+
+// Appends a chunk, waiting for its replies.
+Task<void> collect(Chunk& chunk, RolloutBatch& samples) {
+  if (chunk.reference_logp) chunk.batch.reference_logp = co_await chunk.reference_logp->get();
+  samples.batch.append(chunk.batch);
+  std::ranges::move(chunk.completions, std::back_inserter(samples.completions));
+  auto rewards = co_await rewards_of(chunk);
+  std::ranges::move(rewards, std::back_inserter(samples.rewards));
+}
+
+}  // namespace
+
+ChunkedRequest::ChunkedRequest(PromptBatch rows, RolloutOptions given, bool compared,
+                               std::size_t parts)
+    : prompts(std::move(rows)), options(std::move(given)), with_reference(compared) {
+  std::size_t first = 0;
+  for (auto& requests : split_requests(sample_requests(prompts, options), parts)) {
+    const std::size_t count = requests.size();
+    Chunk chunk;
+    chunk.first = first;
+    for (const auto& request : requests) chunk.sample_ids.push_back(request.sample_id);
+    chunk.requests = std::move(requests);
+    chunks.push_back(std::move(chunk));
+    first += count;
+  }
+}
+
+Task<void> generate_chunks(Cluster& c, const RolloutRef& rollout, ChunkedRequest& step,
+                           actors::Changes* generated) {
+  std::deque<std::pair<Chunk*, actors::Reply<std::vector<protocol::Completion>>>> requested;
+  const std::size_t in_flight = std::min<std::size_t>(2, c.chunks_per_rollout);
+  for (;;) {
+    while (requested.size() < in_flight && step.next < step.chunks.size()) {
+      Chunk& chunk = step.chunks[step.next++];
+      protocol::Generate message{std::move(chunk.requests), step.options.sampling};
+      requested.emplace_back(&chunk, rollout.ask(std::move(message), c.timeout));
+    }
+    if (requested.empty()) co_return;
+    auto [chunk, reply] = std::move(requested.front());
+    requested.pop_front();
+    chunk->completions = co_await reply.get();
+    if (auto valid = check_answers(chunk->sample_ids, chunk->completions); !valid)
+      throw Failure(
+          {valid.error().code, cat(to_string(rollout.address()), ": ", valid.error().what)});
+    request_rewards(c, step, *chunk);
+    if (++step.done == step.chunks.size() && generated) generated->notify();
+  }
+}
+
+Task<RolloutBatch> collect_chunks(ChunkedRequest& step) {
+  RolloutBatch samples{.prompts = step.prompts};
+  for (Chunk& chunk : step.chunks) {
+    co_await collect(chunk, samples);
+  }
+  co_return samples;
+}
+
+}  // namespace troupe::algorithms

@@ -1,0 +1,112 @@
+// Asynchronous runs of the program: the bits do not depend on lanes, processes, rollouts or kills.
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <filesystem>
+
+#include "engine/base/file.h"
+#include "engine/base/text.h"
+#include "tests/system/child.h"
+#include "tests/system/runs.h"
+
+namespace troupe::test {
+namespace {
+
+using testing::HasSubstr;
+
+class Async : public SystemRuns {
+ protected:
+  static std::string settings(int eta, int steps = 8) {
+    return cat("--set async.mode=pinned --set async.eta=", eta,
+               " --set train.schedule=constant --set train.save_every=2 --set train.keep_last=0 "
+               "--set train.steps=",
+               steps, ' ');
+  }
+  std::string alone(const std::string& output, const std::string& more) const {
+    return arguments("grpo", output, more);
+  }
+  std::string launched(const std::string& output, const std::string& more, int rollouts) const {
+    value_or_throw(write_file_durably(
+        path("cluster.yaml"), cat("groups: [{role: policy}, {role: reference}, {role: rollout, "
+                                  "count: ",
+                                  rollouts, "}, {role: verifier}]")));
+    return cat("launch --cluster '", path("cluster.yaml"), "' -- ",
+               arguments("grpo", output, more));
+  }
+  std::string text(const std::string& file) const { return read_file(path(file)).value_or(""); }
+};
+
+TEST_F(Async, HasTheSameBitsOnOneLaneOnTwoAndInACluster) {
+  run(alone("one", settings(1)));
+  run(alone("two", settings(1) + "--set rollout.threads=1 --set train.threads=1"));
+  expect_same_bytes("one", "two");
+  for (const int rollouts : {1, 2}) {
+    run(launched(cat("cluster", rollouts), settings(1), rollouts));
+    expect_same_bytes("one", cat("cluster", rollouts));
+  }
+  EXPECT_THAT(text("one/metrics.jsonl"), HasSubstr("\"staleness/max\":1"));
+}
+
+TEST_F(Async, WithEta0HasTheWeightsOfTheSynchronousRun) {
+  run(alone("off", settings(0) + "--set async.mode=off"));
+  run(alone("pinned", settings(0) + "--set rollout.threads=1"));
+  const auto weights = text("off/checkpoint-8/model.safetensors");
+  EXPECT_FALSE(weights.empty());
+  EXPECT_TRUE(weights == text("pinned/checkpoint-8/model.safetensors"));
+}
+
+TEST_F(Async, OfPpoHasTheSameBitsOnOneLaneAndOnTwo) {
+  run(arguments("ppo", "one", settings(1)));
+  run(arguments("ppo", "two", settings(1) + "--set rollout.threads=1 --set train.threads=1"));
+  expect_same_bytes("one", "two");
+}
+
+TEST_F(Async, AKilledRunGoesOnToTheSameBits) {
+  const std::string own_lane = settings(2) + "--set rollout.threads=1 --set train.threads=1";
+  run(alone("whole", own_lane));
+  const std::string parts = alone("killed", own_lane);
+  for (std::size_t steps = 1; steps < 8; steps += 2) {
+    Child child(command(parts), log());
+    ASSERT_TRUE(child.until([&] { return steps_written("killed") >= steps; }));
+    child.signal(SIGKILL);
+    child.wait();
+  }
+  run(parts);
+  expect_same_bytes("whole", "killed");
+}
+
+TEST_F(Async, ALongerRunGoesOnToTheSameBits) {
+  run(alone("whole", settings(2)));
+  run(alone("longer", settings(2, 4)));
+  EXPECT_TRUE(std::filesystem::exists(path("longer/versions/checkpoint-4/version-1.safetensors")));
+  run(alone("longer", settings(2)));
+  expect_same_bytes("whole", "longer");
+}
+
+TEST_F(Async, ADamagedOlderVersionIsNamed) {
+  run(alone("a", settings(1, 4)));
+  const std::string file = "a/versions/checkpoint-4/version-1.safetensors";
+  std::string bytes = text(file);
+  ASSERT_GT(bytes.size(), 4096u);
+  bytes[bytes.size() - 2048] ^= 0x10;
+  value_or_throw(write_file_durably(path(file), bytes));
+  const auto damaged = launch::run_program(alone("a", settings(1)));
+  EXPECT_NE(damaged.code, 0);
+  EXPECT_THAT(damaged.err, HasSubstr("arrived with other bytes than were sent"));
+  std::filesystem::remove(path(file));
+  const auto missing = launch::run_program(alone("a", settings(1)));
+  EXPECT_NE(missing.code, 0);
+  EXPECT_THAT(missing.err, HasSubstr("checkpoint-4 needs these older weights"));
+}
+
+TEST_F(Async, ReportsSettingsThatContradictEachOther) {
+  const auto small = launch::run_program(alone("a", settings(1) + "--set async.in_flight=1"));
+  EXPECT_EQ(small.code, 2);
+  EXPECT_THAT(small.err, HasSubstr("none could ever be complete"));
+  const auto free = launch::run_program(alone("a", "--set async.mode=free"));
+  EXPECT_EQ(free.code, 2);
+  EXPECT_THAT(free.err, HasSubstr("must be one of off, pinned"));
+}
+
+}  // namespace
+}  // namespace troupe::test
