@@ -5,8 +5,10 @@
 #   tsan      every test under ThreadSanitizer
 #   fuzz      each fuzz target for five minutes
 #   kill      200 kills, 104 crash points and 200 simulated power failures; the other tests that kill processes, ten times
+#   micro_batches  train.micro_batch_tokens 512 to 8192 on a tied, an untied and a LoRA model, f32 and bf16, dp 1 and 2, SFT, DPO and GRPO: equal bytes
 #   examples  a copy of the tree to which docs/adding-an-algorithm.md is applied: it compiles, and the method of the page trains
 #   differential  10,000 texts a tokenizer, 200 tokenizers, 10,000 programs and 2,000 renders against the libraries, in a virtual environment
+#   connections  the step rate of a launch with 1,500 connections held to what it listens on, with and without network namespaces
 #   package   the .deb and the archive in bare Debian systems (as root)
 # Without arguments, all of them. Each part that passes is recorded in tests/long.log with the date and the commit; commit that file.
 set -euo pipefail
@@ -36,6 +38,9 @@ run_kill() {
   build/release/tests/system_test --gtest_filter='*Interrupted*' --gtest_repeat=10 --gtest_break_on_failure --gtest_brief=1
   build/release/tests/engine_checkpoint_test --gtest_filter='Crash*' --gtest_repeat=10 --gtest_brief=1
 }
+run_micro_batches() {
+  build/release/tests/system_test --gtest_also_run_disabled_tests --gtest_filter='*All/MicroBatchRuns*' --gtest_brief=1
+}
 run_examples() {
   local copy
   copy=$(mktemp -d)
@@ -63,6 +68,13 @@ run_differential() {
   "$venv/bin/pip" install -q -r tests/differential/requirements.txt >&2
   TROUPE_PYTHON=$venv/bin/python tests/differential/run.sh build/release/troupe all
 }
+run_connections() {
+  local data=tests/data more
+  for more in "" --without-namespaces; do
+    # shellcheck disable=SC2086
+    python3 -B benchmarks/connections.py build/release/troupe $data/models/stories260k/hf $data/datasets/math/gsm8k_train_head.jsonl $more
+  done
+}
 run_package() { tests/package.sh; }
 
 record() { # record PART SECONDS: replaces the part's line of tests/long.log
@@ -77,15 +89,15 @@ record() { # record PART SECONDS: replaces the part's line of tests/long.log
 }
 
 parts=("$@")
-((${#parts[@]})) || parts=(plain asan tsan fuzz kill examples differential package)
+((${#parts[@]})) || parts=(plain asan tsan fuzz kill micro_batches examples differential connections package)
 cmake/install_packages.sh with-clang
 cmake/fetch_arrow.sh build/release || true
 cmake --preset release >&2
 cmake --build --preset release -j "$(nproc)" >&2
 for part in "${parts[@]}"; do
   case $part in
-    plain | asan | tsan | fuzz | kill | examples | differential | package) ;;
-    *) echo "tests/long.sh: no part is called $part; parts: plain asan tsan fuzz kill examples differential package" >&2 && exit 2 ;;
+    plain | asan | tsan | fuzz | kill | micro_batches | examples | differential | connections | package) ;;
+    *) echo "tests/long.sh: no part is called $part; parts: plain asan tsan fuzz kill micro_batches examples differential connections package" >&2 && exit 2 ;;
   esac
   start=$SECONDS
   "run_$part"

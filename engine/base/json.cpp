@@ -60,6 +60,11 @@ const Json* Json::find(std::string_view key) const {
   return nullptr;
 }
 
+Json::Value Json::copy_of(const Value& value) {
+  return std::visit([]<class T>(const T& held) { return Value(std::in_place_type<T>, held); },
+                    value);
+}
+
 Json& Json::set(std::string key, Json value) {
   if (is_null()) value_ = Object{};
   for (auto& [name, old] : object()) {

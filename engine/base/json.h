@@ -21,6 +21,11 @@ class Json {
   using Object = std::vector<std::pair<std::string, Json>>;
 
   Json() = default;
+  Json(const Json& other) : value_(copy_of(other.value_)) {}
+  Json(Json&&) = default;
+  Json& operator=(const Json& other) { return *this = Json(other); }
+  Json& operator=(Json&&) = default;
+  ~Json() = default;
   Json(std::nullptr_t) {}
   Json(bool value) : value_(value) {}
   Json(int value) : value_(std::int64_t{value}) {}
@@ -69,7 +74,13 @@ class Json {
   bool operator==(const Json&) const = default;
 
  private:
-  std::variant<std::monostate, bool, std::int64_t, double, std::string, Array, Object> value_;
+  using Value =
+      std::variant<std::monostate, bool, std::int64_t, double, std::string, Array, Object>;
+  /// Where memory runs out within it, the copy constructor of libstdc++ 12's variant destroys a
+  /// value that does not exist: it takes a variant of texts and vectors as never valueless.
+  static Value copy_of(const Value& value);
+
+  Value value_;
 };
 
 struct JsonLimits {

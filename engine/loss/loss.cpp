@@ -8,10 +8,22 @@
 namespace troupe::engine::loss {
 namespace {
 
-Expr leaf(std::span<const float> column, const data::Experience& batch) {
-  if (column.empty() && batch.token_count() > 0) return {};
-  check(column.size() == batch.tokens.size(), "value_and_grads: expected one number per token");
-  return variable({column.begin(), column.end()});
+// Outputs of the heads as leaves of the tape, or as constants.
+TokenStats leaves_of(const AnyLoss& loss, const Outputs& outputs, const data::Experience& batch,
+                     bool with_gradients) {
+  check(batch.count > 0, "value_and_grads: the batch has no denominator (Experience::count)");
+  check(!outputs.logp.empty() || !loss.needs().logp || batch.token_count() == 0,
+        "value_and_grads: log-probabilities are missing");
+  const auto leaf = [&](std::span<const float> column) -> Expr {
+    if (column.empty() && batch.token_count() > 0) return {};
+    check(column.size() == batch.tokens.size(), "value_and_grads: expected one number per token");
+    const std::vector<double> values(column.begin(), column.end());
+    return with_gradients ? variable(values) : Expr(values);
+  };
+  TokenStats now{leaf(outputs.logp), leaf(outputs.entropy), {}, {}};
+  if (!outputs.collision.empty()) now.collision = detach(leaf(outputs.collision));
+  for (const auto& column : outputs.scores) now.scores.push_back(leaf(column));
+  return now;
 }
 
 std::vector<float> to_float(const std::vector<double>& values) {
@@ -41,14 +53,14 @@ Result<AnyLoss> make_loss(const LossTable& table, const LossSpec& spec) {
                   join(known, ", ")));
 }
 
+double value(const AnyLoss& loss, const Outputs& outputs, const data::Experience& batch,
+             Report& report) {
+  return loss(leaves_of(loss, outputs, batch, false), batch, report).value();
+}
+
 ValueAndGrads value_and_grads(const AnyLoss& loss, const Outputs& outputs,
                               const data::Experience& batch, Report& report) {
-  check(batch.count > 0, "value_and_grads: the batch has no denominator (Experience::count)");
-  check(!outputs.logp.empty() || !loss.needs().logp || batch.token_count() == 0,
-        "value_and_grads: log-probabilities are missing");
-  TokenStats now{leaf(outputs.logp, batch), leaf(outputs.entropy, batch), {}, {}};
-  if (!outputs.collision.empty()) now.collision = detach(leaf(outputs.collision, batch));
-  for (const auto& column : outputs.scores) now.scores.push_back(leaf(column, batch));
+  const TokenStats now = leaves_of(loss, outputs, batch, true);
   const Expr scalar = loss(now, batch, report);
 
   std::vector<Expr> leaves;

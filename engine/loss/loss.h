@@ -151,6 +151,9 @@ struct ValueAndGrads {
   std::vector<std::vector<float>> dscores;
 };
 
+/// Evaluates a loss in float64 without its gradients. Adds metrics to `report`.
+double value(const AnyLoss& loss, const Outputs& outputs, const data::Experience& batch,
+             Report& report);
 /// Evaluates a loss and its gradients in float64. Values at tokens with mask 0 are ignored. Adds
 /// metrics to `report`.
 ValueAndGrads value_and_grads(const AnyLoss& loss, const Outputs& outputs,

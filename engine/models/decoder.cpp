@@ -155,6 +155,8 @@ struct Decoder::Impl {
                  parameters.find("model.embed_positions.weight"), build.norm("model.embed_norm")};
     for (int i = 0; i < spec.layers; ++i) blocks.push_back(build.block(i));
     norm = build.norm("model.norm");
+    if (spec.tied && spec.labels == 0 && table.grad)
+      table.state->lookup = std::make_unique<nn::LookupGradient>(device, table.grad.shape());
     if (spec.labels > 0)
       score = {&device, &parameters.at("score.weight"), parameters.find("score.bias")};
     else

@@ -40,9 +40,11 @@ void Embedding::backward(std::span<const std::int32_t> tokens, const Tensor& dx,
     device.scale(scaled, multiplier);
     dsum = scaled;
   }
-  table->zero_if_unset(device);  // a tied head may add to it later
   std::vector<std::int32_t> storage;
-  device.scatter_add_rows(dsum, local_rows(*table, tokens, -1, storage), table->grad);
+  const auto rows = local_rows(*table, tokens, -1, storage);
+  if (table->state && table->state->lookup) return table->state->lookup->add(dsum, rows);
+  table->zero_if_unset(device);
+  device.scatter_add_rows(dsum, rows, table->grad);
 }
 
 }  // namespace troupe::engine::nn

@@ -50,7 +50,7 @@ void sum_shared(Parameters& parameters, parallel::Communicator& tp) {
 void all_reduce_gradients(Parameters& parameters, parallel::Communicator* tp,
                           parallel::Communicator* dp) {
   parameters.device().synchronize();
-  parameters.zero_unset_gradients();
+  parameters.complete_gradients();
   if (tp != nullptr) sum_shared(parameters.trained(), *tp);
   all_reduce(dp, parameters.device(), parameters.grads(), "the gradients of an update");
 }
@@ -58,7 +58,7 @@ void all_reduce_gradients(Parameters& parameters, parallel::Communicator* tp,
 double sum_of_squares(Parameters& parameters, parallel::Communicator* tp) {
   ops::Device& device = parameters.device();
   if (tp == nullptr) return device.sum_of_squares(parameters.grads());
-  parameters.zero_unset_gradients();
+  parameters.complete_gradients();
   double sum = 0;
   for (const auto& parameter : parameters.trained().all())
     if (parameter.shard.first) sum += device.sum_of_squares(parameter.grad);

@@ -75,13 +75,10 @@ Lora::OutputGrad Lora::output_backward(const Tensor& dy, const ForwardContext& p
                                        Saved& saved) const {
   if (magnitude == nullptr) return {dy, saved.pop()};
   ops::Device& device = pass.device;
-  Tensor inverse = saved.pop();
-  const Tensor direction = saved.pop();
-  Tensor dots = device.empty(inverse.shape()), dz = device.empty(dy.shape());
-  device.fill(dots, 0);
-  device.column_dots(dy, direction, dots);
-  multiply(device, dots, inverse);
-  device.add(magnitude->grad, dots, magnitude->grad);
+  Tensor inverse = saved.pop(), direction = saved.pop(), dz = device.empty(dy.shape());
+  // Scaled before the sum: the sum over several micro-batches is one sum.
+  device.scale_columns(direction, inverse);
+  device.column_dots(dy, direction, magnitude->grad);
   multiply(device, inverse, magnitude->value);
   device.copy(dy, dz);
   device.scale_columns(dz, inverse);

@@ -26,6 +26,12 @@ void Parameter::zero_if_unset(ops::Device& device) const {
   if (state && std::exchange(state->unset, false)) device.fill(all, 0);
 }
 
+void Parameter::complete_gradient(ops::Device& device) const {
+  zero_if_unset(device);
+  Tensor all = grad;
+  if (state && state->lookup) state->lookup->move_to(all);
+}
+
 ops::GemmCall Parameter::linear_call(const Tensor& x, ops::Precision precision, bool use_packed,
                                      const Tensor& y) const {
   const bool read_packed = use_packed && packed;
@@ -42,12 +48,12 @@ void Parameter::linear(ops::Device& device, const Tensor& x, ops::Precision prec
 }
 
 Tensor& Parameters::grads() {
-  zero_unset_gradients();
+  complete_gradients();
   return grads_;
 }
 
-void Parameters::zero_unset_gradients() {
-  for (const auto& parameter : all_) parameter.zero_if_unset(*device_);
+void Parameters::complete_gradients() {
+  for (const auto& parameter : all_) parameter.complete_gradient(*device_);
 }
 
 Parameters::Parameters(ops::Device& device, const std::vector<ParameterSpec>& specs,

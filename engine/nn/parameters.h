@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/nn/lookup_gradient.h"
 #include "engine/ops/device.h"
 #include "engine/parallel/shard.h"
 
@@ -21,6 +22,8 @@ struct GradientState {
   /// to it calls Parameter::zero_if_unset() first.
   bool assigned_by_gemm = false;
   bool unset = false;  ///< counts as zero, whatever the memory holds
+  /// Gradient through the lookup of a tied table, which grad does not contain; or nullptr.
+  std::unique_ptr<LookupGradient> lookup = {};
 };
 
 struct Parameter {
@@ -37,8 +40,11 @@ struct Parameter {
   /// Whether the next GEMM of the weight's gradient adds to grad; the first one after an update
   /// assigns. Changes the state: call it exactly once per GEMM.
   bool next_gemm_accumulates() const;
-  /// Fills an unset gradient with zeros. Call it before reading grad or adding to a part of it.
+  /// Fills an unset gradient with zeros. Call it before adding to a part of grad.
   void zero_if_unset(ops::Device& device) const;
+  /// Makes grad the whole gradient: zeros where it is unset, and the sum of the lookup added. Call
+  /// it before reading grad.
+  void complete_gradient(ops::Device& device) const;
   /// Shape of the whole tensor, as checkpoints store it.
   Shape logical_shape() const;
   /// The GEMM y = x value^T: x [T, D], y [T, F]. With `use_packed`, reads the packed weight where
@@ -78,9 +84,9 @@ class Parameters {
 
   Tensor& values() { return values_; }  ///< [count()] the arena
   const Tensor& values() const { return values_; }
-  Tensor& grads();  ///< [trained().count()], unset gradients zeroed; or absent
-  /// Fills all unset gradients with zeros. Call it before reading them one by one.
-  void zero_unset_gradients();
+  Tensor& grads();  ///< [trained().count()], complete; or absent
+  /// Completes all gradients. Call it before reading them one by one.
+  void complete_gradients();
   std::int64_t count() const { return count_; }
   ops::Device& device() const { return *device_; }
 

@@ -5,8 +5,8 @@
 // Axis letters: T packed rows (tokens), N sequences, D width, H query heads, G key/value heads, K
 // head size, F inner width, V vocabulary. Everything is row-major f32 unless stated otherwise.
 // Results of a row never depend on the other rows of the call, on their number, or on the number of
-// threads: decoding is bit-identical to a full forward pass. Gradients of parameters are
-// accumulated; all other results are assigned. Shapes that do not match are a Bug.
+// threads: decoding is bit-identical to a full forward pass. Gradients of parameters are added row
+// by row to the value before; all other results are assigned. Shapes that do not match are a Bug.
 #pragma once
 
 #include <cstdint>
@@ -66,7 +66,7 @@ class Device {
   virtual void dropout(const Tensor& x, const Dropout& how, Tensor& y) = 0;
   /// x[t, f] *= factors[f]
   virtual void scale_columns(Tensor& x, const Tensor& factors) = 0;
-  /// sums[f] += sum over t of a[t, f] * b[t, f]
+  /// sums[f] += a[t, f] * b[t, f], in the order of t
   virtual void column_dots(const Tensor& a, const Tensor& b, Tensor& sums) = 0;
   /// sums[t] = sum over f of x[t, f]^2, in f64
   virtual void row_squares(const Tensor& x, Tensor& sums) = 0;

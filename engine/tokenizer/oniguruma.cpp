@@ -21,6 +21,7 @@ constexpr std::string_view word_class =
 struct NamedClass {
   std::string_view name, members, of_property = {};
 };
+/// \w inside a class and [[:word:]] lack the superscript digits and fractions.
 constexpr std::string_view word_bracket =
     R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{24b6}-\x{24e9}\x{1f130}-\x{1f149}\x{1f150}-\x{1f169}\x{1f170}-\x{1f189})";
 constexpr NamedClass named_classes[] = {
@@ -118,7 +119,7 @@ class Translator {
     if (c == 's' || c == 'S') {
       as_class(space_class, c == 'S');
     } else if (c == 'w' || c == 'W') {
-      as_class(word_class, c == 'W');
+      as_class(in_class ? word_bracket : word_class, c == 'W');
     } else if (c == 'h' || c == 'H') {
       as_class("0-9a-fA-F", c == 'H');
     } else if ((c == 'b' || c == 'B') && !in_class) {

@@ -24,12 +24,13 @@ class SegmentEncoder {
         allowed_(allowed),
         out_(out) {}
 
-  // `text` is normalized and has no added token.
-  void add(std::string_view text, bool at_start) {
+  // `text` is normalized and has no added token. `leading`: see Pieces.
+  void add(std::string_view text, std::size_t leading) {
     if (text.empty()) return;
     pieces_.text.assign(text);
     pieces_.words.assign(1, {0, text.size()});
-    pieces_.at_start = workspace_.at_start = at_start;
+    pieces_.leading = leading;
+    workspace_.at_start = leading > 0;
     pieces_.limit = allowed_;
     if (pre_tokenizer_) pre_tokenizer_->apply(pieces_);
     allowed_ -= std::min(allowed_, pieces_.text.size());
@@ -46,6 +47,15 @@ class SegmentEncoder {
   std::vector<TokenId>& out_;
   Pieces pieces_;
 };
+
+// Bytes of the normalized text that stem from the first character of `text`, with what was inserted
+// before it (Pieces::leading).
+std::size_t leading_bytes(const Normalizer* normalizer, std::string_view text, std::size_t limit) {
+  if (text.empty()) return 0;
+  std::string first(text.substr(0, utf8_length(text[0])));
+  if (normalizer) normalizer->apply(first, limit);
+  return std::max<std::size_t>(1, first.size());  // white space is removed where nothing follows it
+}
 
 }  // namespace
 
@@ -98,8 +108,11 @@ std::vector<TokenId> Tokenizer::encode(std::string_view text, bool add_special,
       ids.push_back(segment.id);
       continue;
     }
-    std::string normalized(text.substr(segment.begin, segment.end - segment.begin));
+    const std::string_view raw = text.substr(segment.begin, segment.end - segment.begin);
+    std::string normalized(raw);
     const bool cut = pipeline.normalizer && pipeline.normalizer->apply(normalized, allowed);
+    const std::size_t leading =
+        cut || segment.begin > 0 ? 0 : leading_bytes(pipeline.normalizer.get(), raw, allowed);
     allowed -= std::min(allowed, normalized.size());
     inner.clear();
     pipeline.normalized_matcher.split(normalized, plain, inner);
@@ -108,7 +121,7 @@ std::vector<TokenId> Tokenizer::encode(std::string_view text, bool add_special,
         ids.push_back(part.id);
       else
         encoder.add(std::string_view(normalized).substr(part.begin, part.end - part.begin),
-                    segment.begin == 0 && part.begin == 0 && !cut);
+                    leading - std::min(leading, part.begin));
     }
   }
   pipeline.workspaces.put(std::move(workspace));

@@ -100,13 +100,16 @@ std::int64_t kept_floats(const models::DecoderSpec& spec, const nn::Recomputed& 
 Footprint footprint(const models::DecoderSpec& spec, const nn::Recomputed& recomputed,
                     std::int64_t tokens, const models::Split& split, bool grads_known) {
   Footprint out;
-  std::int64_t trained = 0, all = 0;
+  std::int64_t trained = 0, all = 0, lookup = 0;
   for (const auto& tensor : models::parameter_list(spec, split)) {
     all += tensor.shape.count();
-    if (tensor.trainable) trained += tensor.shape.count();
+    if (!tensor.trainable) continue;
+    trained += tensor.shape.count();
+    if (spec.tied && spec.labels == 0 && tensor.name == "model.embed_tokens.weight")
+      lookup = tensor.shape.count();
   }
   out.weights = bytes(all);
-  out.gradients = bytes(trained);
+  out.gradients = bytes(trained + lookup);
   out.moments = bytes(2 * trained);
   out.kept = bytes(tokens * kept_floats(spec, recomputed, split));
   const Widths of(spec, split);

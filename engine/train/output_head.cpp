@@ -45,6 +45,13 @@ std::vector<std::vector<float>*> HeadOutputs::columns(const loss::Needs& needs,
   return all;
 }
 
+void HeadOutputs::append(HeadOutputs next, const loss::Needs& needs,
+                         const models::DecoderSpec& spec) {
+  const auto all = columns(needs, spec), more = next.columns(needs, spec);
+  for (std::size_t c = 0; c < all.size(); ++c)
+    all[c]->insert(all[c]->end(), more[c]->begin(), more[c]->end());
+}
+
 Result<> check_needs(const models::DecoderSpec& spec, const loss::Needs& needs) {
   const bool of_head = reads_score_head(needs);
   if (of_head && spec.labels == 0)

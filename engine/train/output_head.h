@@ -21,6 +21,8 @@ struct HeadOutputs {
   /// The columns that `needs` requests, in a fixed order; creates those of scores.
   std::vector<std::vector<float>*> columns(const loss::Needs& needs,
                                            const models::DecoderSpec& spec);
+  /// Appends the columns of the batch's next tokens.
+  void append(HeadOutputs next, const loss::Needs& needs, const models::DecoderSpec& spec);
 };
 
 /// Errc::usage where the model lacks what the loss needs: the right head, a candidate token.

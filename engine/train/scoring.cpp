@@ -50,15 +50,11 @@ HeadOutputs local_head_outputs(models::Decoder& decoder, const data::Experience&
                                const loss::Needs& needs, const ScoringOptions& options) {
   return ops::in_phase(decoder.device(), "score", [&] {
     HeadOutputs all;
-    const auto columns = all.columns(needs, decoder.spec());
+    all.columns(needs, decoder.spec());
     const auto bounds = data::micro_batches(batch, options.micro_batch_tokens);
-    for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
-      HeadOutputs part =
-          forward_part(decoder, batch.slice(bounds[i], bounds[i + 1]), needs, options);
-      const auto more = part.columns(needs, decoder.spec());
-      for (std::size_t c = 0; c < columns.size(); ++c)
-        columns[c]->insert(columns[c]->end(), more[c]->begin(), more[c]->end());
-    }
+    for (std::size_t i = 0; i + 1 < bounds.size(); ++i)
+      all.append(forward_part(decoder, batch.slice(bounds[i], bounds[i + 1]), needs, options),
+                 needs, decoder.spec());
     return all;
   });
 }

@@ -124,17 +124,28 @@ void Trainer::run_micro_batch(const data::Experience& part, const loss::Needs& n
 
 BatchLoss Trainer::one_pass(const data::Experience& batch, const loss::AnyLoss& loss) {
   BatchLoss out;
+  out.tokens = batch.token_count();
+  HeadOutputs all;
   const auto bounds = data::micro_batches(batch, options_.micro_batch_tokens);
+  const bool split = bounds.size() > 2;
   for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
     const data::Experience part = batch.slice(bounds[i], bounds[i + 1]);
+    const auto part_loss = [&](const HeadOutputs& outputs) {
+      loss::Report of_part;
+      auto grads = loss::value_and_grads(loss, outputs.outputs(), part, of_part);
+      if (split) {
+        all.append(outputs, loss.needs(), model_->spec());
+      } else {
+        out.loss = grads.loss;
+        out.report = of_part;
+      }
+      return grads;
+    };
     run_micro_batch(part, loss.needs(), input_independent_grads(loss, part, model_->spec()),
-                    [&](const HeadOutputs& outputs) {
-                      auto grads = loss::value_and_grads(loss, outputs.outputs(), part, out.report);
-                      out.loss += grads.loss;
-                      out.tokens += part.token_count();
-                      return grads;
-                    });
+                    part_loss);
   }
+  // Sums over the tokens of the batch in their order, wherever it was split.
+  if (split) out.loss = loss::value(loss, all.outputs(), batch, out.report);
   return out;
 }
 

@@ -50,7 +50,8 @@ class Trainer {
 
   /// Splits this replica's partition of the batch into micro-batches and accumulates the gradient
   /// of the loss, whose constants are those of the whole batch. Returns values of the whole batch,
-  /// equal on all replicas; update() sums their gradients. A loss that needs the whole batch at
+  /// equal on all replicas; update() sums their gradients. No bit depends on micro_batch_tokens
+  /// (decisions/0019). A loss that needs the whole batch at
   /// once costs an extra forward pass, unless one micro-batch holds the batch.
   BatchLoss forward_backward(const data::Experience& batch, const loss::AnyLoss& loss);
   /// Clips, applies and clears the gradients. With a gradient that is not finite no weight changes:

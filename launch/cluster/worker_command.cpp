@@ -57,6 +57,8 @@ Result<std::vector<std::string>> worker_command(const NodeSpec& node, const Mpir
        {std::pair<std::string, std::string>{"orte_tmpdir_base", mpi.scratch},
         {"odls_base_sigkill_timeout", "0"},
         {"btl", "self,vader"},
+        // Ranks cannot read each other's memory: they are not dumpable.
+        {"btl_vader_single_copy_mechanism", "none"},
         {"oob_tcp_if_include", "lo"}})
     arguments.insert(arguments.end(), {"--mca", name, value});
   arguments.insert(arguments.end(), {"-n", std::to_string(node.grid.ranks())});

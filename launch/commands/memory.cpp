@@ -28,6 +28,15 @@ std::uint64_t adapter_bytes(const RunConfig& config, const engine::models::Decod
   return adapts(config) ? 4 * size(trained_values(config, spec)) : 0;
 }
 
+/// Bytes of the second gradient of a tied embedding (engine/nn/lookup_gradient.h); 0 without one.
+std::uint64_t lookup_gradient_bytes(const RunConfig& config,
+                                    const engine::models::DecoderSpec& spec) {
+  const Recipe& recipe = recipe_of(config);
+  const bool score_head = recipe.head != nullptr && recipe.head(config).labels > 0;
+  if (!spec.tied || spec.labels > 0 || score_head || adapts(config)) return 0;
+  return 4 * size(spec.vocabulary * spec.width);
+}
+
 /// Bytes of the reward models. Throws Failure.
 std::uint64_t reward_bytes(const RunConfig& config) {
   std::uint64_t bytes = 0;
@@ -147,7 +156,9 @@ std::vector<MemoryPart> memory_needed(const RunConfig& config,
   const Sharded sharded(config);
   std::vector<MemoryPart> parts{sharded.part("weights (f32)", weights)};
   if (adapter > 0) parts.push_back(sharded.part("adapter", adapter));
-  parts.push_back(sharded.part("gradients", trained));
+  const std::uint64_t lookup = lookup_gradient_bytes(config, spec);
+  parts.push_back(sharded.part(lookup > 0 ? "gradients, two of the tied embedding" : "gradients",
+                               trained + lookup));
   parts.push_back(sharded.moments("AdamW's two moments", 2 * trained));
   const RolesNeeded roles = roles_of(config);
   if (roles.reference.needed) parts.push_back({"reference model", weights});

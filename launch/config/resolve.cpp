@@ -327,7 +327,7 @@ class Resolver {
         !typo.empty())
       return problem(cat("unknown key ", key, " (", origin, "); did you mean ", typo, "?"));
     const std::string whole(section_of(key));
-    if (find_field(whole))
+    if (known.empty() && find_field(whole))
       return wrong(whole, cat("unknown key ", key, " (", origin, "): ", whole,
                               " is one value and not a section; set all of it: ", whole, "=VALUE"));
     if (is_tool_section(key) && node.kind == YamlNode::Kind::map && !node.members.empty()) {

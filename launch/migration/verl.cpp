@@ -14,7 +14,8 @@ data.train_max_samples | data.max_samples | -1=0 null= * |
 data.prompt_key | data.columns.prompt | @column |
 data.response_key | data.columns.completion | @column |
 data.reward_fn_key | = | reward has one list of rules for all rows; reward_model.ground_truth of a row is its answer
-data.prompt_dict_keys, data.response_dict_keys | = | data.columns addresses nested values with dots: {prompt: extra_info.question}
+data.prompt_dict_keys | = | data.columns addresses nested values with dots: {prompt: extra_info.question}
+data.response_dict_keys | = | data.columns addresses nested values with dots: {completion: extra_info.answer}
 data.max_prompt_length | train.max_length | @prompt_length | plus rollout.max_new_tokens; longer prompts are dropped and counted
 data.max_response_length | rollout.max_new_tokens | | | 512
 data.max_length | train.max_length | |

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/base/text.h"
+#include "engine/data/layouts/messages.h"
 #include "engine/data/layouts/steps.h"
 #include "engine/models/spec.h"
 
@@ -32,6 +33,17 @@ Result<std::string> answer_text(const Json& value, std::string_view name) {
   if (value.is_number() || value.is_bool()) return value.dump();
   return fail(Errc::bad_input, cat("expected text under ", quote(name), ", found ",
                                    value.is_null() ? "nothing" : value.type_name()));
+}
+
+// The last message of a conversation, if it is the assistant's; null: none.
+Json last_answer(const data::Columns& columns) {
+  const Json* list = columns.first({"messages", "conversations"});
+  if (!list) return {};
+  const auto messages = data::to_messages(*list, columns.tags());
+  if (!messages || messages->array().empty() || !data::is_assistant(messages->array().back()))
+    return {};
+  const Json* content = messages->array().back().find("content");
+  return content ? *content : Json();
 }
 
 }  // namespace
@@ -178,10 +190,12 @@ Result<std::vector<TokenDocument>> PackedRows::prompt(const data::Sample& sample
   if (!*example) return out;
   out.push_back(document_of((*example)->ids));
   out.push_back(document_of(Ids((*example)->ids.size(), 1)));
+  Json answer = sample.answer;
+  if (answer.is_null())
+    answer = last_answer(data::Columns(row.value, layout_.columns, layout_.tags));
   for (const std::string& key : options_.additional_keys) {
     const Json* column = row.value.find(key);
-    const auto text =
-        answer_text(key == "labels" ? sample.answer : (column ? *column : Json()), key);
+    const auto text = answer_text(key == "labels" ? answer : (column ? *column : Json()), key);
     RETURN_IF_ERROR(text);
     auto ids = model_->encode(*text, false);
     RETURN_IF_ERROR(ids);

@@ -44,9 +44,10 @@ bool all_known(Validation& v) {
     const auto begins = std::ranges::find_if(
         known, [&](const auto& each) { return name.size() >= 3 && each.starts_with(name); });
     const std::string near = begins != known.end() ? *begins : nearest(name, known);
-    v.problem(cat("reward[", i, "]: unknown rule ", quote(name),
-                  near.empty() ? "" : cat("; did you mean ", near, "?"), "; the rules are ",
-                  join(known, ", "), " (docs/rewards.md)"));
+    v.problem(
+        cat("reward[", i, "]: unknown rule ", quote(name),
+            near.empty() ? "; the rules are " : cat("; did you mean ", near, "? The rules are "),
+            join(known, ", "), " (docs/rewards.md)"));
     return false;
   }
   return true;

@@ -20,10 +20,11 @@ namespace {
 namespace checkpoint = engine::checkpoint;
 
 // How a run is executed, displayed and saved.
-constexpr std::array<std::string_view, 22> without_effect{"algorithm",
+constexpr std::array<std::string_view, 23> without_effect{"algorithm",
                                                           "output_mode",
                                                           "timeline.max_mib",
                                                           "resume",
+                                                          "parallel.zero",
                                                           "train.threads",
                                                           "train.pin_threads",
                                                           "train.recompute",

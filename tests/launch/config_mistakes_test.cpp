@@ -21,7 +21,9 @@ using testing::Not;
 /// The message for a run that is complete but for `sets` and the content of a run file.
 std::string refusal(std::vector<std::string> sets, const std::string& content = "") {
   const std::string file = content.empty() ? "" : scratch_folder() + "/run.yaml";
-  if (!file.empty()) EXPECT_TRUE(write_file_durably(file, content));
+  if (!file.empty()) {
+    EXPECT_TRUE(write_file_durably(file, content));
+  }
   for (const char* needed : {"model=M", "output=O"}) sets.emplace_back(needed);
   const auto got =
       resolve({.algorithm = "grpo", .file = file, .sets = std::move(sets), .check_files = false});
@@ -55,6 +57,8 @@ TEST(ConfigMistakes, EachIsOneProblemThatSaysWhatToWrite) {
 TEST(ConfigMistakes, AToolsOwnNameIsAnsweredBeforeASimilarOneOfOurs) {
   EXPECT_THAT(refusal({"train.lr=1", "data.path=D", "reward=boxed"}),
               HasSubstr("write train.learning_rate"));
+  EXPECT_THAT(refusal({"reward.remote_url=U", "data.path=D", "reward=boxed"}),
+              HasSubstr("OpenRLHF: write reward"));
 }
 
 TEST(ConfigMistakes, AFileInPlaceOfASectionIsItsPath) {

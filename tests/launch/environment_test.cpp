@@ -136,6 +136,25 @@ TEST_F(Environment, TooLittleAddressSpaceIsOutOfMemoryWithTheLimit) {
   EXPECT_THAT(text("err"), Not(HasSubstr("report it")));
 }
 
+TEST_F(Environment, AnyAddressSpaceEndsARun) {
+#ifdef TROUPE_SANITIZED
+  GTEST_SKIP() << "a sanitizer needs terabytes of address space";
+#endif
+  // From one in which the program cannot be loaded to one in which the run succeeds.
+  int succeeded = 0, ran_out = 0;
+  for (int mib = 72; mib <= 200 && succeeded < 2; mib += 2) {
+    const int code = script(cat("rm -rf ", path("out"), "; ulimit -v ", mib * 1024,
+                                "; exec timeout -s KILL 120 '" TROUPE_PROGRAM "' ", sft(),
+                                " --set train.threads=2 --set train.save_every=1"));
+    if (code == 127) continue;  // the program itself cannot be loaded
+    EXPECT_THAT(code, AnyOf(0, 10)) << mib << " MiB: " << text("err");
+    succeeded += code == 0;
+    ran_out += code == 10;
+  }
+  EXPECT_EQ(succeeded, 2);
+  EXPECT_GT(ran_out, 0);
+}
+
 TEST_F(Environment, TooFewOpenFilesEndALaunchWithTheLimit) {
 #ifdef TROUPE_SANITIZED
   GTEST_SKIP() << "a sanitizer opens files of its own";

@@ -191,6 +191,38 @@ TEST(Explain, CountsRewardModelsAndTheReplicasOfAGrid) {
   EXPECT_THAT(said.out, testing::ContainsRegex("reward models +2.0 MiB"));
 }
 
+TEST(Explain, CountsTheOptimizerStateOnceWhereReplicasDivideIt) {
+  const std::string folder = scratch_folder();
+  ASSERT_TRUE(
+      write_file_durably(folder + "/rows.jsonl", "{\"prompt\":\"a\",\"response\":\"b\"}\n"));
+  const auto moments_of = [&](const std::string& more) {
+    const Said said = run_program(
+        cat("explain --algorithm sft --set model=", data(stories), " --set data.path=", folder,
+            "/rows.jsonl --set output=", folder, "/out --set parallel.dp=2 ", more));
+    EXPECT_EQ(said.code, 0) << said.err;
+    const auto at = said.out.find("AdamW's two moments");
+    return at == std::string::npos ? said.out : said.out.substr(at, said.out.find('\n', at) - at);
+  };
+  EXPECT_EQ(moments_of(""), "AdamW's two moments, 2.0 MiB on each of 2 ranks 4.0 MiB");
+  EXPECT_EQ(moments_of("--set parallel.zero=1"),
+            "AdamW's two moments, 1015.8 KiB on each of 2 ranks 2.0 MiB");
+}
+
+TEST(Explain, CountsTheSecondGradientOfATiedEmbedding) {
+  const std::string folder = scratch_folder();
+  ASSERT_TRUE(
+      write_file_durably(folder + "/rows.jsonl", "{\"prompt\":\"a\",\"completion\":\"b\"}\n"));
+  const auto said = [&](const std::string& more) {
+    return run_program(cat("explain --algorithm sft --set model=", data(stories),
+                           " --set data.path=", folder, "/rows.jsonl --set output=", folder, "/out",
+                           more))
+        .out;
+  };
+  // 260,032 parameters and 512 x 64 of the embedding.
+  EXPECT_THAT(said(""), testing::ContainsRegex("gradients, two of the tied embedding +1\\.1 MiB"));
+  EXPECT_THAT(said(" --set lora.rank=4"), Not(HasSubstr("tied embedding")));
+}
+
 TEST(Info, SaysWhatAFolderIsAndWhetherItIsUsable) {
   EXPECT_EQ(run_program("info " + data(stories)).code, 0);
   EXPECT_THAT(run_program("info " + data("tokenizers/gpt2/tokenizer.json")).out,

@@ -60,14 +60,15 @@ class BatchParity : public testing::TestWithParam<BatchObjective> {
   }
 };
 
-TEST_P(BatchParity, TheSizeOfMicroBatchesChangesNothing) {
+TEST_P(BatchParity, TheSizeOfMicroBatchesChangesNoBit) {
   for (std::uint64_t seed = 0; seed < 5; ++seed) {
     const Experience b = batch(seed);
     const BatchResult whole = measure(seed, b, 1 << 20);
     for (const std::int32_t tokens : {1, 30, 70}) {
       const BatchResult parts = measure(seed, b, tokens);
       EXPECT_EQ(parts.logp, whole.logp) << "the numbers of a token never depend on its neighbours";
-      expect_near(parts, whole);
+      EXPECT_EQ(parts.loss, whole.loss);
+      EXPECT_EQ(parts.gradient, whole.gradient);
     }
   }
 }

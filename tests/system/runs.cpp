@@ -102,4 +102,17 @@ void SystemRuns::expect_same_bytes(const std::string& one, const std::string& ot
             value_or_throw(read_file(path(other + "/metrics.jsonl"))));
 }
 
+void SystemRuns::expect_same_tensors(const std::string& one, const std::string& other) const {
+  std::size_t compared = 0;
+  const auto b = files_of(path(other + "/latest/"));
+  for (const auto& [file, bytes] : files_of(path(one + "/latest/"))) {
+    if (!file.ends_with(".safetensors")) continue;
+    ++compared;
+    EXPECT_TRUE(b.contains(file) && b.at(file) == bytes) << file << " differs";
+  }
+  EXPECT_GE(compared, 2u) << "weights and optimizer state";
+  EXPECT_EQ(value_or_throw(read_file(path(one + "/metrics.jsonl"))),
+            value_or_throw(read_file(path(other + "/metrics.jsonl"))));
+}
+
 }  // namespace troupe::test

@@ -31,6 +31,8 @@ class SystemRuns : public testing::Test {
   std::vector<double> losses(const std::string& output) const;
   /// Expects equal files in the last checkpoints, and equal metrics.
   void expect_same_bytes(const std::string& one, const std::string& other) const;
+  /// Expects equal tensors in the last checkpoints, and equal metrics. The settings may differ.
+  void expect_same_tensors(const std::string& one, const std::string& other) const;
 
   std::string folder_ = launch::scratch_folder();
 };

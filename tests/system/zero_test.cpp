@@ -1,6 +1,7 @@
 // parallel.zero divides the optimizer state over the data-parallel ranks. The checkpoints and the
 // metrics are those of a run that does not divide it, as threads and under mpirun.
 #include <cstdlib>
+#include <filesystem>
 
 #include "engine/base/text.h"
 #include "tests/system/child.h"
@@ -58,11 +59,18 @@ TEST_F(Zero, AdaptersAndRoundedWeightsHaveTheSameBytes) {
   }
 }
 
-TEST_F(Zero, AResumedRunHasTheBytesOfOneThatNeverStopped) {
-  run(run_of("whole", 2, 1, 0));
-  run(run_of("stopped", 2, 1, 1, "--set train.steps=2"));
-  run(run_of("stopped", 2, 1, 1));
-  expect_same_bytes("whole", "stopped");
+TEST_F(Zero, AResumedRunMayDivideTheStateOrNot) {
+  for (const int zero : {0, 1}) {
+    const std::string whole = cat("whole-", zero), resumed = cat("resumed-", zero);
+    run(run_of(whole, 2, 1, zero));
+    std::filesystem::copy(
+        path(whole), path(resumed),
+        std::filesystem::copy_options::recursive | std::filesystem::copy_options::copy_symlinks);
+    std::filesystem::remove_all(path(resumed + "/checkpoint-4"));
+    run(run_of(resumed, 2, 1, 1 - zero,
+               cat("--set resume='", path(resumed + "/checkpoint-2"), "'")));
+    expect_same_bytes(whole, resumed);
+  }
 }
 
 }  // namespace

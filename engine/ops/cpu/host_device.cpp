@@ -167,14 +167,12 @@ void HostDevice::scale_columns(Tensor& x, const Tensor& factors) {
 void HostDevice::column_dots(const Tensor& a, const Tensor& b, Tensor& sums) {
   const std::int64_t width = sums.count();
   check(width_of(a) == width && a.count() == b.count(), "column_dots: a, b [T, F], sums [F]");
-  std::vector<double> exact(data(sums), data(sums) + width);
+  float* to = mutable_data(sums);
   for (std::int64_t t = 0; t < rows_of(a); ++t) {
     const float *left = data(a) + t * width, *right = data(b) + t * width;
     for (std::int64_t i = 0; i < width; ++i)
-      exact[static_cast<std::size_t>(i)] += double{left[i]} * double{right[i]};
+      to[i] = static_cast<float>(double{to[i]} + double{left[i]} * double{right[i]});
   }
-  std::transform(exact.begin(), exact.end(), mutable_data(sums),
-                 [](double sum) { return static_cast<float>(sum); });
 }
 
 void HostDevice::row_squares(const Tensor& x, Tensor& sums) {

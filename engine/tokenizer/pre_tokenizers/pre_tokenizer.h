@@ -2,6 +2,7 @@
 // pre_tokenizers/).
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,7 +22,10 @@ namespace troupe::engine::tokenizer {
 struct Pieces {
   std::string text;
   std::vector<Range> words;
-  bool at_start = true;                 ///< the segment begins at the start of the user's text
+  /// Bytes at the beginning of `text` that stem from the first character of the user's text, with
+  /// what a normalizer inserted before it; 0 where the segment begins elsewhere. Words that begin
+  /// among them begin at the start of the user's text.
+  std::size_t leading = 0;
   std::size_t limit = growth_limit(0);  ///< of its bytes
 };
 
@@ -51,21 +55,28 @@ bool ends_with_byte_level(const Json* pre_tokenizer);
 /// The "behavior" member, `otherwise` when absent.
 Result<Behavior> read_behavior(const Json& options, Behavior otherwise, std::string_view where);
 
-/// Appends each word again through `write(out, word, index)` and replaces the text by the result.
+/// Appends each word again through `write(out, word, leads)` and replaces the text by the result;
+/// `leads`: the word begins at the start of the user's text.
 template <class Write>
 void rewrite_words(Pieces& pieces, Write write) {
-  // Text dropped before the first word counts.
-  pieces.at_start = pieces.at_start && !pieces.words.empty() && pieces.words.front().begin == 0;
-  std::string text;
+  std::string text, first;
   text.reserve(pieces.text.size() + pieces.words.size());
-  for (std::size_t i = 0; i < pieces.words.size(); ++i) {
-    Range& word = pieces.words[i];
+  std::size_t leading = 0;
+  for (Range& word : pieces.words) {
     const std::size_t begin = text.size();
-    write(text, std::string_view(pieces.text).substr(word.begin, word.end - word.begin), i);
+    const auto old = std::string_view(pieces.text).substr(word.begin, word.end - word.begin);
+    const bool leads = word.begin < pieces.leading;
+    write(text, old, leads);
     check_growth(text.size(), pieces.limit, "pre-tokenizer");
+    if (leads) {
+      first.clear();
+      write(first, old.substr(0, pieces.leading - word.begin), leads);
+      leading = begin + std::min(first.size(), text.size() - begin);
+    }
     word = {begin, text.size()};
   }
   pieces.text = std::move(text);
+  pieces.leading = leading;
 }
 
 /// The boolean member `key`, `otherwise` when absent.

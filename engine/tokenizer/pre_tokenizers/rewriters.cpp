@@ -21,13 +21,13 @@ class ByteLevel : public PreTokenizer {
 
   void apply(Pieces& pieces) const override {
     if (add_prefix_space_) {
-      rewrite_words(pieces, [](std::string& out, std::string_view word, std::size_t) {
+      rewrite_words(pieces, [](std::string& out, std::string_view word, bool) {
         out.append(word.starts_with(' ') ? "" : " ").append(word);
       });
     }
     if (regex_) split(pieces);
     if (!raw_bytes_)
-      rewrite_words(pieces, [](std::string& out, std::string_view word, std::size_t) {
+      rewrite_words(pieces, [](std::string& out, std::string_view word, bool) {
         append_byte_characters(out, word);
       });
   }
@@ -76,9 +76,9 @@ class Metaspace : public PreTokenizer {
       : replacement_(std::move(replacement)), scheme_(scheme), split_(split) {}
 
   void apply(Pieces& pieces) const override {
-    rewrite_words(pieces, [&](std::string& out, std::string_view word, std::size_t index) {
-      const bool wanted = scheme_ == PrependScheme::always ||
-                          (scheme_ == PrependScheme::first && pieces.at_start && index == 0);
+    rewrite_words(pieces, [&](std::string& out, std::string_view word, bool leads) {
+      const bool wanted =
+          scheme_ == PrependScheme::always || (scheme_ == PrependScheme::first && leads);
       if (wanted && !word.starts_with(replacement_) && !word.starts_with(' '))
         out.append(replacement_);
       for (const char c : word) {

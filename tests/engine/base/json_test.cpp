@@ -2,6 +2,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <new>
+
+#include "tests/support/sanitized.h"
 
 namespace troupe {
 namespace {
@@ -87,6 +95,35 @@ TEST(Json, CheckedReadersNameTheKey) {
               HasSubstr("x.json: \"n\" must be an integer, found \"1.5\""));
   EXPECT_THAT(get_string(*value, "m", "x.json").error().what,
               HasSubstr("\"m\" (a string) is missing"));
+}
+
+TEST(Json, ACopyForWhichMemoryRunsOutIsBadAlloc) {
+#ifdef TROUPE_SANITIZED
+  GTEST_SKIP() << "a sanitizer needs terabytes of address space";
+#endif
+  const auto copy = [](const Json& value) {
+    std::size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    rlimit limit{};
+    ::getrlimit(RLIMIT_AS, &limit);
+    limit.rlim_cur = pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) + (16u << 20);
+    ::setrlimit(RLIMIT_AS, &limit);  // less than another copy of the text needs
+    try {
+      const Json same = value;
+    } catch (const std::bad_alloc&) {
+      std::_Exit(0);
+    }
+    std::_Exit(1);
+  };
+  const Json text(std::string(64u << 20, 'x'));
+  for (const Json& value : {text, Json(Json::Array{1, text}), Json(Json::Object{{"a", text}})})
+    EXPECT_EXIT(copy(value), testing::ExitedWithCode(0), "");
+}
+
+TEST(Json, ACopyOfAPartOfItselfIsTheWholePart) {
+  Json value = Json::Object{{"a", Json::Array{1, "two", nullptr}}};
+  value = *value.find("a");
+  EXPECT_EQ(value.dump(), R"([1,"two",null])");
 }
 
 }  // namespace

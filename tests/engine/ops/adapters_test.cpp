@@ -127,5 +127,14 @@ TEST_P(Adapters, ColumnsAndRowsFollowTheirFormulas) {
   EXPECT_LT(relative_error(get(x), expected), 1e-6);
 }
 
+TEST_P(Adapters, ColumnDotsOfTwoPartsOfTheRowsAreThoseOfOneCall) {
+  const Floats a = random_floats(36, 1), b = random_floats(36, 2), start = random_floats(4, 3);
+  Tensor whole = put({4}, start), parts = put({4}, start);
+  device().column_dots(put({9, 4}, a), put({9, 4}, b), whole);
+  device().column_dots(put({5, 4}, slice(a, 0, 20)), put({5, 4}, slice(b, 0, 20)), parts);
+  device().column_dots(put({4, 4}, slice(a, 20, 36)), put({4, 4}, slice(b, 20, 36)), parts);
+  EXPECT_TRUE(same_bits(get(parts), get(whole)));
+}
+
 }  // namespace
 }  // namespace troupe::engine::ops

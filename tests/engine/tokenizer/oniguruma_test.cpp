@@ -87,6 +87,8 @@ TEST(Oniguruma, ClassesHaveTheSameCharacters) {
                                     "[[:blank:]]",
                                     "[[:ascii:]]",
                                     R"([^\s\p{L}\p{N}])",
+                                    R"([\w'-])",
+                                    R"([^\w\s])",
                                     R"([^\r\n\p{L}\p{N}]?\p{L}+)",
                                     R"((?i)k)",
                                     R"((?i:'s|'S))"})

@@ -53,6 +53,11 @@ TEST(TokenizerParts, WorkTogetherAsInTheReferenceLibrary) {
   EXPECT_EQ(compare_rows("tokenizer_parts.jsonl"), 80);
 }
 
+// Metaspace's "first" is any word that begins where the user's text begins.
+TEST(TokenizerParts, KnowWhichWordsAreFirstAfterATextWasInsertedBeforeThem) {
+  EXPECT_EQ(compare_rows("tokenizer_leading.jsonl"), 8);
+}
+
 TEST(TokenizerFamilies, EncodeAndDecodeAsInTheReferenceLibrary) {
   EXPECT_EQ(compare_rows("tokenizer_families.jsonl"), 38);
 }

@@ -115,6 +115,18 @@ TEST(Footprint, OfEachRankIsWithinAFifthOfWhatItUses) {
   }
 }
 
+TEST(Footprint, CountsTheSecondGradientOfATiedEmbedding) {
+  models::DecoderSpec spec = small_model();
+  const std::uint64_t table = 4 * 500 * 96;
+  const auto of = [&] { return footprint(spec, {}, 256, whole(spec), true); };
+  EXPECT_EQ(of().gradients, of().weights + table);
+  spec.tied = false;
+  EXPECT_EQ(of().gradients, of().weights);
+  spec.tied = true;
+  spec.labels = 1;
+  EXPECT_EQ(of().gradients, of().weights) << "a score head is not the embedding";
+}
+
 TEST(Footprint, EachChoiceUsesLessThanKeepingAll) {
   const double all = measured(small_model(), {}, 1024),
                layers = measured(small_model(), {.layers = true}, 1024);
