@@ -74,10 +74,7 @@ roles::Saver trainer_saver(const RunConfig& config, const std::string& source,
              std::int64_t step, const actors::protocol::RunState& state,
              engine::train::Trainer& trainer) {
     Json whole = Json::Object{};
-    Json algorithm = Json::Object{};
-    algorithm.set("name", config.algorithm);
-    algorithm.set("state", state.algorithm);
-    whole.set("algorithm", std::move(algorithm));
+    whole.set("algorithm", Json::Object{{"name", config.algorithm}, {"state", state.algorithm}});
     whole.set("data", state.data);
     if (!state.selection.is_null()) whole.set("selection", state.selection);
     set_batches(whole, state);
