@@ -135,6 +135,8 @@ Result<> ContainedProgram::start(Streams streams, unsigned number) {
   if (!in_namespaces()) {
     // Without Landlock the program could write to the memory of this process.
     if (landlock_version() == 0) ::prctl(PR_SET_DUMPABLE, 0);
+    // The kernel counts all tasks of the user on this host.
+    plan_.processes = plan_.limits.processes + tasks_of(::getuid() == 0 ? nobody : ::getuid());
     auto folder = make_temp_folder(plan_.temporary, nobody);
     RETURN_IF_ERROR(folder);
     folder_ = std::move(*folder);

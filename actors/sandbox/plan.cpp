@@ -11,7 +11,6 @@
 
 #include "actors/sandbox/census.h"
 #include "actors/sandbox/memory_cgroup.h"
-#include "actors/sandbox/process_tree.h"
 #include "actors/sandbox/seccomp_filter.h"
 #include "engine/base/text.h"
 
@@ -234,8 +233,6 @@ Result<Plan> make_plan(const std::vector<std::string>& run, const Limits& limits
   plan.environment = environment(limits.isolation == Isolation::namespaces ? work_folder : "/tmp");
   plan.work_options = cat("mode=1777,nr_inodes=4096,size=", limits.file_mb, "m");
   plan.processes = limits.processes;
-  if (limits.isolation == Isolation::limits)
-    plan.processes += tasks_of(::getuid() == 0 ? nobody : ::getuid());
   auto filter = make_filter(limits, counts_shared_mappings());
   RETURN_IF_ERROR(filter);
   plan.filter = std::move(*filter);

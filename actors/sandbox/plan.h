@@ -29,7 +29,8 @@ struct Plan {
   std::vector<std::string> folders;      ///< created in the new root, parents first
   std::vector<Mount> mounts;
   std::string work_options;  ///< mount options of its working folder (tmpfs)
-  /// Limit on the tasks of its user: a namespace counts its own, a host counts all existing ones.
+  /// Limit on the tasks of its user: a namespace counts its own; on the host, those that exist when
+  /// the program starts are added.
   int processes = 0;
   std::vector<sock_filter> filter;  ///< seccomp filter
   bool zero_device = false;         ///< /dev/zero is visible: memory of its mappings is counted
