@@ -44,6 +44,7 @@ class View {
     std::error_code failed;
     const fs::path path = fs::absolute(given).lexically_normal();
     if (covered(path) || !fs::exists(path, failed)) return;
+    if (!shown_.insert(path.string()).second) return;  // a mounted file is read-only
     const fs::path real = fs::canonical(path, failed);
     if (failed) return;
     const bool folder = fs::is_directory(real, failed);
@@ -92,7 +93,7 @@ class View {
 
   Plan& plan_;
   std::vector<fs::path> folders_;
-  std::set<std::string> made_;
+  std::set<std::string> made_, shown_;
 };
 
 bool runs(const fs::path& path) {

@@ -20,8 +20,8 @@ bool is_word(char32_t value);             ///< \w of Unicode regular expressions
 /// added to Unicode after them; other characters are returned unchanged.
 char32_t older_equivalent(char32_t value);
 
-/// Columns that a character takes on a terminal: 2 if its East_Asian_Width (UAX 11) is W or F, which
-/// includes emoji; 0 for nonspacing and enclosing marks and format characters; otherwise 1.
+/// Columns that a character takes on a terminal: 2 if its East_Asian_Width (UAX 11) is W or F,
+/// which includes emoji; 0 for nonspacing and enclosing marks and format characters; otherwise 1.
 int terminal_columns(char32_t value);
 
 /// Appends the lower case of one character without regard to its neighbours: only U+0130 becomes

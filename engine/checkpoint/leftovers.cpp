@@ -74,7 +74,8 @@ bool may_be_writing(pid_t process) {
   if (process <= 0 || process == ::getpid()) return false;
   if (::kill(process, 0) != 0 && errno == ESRCH) return false;
   const std::string own = running_command(::getpid());
-  return own.empty() || running_command(process) == own;  // without /proc: assume that it does
+  // Helper processes are called "troupe-...". Without /proc: assume that it is one of ours.
+  return own.empty() || running_command(process).starts_with(own);
 }
 
 std::string name_of_step(std::int64_t step) {

@@ -23,8 +23,9 @@ std::string name_of_step(std::int64_t step);
 /// OUTPUT/.tmp-checkpoint-STEP-PID of this process.
 std::string temporary_checkpoint(const std::string& output, std::int64_t step);
 
-/// False if `process` has ended, or runs another program by now: process ids are used again. False
-/// for this process itself, which is not writing anything while it looks for leftovers.
+/// False if `process` has ended, or runs another program by now (its name does not begin with that
+/// of this program): process ids are used again. False for this process itself, which is not
+/// writing anything while it looks for leftovers.
 bool may_be_writing(pid_t process);
 
 /// Removes .tmp-checkpoint-STEP-PID, .tmp-latest-PID, .tmp-best-PID and regular files NAME.tmp-PID

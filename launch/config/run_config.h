@@ -37,7 +37,7 @@ struct ParallelConfig {
   static void each_field(auto& self, auto&& field) {
     field("tp", self.tp, Range{1, 1024}, "tensor-parallel size");
     field("dp", self.dp, Range{1, 1024}, "data-parallel size");
-    field("zero", self.zero,
+    field("zero", self.zero, Range{0, 3},
           "0: every data-parallel rank holds the whole optimizer state; 1: each holds its share "
           "(ZeRO-1); results are the same");
   }

@@ -52,15 +52,23 @@ checkpoint::StoredType saved_type(const RunConfig& config, const std::string& so
   return checkpoint::StoredType::f32;
 }
 
-// Batches of samples: their number, where an incomplete one began, and the older weights that the
-// next ones need.
-void set_batches(Json& whole, const actors::protocol::RunState& state) {
+// The state of the algorithm; with batches of samples their number, where an incomplete one began,
+// and the older weights that the next ones need.
+Json state_json(const RunConfig& config, const actors::protocol::RunState& state) {
+  Json whole = Json::Object{};
+  Json algorithm = Json::Object{};
+  algorithm.set("name", config.algorithm);
+  algorithm.set("state", state.algorithm);
+  whole.set("algorithm", std::move(algorithm));
+  whole.set("data", state.data);
+  if (!state.selection.is_null()) whole.set("selection", state.selection);
   if (state.batches > 0) whole.set("batches", state.batches);
   if (state.round_start >= 0) whole.set("round_start", state.round_start);
-  if (state.versions.empty()) return;
+  if (state.versions.empty()) return whole;
   Json::Array versions;
   for (const auto version : state.versions) versions.emplace_back(version);
   whole.set("versions", Json(std::move(versions)));
+  return whole;
 }
 
 // `source`: the model folder whose configuration and tokenizer a checkpoint gets.
@@ -73,14 +81,7 @@ roles::Saver trainer_saver(const RunConfig& config, const std::string& source,
           output = std::move(output), mesh, identity = std::move(identity)](
              std::int64_t step, const actors::protocol::RunState& state,
              engine::train::Trainer& trainer) {
-    Json whole = Json::Object{};
-    Json algorithm = Json::Object{};
-    algorithm.set("name", config.algorithm);
-    algorithm.set("state", state.algorithm);
-    whole.set("algorithm", std::move(algorithm));
-    whole.set("data", state.data);
-    if (!state.selection.is_null()) whole.set("selection", state.selection);
-    set_batches(whole, state);
+    Json whole = state_json(config, state);
     if (!identity.is_null()) whole.set("identity", identity);
     if (trainer.optimizer().steps() != step)
       whole.set("updates", static_cast<double>(trainer.optimizer().steps()));

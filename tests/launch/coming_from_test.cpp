@@ -42,8 +42,10 @@ std::string word_at(const std::string& text, std::size_t at) {
   return text.substr(at, text.find_first_not_of("abcdefghijklmnopqrstuvwxyz_", at) - at);
 }
 
-/// The key that text sets or names ("grpo.beta", "grpo.beta: 0.1"), or nothing.
+/// The key that text sets or names ("grpo.beta", "grpo.beta: 0.1"), or nothing; file names of a run
+/// ("timeline.jsonl") are no keys.
 std::string key_of(const std::string& text) {
+  if (text.ends_with(".jsonl") || text.ends_with(".svg")) return {};
   const std::string section = word_at(text, 0);
   if (section.empty() || section.find('_') != std::string::npos ||
       text.substr(section.size(), 1) != ".")

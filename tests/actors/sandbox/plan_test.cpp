@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -62,6 +63,18 @@ TEST(Plan, FilesThatTheCommandNamesAreShownAndNothingElseOfTheirFolder) {
   EXPECT_THAT(plan->mounts, Contains(Field(&Mount::to, "/new" + script.path())));
   EXPECT_THAT(plan->mounts, Not(Contains(Field(&Mount::to, "/new/tmp"))));
   EXPECT_THAT(plan->mounts, Not(Contains(Field(&Mount::to, "/new/etc"))));
+}
+
+// The second mount could not create its file, in a file system that is read-only by then.
+TEST(Plan, AFileThatIsNamedTwiceIsMountedOnce) {
+  const Script script;
+  Limits limits;
+  limits.read = {script.path()};
+  const auto plan = make_plan({"sh", script.path()}, limits, "reward[0]");
+  ASSERT_TRUE(plan) << plan.error().what;
+  EXPECT_EQ(std::count_if(plan->mounts.begin(), plan->mounts.end(),
+                          [&](const Mount& mount) { return mount.to == "/new" + script.path(); }),
+            1);
 }
 
 TEST(Plan, NothingOfOurEnvironmentIsHandedOn) {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,16 +15,24 @@ namespace {
 
 using ::testing::UnorderedElementsAre;
 
-// A process of this program, or of another one, until the object is destroyed.
+// The name of this process in /proc.
+std::string own_name() {
+  char name[16] = {};
+  ::prctl(PR_GET_NAME, name);
+  return name;
+}
+
+// A process of this program, of a helper of it, or of another one, until the object is destroyed.
 class Process {
  public:
-  enum class Program { same, another };
+  enum class Program { same, helper, another };
   explicit Process(Program program) {
     int ready[2];
     EXPECT_EQ(::pipe2(ready, O_CLOEXEC), 0);
     pid_ = ::fork();
     if (pid_ == 0) {
       if (program == Program::another) ::execlp("sleep", "sleep", "1000", nullptr);
+      if (program == Program::helper) ::prctl(PR_SET_NAME, (own_name() + "-h").c_str());
       ::close(ready[1]);
       for (;;) ::pause();
     }
@@ -85,6 +94,17 @@ TEST_F(Leftovers, OfALiveProcessOfThisProgramStay) {
   live.end();
   ASSERT_TRUE(remove_temporaries(out.path()));
   EXPECT_EQ(names().size(), 0u);
+}
+
+TEST_F(Leftovers, OfAHelperProcessStay) {
+  const std::string name = own_name();  // has no room for a suffix
+  ::prctl(PR_SET_NAME, name.substr(0, 8).c_str());
+  const Process helper(Process::Program::helper);
+  put_temporaries_of(helper.pid());
+  const auto removed = remove_temporaries(out.path());
+  ::prctl(PR_SET_NAME, name.c_str());
+  ASSERT_TRUE(removed);
+  EXPECT_EQ(names().size(), 4u);
 }
 
 // The number of the process that left them belongs to another program by now.

@@ -259,12 +259,13 @@ std::optional<RuleResult> Worker::parse_response(std::size_t line_end, Time now)
 std::optional<RuleResult> Worker::handle_exit(Time now) {
   const bool alive = ready(process_->exited(), POLLIN, exit_grace_ms) == 0;
   read_errors();
-  if (alive)
-    return failed(Errc::closed, FailureKind::crash,
-                  cat("it closed its standard ", output_open_ ? "input" : "output"), now);
+  // A killed process with much memory ends after its streams are closed.
   const auto exit = process_->kill();
   if (const auto exceeded = limit_exceeded(exit))
     return failed(Errc::full, exceeded->first, exceeded->second, now);
+  if (alive)
+    return failed(Errc::closed, FailureKind::crash,
+                  cat("it closed its standard ", output_open_ ? "input" : "output"), now);
   if (exit.status == 0 && output_.empty() && !fresh_) return retry(now);
   const std::uint64_t peak = exit.peak_memory >> 20,
                       limit = static_cast<std::uint64_t>(options_->limits.memory_mb);
