@@ -87,7 +87,7 @@ std::string rendered_by(const std::string& folder) {
 }
 
 TEST(Render, CheckpointsAndMergedModelsHaveTheTemplateThatTheyWereTrainedWith) {
-  const std::string folder = scratch_folder(), model = data("models/stories260k/hf");
+  const std::string folder = scratch_folder(), model = data("models/tinystories-656k");
   ASSERT_TRUE(write_file_durably(
       folder + "/rows.jsonl",
       R"({"messages":[{"role":"user","content":"U"},{"role":"assistant","content":"A"}]})"

@@ -142,6 +142,7 @@ double InstructionPeak::rate(const Instruction& instruction, std::int64_t steps)
     for (Timed& own : timed) threads.emplace_back(run, std::ref(own));
   } catch (...) {  // no further thread can start: those that wait for it go on and are joined
     static_cast<void>(start.arrive(threads_ + 1 - std::ssize(threads)));
+    threads.clear();  // joins: they use what is destroyed before `threads`
     throw;
   }
   start.arrive_and_wait();
