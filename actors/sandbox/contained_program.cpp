@@ -140,6 +140,9 @@ Result<> ContainedProgram::start(Streams streams, unsigned number) {
     auto folder = make_temp_folder(plan_.temporary, nobody);
     RETURN_IF_ERROR(folder);
     folder_ = std::move(*folder);
+    for (std::string& variable : plan_.environment)
+      for (const char* name : {"HOME=", "TMPDIR="})
+        if (variable.starts_with(name)) variable = cat(name, folder_);
   }
   auto go = new_pipe(), report = new_pipe();
   RETURN_IF_ERROR(go);

@@ -23,6 +23,8 @@ namespace fs = std::filesystem;
 constexpr const char* system_folders[] = {"/usr",   "/bin",    "/sbin", "/lib",      "/lib32",
                                           "/lib64", "/libx32", "/opt",  "/nix/store"};
 constexpr const char* system_files[] = {"/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives"};
+// Debian keeps the files of /usr/lib/jvm/java-N-openjdk/conf in /etc/java-N-openjdk.
+constexpr std::string_view java_folder = "java-";
 constexpr const char* network_files[] = {"/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf",
                                          "/etc/ssl", "/etc/ca-certificates"};
 constexpr const char* devices[] = {"/dev/null", "/dev/full", "/dev/random", "/dev/urandom"};
@@ -165,6 +167,9 @@ Result<> check_script(const std::vector<std::string>& run, const std::string& wh
 void show_system(View& view, const Limits& limits) {
   for (const char* folder : system_folders) view.show_system(folder);
   for (const char* file : system_files) view.show(file);
+  std::error_code failed;
+  for (fs::directory_iterator at("/etc", failed), end; !failed && at != end; at.increment(failed))
+    if (at->path().filename().string().starts_with(java_folder)) view.show(at->path());
   if (limits.network)
     for (const char* file : network_files) view.show(file);
   view.make_folders("/proc");
@@ -173,11 +178,12 @@ void show_system(View& view, const Limits& limits) {
   view.show_devices();
 }
 
-std::vector<std::string> environment(const std::string& home) {
+// HOME and TMPDIR are those of namespaces; with `limits` their folder is created at the start.
+std::vector<std::string> environment() {
   return {"PATH=/usr/local/bin:/usr/bin:/bin",
           "LANG=C.UTF-8",
-          cat("HOME=", home),
-          cat("TMPDIR=", home),
+          cat("HOME=", work_folder),
+          cat("TMPDIR=", work_folder),
           "PYTHONHASHSEED=0",    // the order of sets is part of an answer
           "PYTHONUNBUFFERED=1",  // a print() that waits for more would be a timeout
           "PYTHONDONTWRITEBYTECODE=1",
@@ -230,7 +236,7 @@ Result<Plan> make_plan(const std::vector<std::string>& run, const Limits& limits
   view.show(plan.program);
   plan.run.push_back(run[0]);
   for (std::size_t i = 1; i < run.size(); ++i) plan.run.push_back(argument(run[i], view));
-  plan.environment = environment(limits.isolation == Isolation::namespaces ? work_folder : "/tmp");
+  plan.environment = environment();
   plan.work_options = cat("mode=1777,nr_inodes=4096,size=", limits.file_mb, "m");
   plan.processes = limits.processes;
   auto filter = make_filter(limits, counts_shared_mappings());

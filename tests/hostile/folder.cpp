@@ -46,7 +46,7 @@ const Folder& Folder::copy(const std::string& source, const std::string& into) c
   if (fs::is_directory(from) && !into.empty()) directory(into);
   const fs::path to = into.empty() ? fs::path(path_) : fs::path(at(into));
   fs::copy(from, fs::is_directory(from) || !into.empty() ? to : to / from.filename(),
-           fs::copy_options::recursive);
+           fs::copy_options::recursive | fs::copy_options::overwrite_existing);
   return *this;
 }
 

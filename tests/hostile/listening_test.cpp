@@ -112,7 +112,9 @@ class Listening : public test::SystemRuns {
       const auto has = [&](const char* words) {
         return each.command.find(words) != std::string::npos;
       };
-      ranks += (has("/troupe worker") || has("/troupe train")) && !has("mpirun");
+      const auto name = read_file(cat("/proc/", each.pid, "/comm"));
+      const bool helper = name && *name == "troupe-sandbox\n";  // has the arguments of its rank
+      ranks += (has("/troupe worker") || has("/troupe train")) && !has("mpirun") && !helper;
     }
     // Other users see only mpirun: processes that hold keys are hidden from them.
     if (::geteuid() == 0) {

@@ -28,8 +28,8 @@ const Folder& adapter(const Folder& folder) {
 const std::vector<Case> cases = {
     {"ModelNotThere", [](const Folder&) {}, "logprobs --model @/none", 4,
      "@/none: no such directory; a Hugging Face model directory is expected"},
-    {"ModelAFile", [](const Folder& f) { f.write("model", "x"); }, "logprobs --model @/model", 7,
-     "@/model/config.json: cannot open for reading: Not a directory"},
+    {"ModelAFile", [](const Folder& f) { f.write("model", "x"); }, "logprobs --model @/model", 4,
+     "@/model: is a file; a Hugging Face model directory is expected"},
     {"ModelADevice", [](const Folder&) {}, "logprobs --model /dev/zero", 7,
      "/dev/zero/config.json: cannot open for reading: Not a directory"},
     {"ConfigADirectory",
