@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <set>
 #include <sstream>
 
@@ -112,8 +113,9 @@ class Listening : public test::SystemRuns {
       const auto has = [&](const char* words) {
         return each.command.find(words) != std::string::npos;
       };
-      const auto name = read_file(cat("/proc/", each.pid, "/comm"));
-      const bool helper = name && *name == "troupe-sandbox\n";  // has the arguments of its rank
+      std::string name;
+      std::ifstream(cat("/proc/", each.pid, "/comm")) >> name;
+      const bool helper = name == "troupe-sandbox";  // has the arguments of its rank
       ranks += (has("/troupe worker") || has("/troupe train")) && !has("mpirun") && !helper;
     }
     // Other users see only mpirun: processes that hold keys are hidden from them.
