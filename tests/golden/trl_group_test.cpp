@@ -120,13 +120,17 @@ TEST_P(GoldenGrpo, EveryStepIsReproduced) {
   });
 }
 
+// The loss of step 1 is 3.127201 in TRL, and 3.127138 with a network summed in float64: the
+// optimizer's first step amplifies TRL's float32 noise to 2.03e-5.
+constexpr Noise plain_k3_noise{.loss = 3e-5};
+
 INSTANTIATE_TEST_SUITE_P(
     Trl, GoldenGrpo,
     ::testing::Values(Run{"Grpo", "grpo"}, Run{"Bnpo", "bnpo"}, Run{"DrGrpo", "dr_grpo"},
                       Run{"Dapo", "dapo"}, Run{"Cispo", "cispo"}, Run{"Sapo", "sapo"},
                       Run{"Luspo", "luspo"}, Run{"Vespo", "vespo"},
                       Run{"TopEntropy", "entropy mask top 20 %"},
-                      Run{"PlainK3", "grpo, KL not bias-corrected (plain k3)"},
+                      Run{"PlainK3", "grpo, KL not bias-corrected (plain k3)", plain_k3_noise},
                       Run{"EntropyBonus", "dapo, entropy bonus 0.01"},
                       Run{"TruncatedMasked", "dapo, truncated completions masked"},
                       Run{"TwoSidedClip", "grpo, two-sided clip delta"},
