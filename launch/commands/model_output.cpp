@@ -1,5 +1,7 @@
 #include "launch/commands/model_output.h"
 
+#include <pthread.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <iostream>
@@ -9,7 +11,28 @@ namespace troupe::launch {
 ModelOutput::ModelOutput() : terminal_(::isatty(STDOUT_FILENO) == 1) {
 }
 
+namespace {
+
+// Defers Ctrl-C: a write that it interrupts loses text and leaves an error in the stream.
+class DeferredInterruption {
+ public:
+  DeferredInterruption() {
+    sigset_t interruption;
+    sigemptyset(&interruption);
+    sigaddset(&interruption, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &interruption, &before_);
+  }
+  ~DeferredInterruption() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  DeferredInterruption(const DeferredInterruption&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+}  // namespace
+
 void ModelOutput::print(std::string_view piece) {
+  const DeferredInterruption deferred;
   if (terminal_)
     std::cout << stream_.add(piece) << std::flush;
   else
@@ -18,6 +41,7 @@ void ModelOutput::print(std::string_view piece) {
 
 void ModelOutput::print_line(std::string_view last) {
   print(last);
+  const DeferredInterruption deferred;
   std::cout << stream_.finish() << std::endl;
 }
 

@@ -142,6 +142,8 @@ bool LineEditor::Terminal::read(std::string& line) {
   for (;;) {
     el_resize(editor);
     std::cerr << paste_on << std::flush;
+    // el_gets prints the prompt before it prepares the terminal; Ctrl-D between the two is lost.
+    el_set(editor, EL_PREP_TERM, 1);
     int count = 0;
     const char* text = el_gets(editor, &count);
     std::cerr << paste_off << std::flush;

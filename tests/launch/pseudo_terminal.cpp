@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <pty.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -64,6 +65,14 @@ void PseudoTerminal::wait_for(const std::string& text) {
 int PseudoTerminal::wait_for_exit() {
   while (read_more()) {
   }
+  // A program that printed nothing for a minute may wait for keys.
+  const int process = static_cast<int>(::syscall(SYS_pidfd_open, child_, 0));
+  pollfd ended{process, POLLIN, 0};
+  if (::poll(&ended, 1, 10'000) != 1) {
+    ADD_FAILURE() << "the program does not end; it printed: " << printed_;
+    ::kill(child_, SIGKILL);
+  }
+  ::close(process);
   int status = 0;
   ::waitpid(child_, &status, 0);
   child_ = -1;
