@@ -1,6 +1,7 @@
 // SIGKILL at random times and at given operations on files, then the same command again: the bytes
 // are those of an uninterrupted run, and nothing is left over.
 #include <signal.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
@@ -127,6 +128,9 @@ TEST_F(Leftovers, FoldersOfRewardProgramsAreRemovedOnceTheirProcessIsDead) {
       path(cat("tmp/troupe-reward-", pid.substr(0, pid.find('\n')), "-abcdef"));
   std::filesystem::create_directories(folder + "/program's file");
   std::filesystem::create_directories(path("tmp/troupe-reward-notes"));
+  const std::string foreign = folder.substr(0, folder.size() - 6) + "ghijkl";
+  std::filesystem::create_directories(foreign);
+  const bool another_owner = ::chown(foreign.c_str(), 65534, 65534) == 0;  // only root may
   const std::string other =
       cat(with_folder, command(arguments("sft", "other", "--set train.steps=1")), " >>'", log(),
           "' 2>&1 </dev/null");
@@ -136,6 +140,7 @@ TEST_F(Leftovers, FoldersOfRewardProgramsAreRemovedOnceTheirProcessIsDead) {
   child.wait();
   EXPECT_EQ(std::system(other.c_str()), 0);
   EXPECT_FALSE(std::filesystem::exists(folder));
+  EXPECT_EQ(std::filesystem::exists(foreign), another_owner);
   EXPECT_TRUE(std::filesystem::exists(path("tmp/troupe-reward-notes")));
 }
 
