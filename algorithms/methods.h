@@ -9,6 +9,7 @@
 #include "algorithms/kto.h"
 #include "algorithms/orpo.h"
 #include "algorithms/ppo.h"
+#include "algorithms/pretrain.h"
 #include "algorithms/reward_model.h"
 #include "algorithms/sft.h"
 #include "algorithms/simpo.h"
@@ -16,6 +17,7 @@
 namespace troupe::algorithms {
 
 struct MethodSettings {
+  PretrainConfig pretrain;
   SftConfig sft;
   DpoConfig dpo;
   SimpoConfig simpo;
@@ -29,6 +31,7 @@ struct MethodSettings {
 
   /// In the order of the reference page.
   static void each_method(auto& self, auto&& method) {
+    method(self.pretrain);
     method(self.sft);
     method(self.dpo);
     method(self.simpo);

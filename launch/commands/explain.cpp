@@ -12,6 +12,7 @@
 #include "launch/commands/memory.h"
 #include "launch/config/reference_page.h"
 #include "launch/config/schema.h"
+#include "launch/recipes/pretrain.h"
 #include "launch/recipes/recipes.h"
 #include "launch/run/exit_code.h"
 #include "launch/run/settings.h"
@@ -78,6 +79,12 @@ int print_data(const RunConfig& config, const engine::models::DecoderSpec& spec)
     return exit_code(error.code);
   };
   std::cout << "\nData\n";
+  if (reads_token_files(config)) {
+    const auto text = token_files_text(config);
+    if (!text) return refuse(text.error());
+    std::cout << *text;
+    return 0;
+  }
   const auto text = TextModel::load(config.model, config.chat_template, spec);
   if (!text) return refuse(text.error());
   auto options = data_settings(config, spec, config.data.path);

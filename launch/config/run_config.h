@@ -89,6 +89,29 @@ struct EvalConfig {
   }
 };
 
+/// Where the weights that pretraining starts from come from.
+enum class InitialWeights { automatic, file, random };
+constexpr std::array<std::string_view, 3> names_of(InitialWeights) {
+  return {"auto", "file", "random"};
+}
+
+struct InitConfig {
+  InitialWeights weights = InitialWeights::automatic;
+  double std_dev = 0;
+  bool scaled_output = true;
+
+  static void each_field(auto& self, auto&& field) {
+    field("weights", self.weights,
+          "file: the weights of the model's directory; random: new ones, drawn from train.seed; "
+          "auto: random if the directory has no weight files");
+    field("std", self.std_dev, at_least_0,
+          "standard deviation of random weights; 0: initializer_range of config.json, or 0.02");
+    field("scaled_output", self.scaled_output,
+          "divide the standard deviation of the output projections of attention and MLP by sqrt(2 "
+          "L), where L is the number of layers");
+  }
+};
+
 struct TimelineConfig {
   std::int64_t max_mib = 64;
 
@@ -113,6 +136,7 @@ struct RunConfig : algorithms::MethodSettings {
   ProfileConfig profile;
   TimelineConfig timeline;
   LoraSection lora;
+  InitConfig init;
   CriticConfig critic;
   EvalConfig eval;
   RolloutConfig rollout;
@@ -146,6 +170,7 @@ struct RunConfig : algorithms::MethodSettings {
     section("profile", self.profile);
     section("timeline", self.timeline);
     section("lora", self.lora);
+    section("init", self.init);
     MethodSettings::each_method(self, [&]<class Method>(Method& settings) {
       section(Method::name, settings);
       if constexpr (std::is_same_v<std::remove_const_t<Method>, algorithms::PpoConfig>)

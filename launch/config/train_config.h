@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "algorithms/batch_rampup.h"
 #include "algorithms/losses/value_loss.h"
 #include "engine/base/fields.h"
 #include "engine/ops/types.h"
@@ -95,10 +96,17 @@ struct CheckpointConfig {
   }
 };
 
+/// Progress lines: troupe's, or those of Megatron-LM.
+enum class LogStyle { troupe, megatron };
+constexpr std::array<std::string_view, 2> names_of(LogStyle) {
+  return {"troupe", "megatron"};
+}
+
 struct TrainConfig : OptimizerConfig, CheckpointConfig {
   std::int64_t steps = 0;
   double epochs = 1;
   std::int64_t batch_size = 8;
+  algorithms::BatchRampup batch_rampup;
   std::int64_t micro_batch_tokens = 8192;
   /// The default costs about a hundredth of a step's time.
   std::vector<Recompute> recompute{Recompute::activation, Recompute::norm};
@@ -114,6 +122,7 @@ struct TrainConfig : OptimizerConfig, CheckpointConfig {
   std::string early_stopping_metric;
   std::int64_t early_stopping_patience = 3;
   std::int64_t log_every = 1;
+  LogStyle log_style = LogStyle::troupe;
   std::int64_t timeout = 3600;
 
   static void each_field(auto& self, auto&& field) {
@@ -123,6 +132,7 @@ struct TrainConfig : OptimizerConfig, CheckpointConfig {
           "passes over the data if train.steps is 0; 0.5: half of the rows");
     field("batch_size", self.batch_size, Range{1, 1 << 20},
           "rows, pairs or prompts per optimizer step");
+    each_rampup_field(self, field);
     field("micro_batch_tokens", self.micro_batch_tokens, Range{1, 1 << 30},
           "tokens per forward and backward pass; trades memory for speed, never changes the loss");
     field("recompute", self.recompute,
@@ -150,10 +160,26 @@ struct TrainConfig : OptimizerConfig, CheckpointConfig {
           "threads");
     CheckpointConfig::each_field(self, field);
     each_selection_field(self, field);
-    field("log_every", self.log_every, count_from_0,
-          "steps between progress lines if stderr is not a terminal; 0: none");
+    each_log_field(self, field);
     field("timeout", self.timeout, Range{1, 604800},
           "timeout of a request to an actor (samples of a batch, an update, a save), in seconds");
+  }
+
+  static void each_rampup_field(auto& self, auto&& field) {
+    field("batch_rampup.start", self.batch_rampup.start, Range{0, 1 << 20},
+          "pretrain: size of the first batches, which grow to train.batch_size; 0: no ramp-up");
+    field("batch_rampup.increment", self.batch_rampup.increment, Range{0, 1 << 20},
+          "pretrain: samples by which a batch grows at a time");
+    field("batch_rampup.samples", self.batch_rampup.samples, count_from_0,
+          "pretrain: samples over which batches grow, in intervals of equal length");
+  }
+
+  static void each_log_field(auto& self, auto&& field) {
+    field("log_every", self.log_every, count_from_0,
+          "steps between progress lines if stderr is not a terminal; 0: none");
+    field("log_style", self.log_style,
+          "troupe: progress on stderr; megatron: Megatron-LM's log lines on stdout as well, every "
+          "train.log_every steps");
   }
 
   static void each_selection_field(auto& self, auto&& field) {

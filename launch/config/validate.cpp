@@ -15,6 +15,7 @@
 #include "launch/config/validate_profile.h"
 #include "launch/migration/advice.h"
 #include "launch/recipes/lora.h"
+#include "launch/recipes/pretrain.h"
 #include "launch/recipes/recipes.h"
 #include "launch/recipes/rewards.h"
 #include "launch/recipes/sampling.h"
@@ -148,6 +149,10 @@ class General {
 
   void unused() {
     if (!find_recipe(c_.algorithm)) return;
+    if (find_recipe(c_.algorithm)->name != algorithms::PretrainConfig::name)
+      v_.unused({"train.batch_rampup.start", "train.batch_rampup.increment",
+                 "train.batch_rampup.samples"},
+                "only pretrain uses it");
     for (const Field& field : fields())
       if (!reads(c_.algorithm, field)) v_.unused(field.key, cat("not used by ", c_.algorithm));
   }
@@ -172,7 +177,9 @@ void need_model(std::string_view key, const std::string& path, Findings& finding
 void need_files(std::string_view key, const std::vector<std::string>& paths, Findings& findings) {
   std::error_code ignored;
   for (const std::string& path : paths) {
-    if (std::filesystem::exists(path, ignored) || engine::data::find_packed_files(path)) continue;
+    if (std::filesystem::exists(path, ignored) || engine::data::find_packed_files(path) ||
+        is_token_dataset(path))
+      continue;
     const bool pattern = path.find_first_of("*?[") != std::string::npos;
     const auto comma = path.find(',');
     if (!pattern)

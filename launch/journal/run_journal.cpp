@@ -153,6 +153,7 @@ void RunJournal::begin(std::int64_t total_steps, std::int64_t done_steps) {
   files_->events.append(tf_record(restart_event(wall_time(), done_steps + 1)));
   plotted_ = false;
   if (on_step_) on_step_(done_steps + 1);
+  if (megatron_) megatron_->begin(total_steps);
   began_ = steady_seconds();
   times_.begin(steady_nanoseconds_now());
   const std::lock_guard lock(terminal);
@@ -166,6 +167,17 @@ algorithms::Metrics RunJournal::end_step_times(std::int64_t step) {
   const double wall = wall_before_ + steady_seconds() - began_;
   files_->timings.append(timings_line(step, wall_time(), wall, metrics));
   return metrics;
+}
+
+void RunJournal::print_as_megatron(std::int64_t step, const algorithms::Metrics& metrics,
+                                   const StepSpeed& speed) {
+  const std::string lines =
+      megatron_->step(step, metrics, speed.seconds, work_.model_flops, wall_time());
+  if (lines.empty()) return;
+  hide_progress();
+  std::fputs(lines.c_str(), stdout);
+  std::fflush(stdout);
+  show_progress();
 }
 
 void RunJournal::log_findings(std::int64_t step, const algorithms::Metrics& metrics) {
@@ -187,6 +199,7 @@ void RunJournal::record(std::int64_t step, const algorithms::Metrics& metrics) {
   const StepSpeed speed{
       work_.processed.tokens,
       seconds_.all - seconds_.parts[index_of(Part::eval)] - seconds_.parts[index_of(Part::save)]};
+  if (megatron_) print_as_megatron(step, metrics, speed);
   work_ = {};
   {
     const std::lock_guard lock(terminal);

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "actors/runtime/ask_record.h"
@@ -10,11 +11,13 @@
 #include "algorithms/journal.h"
 #include "engine/base/output_folder.h"
 #include "launch/journal/commit_record.h"
+#include "launch/journal/megatron_line.h"
 #include "launch/journal/timings_file.h"
 
 namespace troupe::launch {
 
 class Progress;
+struct StepSpeed;
 
 /// Writes metrics.jsonl, timings.jsonl, events.out.tfevents.*, samples.txt, samples.jsonl,
 /// timeline.jsonl and two plots, displays the progress, and logs evaluations and warnings of
@@ -31,6 +34,8 @@ class RunJournal final : public algorithms::Journal {
 
   /// Size limit of the timeline's files; 0: none are written. Before begin().
   void limit_timeline(std::uint64_t bytes) { timeline_bytes_ = bytes; }
+  /// Prints Megatron's log lines on stdout; before begin().
+  void log_as_megatron(MegatronLogOptions options) { megatron_.emplace(std::move(options)); }
   /// What the run is measured by; before begin().
   void measure(Measured measured) { measured_ = std::move(measured); }
   void begin(std::int64_t total_steps, std::int64_t done_steps) override;
@@ -54,6 +59,8 @@ class RunJournal final : public algorithms::Journal {
   struct Files;
   void open_files(std::int64_t done_steps);
   algorithms::Metrics end_step_times(std::int64_t step);
+  void print_as_megatron(std::int64_t step, const algorithms::Metrics& metrics,
+                         const StepSpeed& speed);
   void log_findings(std::int64_t step, const algorithms::Metrics& metrics);
 
   OutputFolder folder_;
@@ -62,6 +69,7 @@ class RunJournal final : public algorithms::Journal {
   std::unique_ptr<Progress> progress_;
   std::function<void(std::int64_t)> on_step_;
   Measured measured_;
+  std::optional<MegatronLog> megatron_;
   StepTimes times_;
   StepSeconds seconds_;  ///< of the last step
   StepWork work_;        ///< of the step in progress

@@ -4,6 +4,7 @@
 
 #include "engine/base/text.h"
 #include "launch/recipes/lora.h"
+#include "launch/recipes/pretrain.h"
 #include "launch/recipes/sampling.h"
 
 namespace troupe::launch {
@@ -55,6 +56,7 @@ void validate_following(Validation& v, std::string_view section,
 }
 
 bool has_held_out(const RunConfig& config) {
+  if (reads_token_files(config)) return validates_token_files(config);
   return !config.eval.path.empty() || config.data.split > 0;
 }
 

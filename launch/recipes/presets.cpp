@@ -238,6 +238,7 @@ const std::vector<Preset> compat_prm = {
 // in "LoRA Without Regret" (Schulman et al. 2025). Methods in a row.
 constexpr std::string_view rate = "train.learning_rate";
 constexpr std::array method_table{
+    MethodDefault{"pretrain", rate, "3e-4", "3e-4", "Touvron et al. 2023, LLaMA 7B"},
     MethodDefault{"sft", rate, "2e-5", "2e-4", "TRL: SFTConfig, scripts/sft.py"},
     MethodDefault{"dpo", rate, "1e-6", "1e-5",
                   "TRL: DPOConfig; Rafailov et al. 2023; 5e-7 in TRL's scripts/dpo.py"},

@@ -7,6 +7,7 @@
 #include "launch/recipes/kto.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/ppo.h"
+#include "launch/recipes/pretrain.h"
 #include "launch/recipes/reward_model.h"
 #include "launch/recipes/row_recipe.h"
 

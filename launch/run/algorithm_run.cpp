@@ -40,6 +40,15 @@ void restore_batches(const Session& session, std::int64_t updates, algorithms::P
       plan.versions.push_back(static_cast<std::uint64_t>(version.integer()));
 }
 
+MegatronLogOptions megatron_log(const RunConfig& config) {
+  const TrainConfig& t = config.train;
+  return {.every = t.log_every,
+          .ranks = policy_grid(config).ranks(),
+          .consumed = [rampup = t.batch_rampup, full = t.batch_size](std::int64_t steps) {
+            return rampup.consumed(steps, full);
+          }};
+}
+
 }  // namespace
 
 AlgorithmRun::AlgorithmRun(const Session& session, RunProfile& profile)
@@ -48,6 +57,8 @@ AlgorithmRun::AlgorithmRun(const Session& session, RunProfile& profile)
                std::string(recipe_of(session.config()).name), session.config().train.log_every),
       versions_(session.folder()) {
   journal_.limit_timeline(static_cast<std::uint64_t>(session.config().timeline.max_mib) << 20);
+  if (session.config().train.log_style == LogStyle::megatron)
+    journal_.log_as_megatron(megatron_log(session.config()));
   journal_.on_step([&profile](std::int64_t step) { profile.at_step(step); });
 }
 

@@ -11,6 +11,7 @@
 #include "engine/data/readers/file_list.h"
 #include "launch/config/paths.h"
 #include "launch/config/schema.h"
+#include "launch/recipes/pretrain.h"
 #include "launch/recipes/recipes.h"
 #include "launch/recipes/rewards.h"
 
@@ -20,7 +21,7 @@ namespace {
 namespace checkpoint = engine::checkpoint;
 
 // How a run is executed, displayed and saved.
-constexpr std::array<std::string_view, 23> without_effect{"algorithm",
+constexpr std::array<std::string_view, 24> without_effect{"algorithm",
                                                           "output_mode",
                                                           "timeline.max_mib",
                                                           "resume",
@@ -31,6 +32,7 @@ constexpr std::array<std::string_view, 23> without_effect{"algorithm",
                                                           "train.save_every",
                                                           "train.keep_last",
                                                           "train.log_every",
+                                                          "train.log_style",
                                                           "train.timeout",
                                                           "eval.every",
                                                           "train.peak_tflops",
@@ -114,9 +116,14 @@ class Inputs {
   // The configuration and the weights of a model folder.
   Result<> add_model(std::string name, const std::string& folder) {
     RETURN_IF_ERROR(checkpoint::read_folder_spec(folder));
+    InputPart part{.name = std::move(name), .files = {}};
+    if (folder == config_.model && starts_from_random_weights(config_)) {
+      RETURN_IF_ERROR(add_files_of(part, folder, spec_files));
+      parts_.push_back(std::move(part));
+      return {};
+    }
     const auto weights = checkpoint::SafetensorsFolder::open(folder);
     RETURN_IF_ERROR(weights);
-    InputPart part{.name = std::move(name), .files = {}};
     RETURN_IF_ERROR(verify(folder));
     RETURN_IF_ERROR(add_files_of(part, folder, spec_files));
     for (const auto& file : weights->files()) RETURN_IF_ERROR(add_file(part, file.path()));
@@ -158,6 +165,11 @@ class Inputs {
   }
 
   Result<> add_rows(InputPart& part, const std::vector<std::string>& paths) {
+    if (reads_token_files(config_)) {
+      for (const std::string& path : paths)
+        for (const char* ending : {".idx", ".bin"}) RETURN_IF_ERROR(add_file(part, path + ending));
+      return {};
+    }
     const auto files = engine::data::list_data_files(paths);
     RETURN_IF_ERROR(files);
     for (const std::string& path : *files) {

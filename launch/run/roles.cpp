@@ -12,6 +12,7 @@
 #include "engine/checkpoint/write_checkpoint.h"
 #include "engine/data/layouts/steps.h"
 #include "launch/recipes/lora.h"
+#include "launch/recipes/pretrain.h"
 #include "launch/recipes/recipes.h"
 #include "launch/recipes/rewards.h"
 #include "launch/recipes/sampling.h"
@@ -43,7 +44,7 @@ checkpoint::StoredType saved_type(const RunConfig& config, const std::string& so
     case SaveDtype::f32:
       return checkpoint::StoredType::f32;
     case SaveDtype::automatic:
-      return type_in(source);
+      return starts_from_random_weights(config) ? checkpoint::StoredType::f32 : type_in(source);
     case SaveDtype::bf16:
       return checkpoint::StoredType::bf16;
     case SaveDtype::f16:

@@ -6,12 +6,15 @@
 #include "engine/adapter/adapter.h"
 #include "engine/adapter/peft_file.h"
 #include "engine/base/text.h"
+#include "engine/checkpoint/init_weights.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/checkpoint/manifest.h"
 #include "engine/checkpoint/read_checkpoint.h"
 #include "engine/checkpoint/training_tensors.h"
+#include "engine/models/split.h"
 #include "engine/tokenizer/prompt_types.h"
 #include "launch/recipes/lora.h"
+#include "launch/recipes/pretrain.h"
 #include "launch/recipes/recipes.h"
 #include "launch/run/settings.h"
 
@@ -57,6 +60,21 @@ Result<std::unique_ptr<engine::models::Decoder>> load_starting_model(
   auto model = engine::checkpoint::load_decoder(device, folder, std::move(*spec), true, tp);
   if (model && fresh && wanted.init_std > 0)
     engine::checkpoint::init_score_head(**model, wanted.init_std, seed);
+  return model;
+}
+
+// A model with random weights.
+std::unique_ptr<engine::models::Decoder> new_model(const RoleParts& parts) {
+  const RunConfig& config = parts.config;
+  auto spec = value_or_throw(checkpoint::read_folder_spec(config.model));
+  value_or_throw(models::check_split(spec, parts.mesh ? parts.mesh->tp().size() : 1));
+  const double std_dev = config.init.std_dev > 0
+                             ? config.init.std_dev
+                             : value_or_throw(checkpoint::initializer_range(config.model));
+  auto model = std::make_unique<models::Decoder>(parts.device, std::move(spec), true, tp_of(parts));
+  checkpoint::init_weights(*model, {.std_dev = std_dev,
+                                    .scaled_output = config.init.scaled_output,
+                                    .seed = static_cast<std::uint64_t>(config.train.seed)});
   return model;
 }
 
@@ -177,6 +195,8 @@ std::unique_ptr<engine::train::Trainer> load_trainer(const RoleParts& parts) {
   const auto options = trainer_settings(parts.config);
   if (adapts(parts.config)) return load_adapted_trainer(parts, options);
   if (!parts.resume_from.empty()) return resume_trainer(parts, parts.resume_from, options);
+  if (starts_from_random_weights(parts.config))
+    return std::make_unique<engine::train::Trainer>(new_model(parts), options, parts.mesh);
   auto model = value_or_throw(
       load_starting_model(parts.device, parts.config.model, head_of(parts.config),
                           static_cast<std::uint64_t>(parts.config.train.seed), tp_of(parts)));

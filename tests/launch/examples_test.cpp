@@ -36,6 +36,9 @@ std::string downloads() {
     fs::copy_file(data("datasets/pairwise/hh_rlhf_harmless_base_test_head.jsonl"),
                   cat(pairs, "/", part, "-00000-of-00001.jsonl"));
   }
+  for (const char* ending : {".bin", ".idx"})
+    fs::copy_file(data("golden/megatron/a_text_document") + ending,
+                  cat(folder, "/data/wiki_text_document", ending));
   return folder;
 }
 
@@ -55,7 +58,7 @@ TEST(Examples, AreAcceptedUnchanged) {
     EXPECT_NE(out.find("Qwen2ForCausalLM, 494,032,768 parameters"), std::string::npos) << out;
     EXPECT_FALSE(fs::exists(folder + "/runs"));
   }
-  EXPECT_EQ(seen, 3);
+  EXPECT_EQ(seen, 4);
 }
 
 }  // namespace

@@ -37,10 +37,12 @@ class Loader {
 
   /// The next batch; nullopt after options.epochs. Throws Failure when a stream cannot be read
   /// further.
-  std::optional<Batch<T>> next() {
+  std::optional<Batch<T>> next() { return next(options_.batch_size); }
+  /// The same with `size` examples.
+  std::optional<Batch<T>> next(std::int64_t size) {
     Batch<T> batch;
     if (stream_) {
-      while (static_cast<std::int64_t>(batch.ids.size()) < options_.batch_size) {
+      while (static_cast<std::int64_t>(batch.ids.size()) < size) {
         auto item = value_or_throw(stream_->next());
         if (!item) break;
         batch.examples.push_back(item->example.get());
@@ -48,9 +50,11 @@ class Loader {
         batch.owners.push_back(std::move(item->example));
       }
     } else {
-      for (const auto& item : sampler_->next_batch()) {
-        batch.examples.push_back(&dataset_.examples[item.index]);
-        batch.ids.push_back(item.id);
+      while (static_cast<std::int64_t>(batch.ids.size()) < size) {
+        const auto item = sampler_->next();
+        if (!item) break;
+        batch.examples.push_back(&dataset_.examples[item->index]);
+        batch.ids.push_back(item->id);
       }
     }
     if (batch.ids.empty()) return std::nullopt;

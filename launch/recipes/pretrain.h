@@ -1,0 +1,25 @@
+// Pretraining: the recipe of --algorithm pretrain.
+#pragma once
+
+#include <string>
+#include <type_traits>
+
+#include "launch/recipes/recipe.h"
+
+namespace troupe::launch {
+
+Recipe recipe_for(std::type_identity<algorithms::PretrainConfig>);
+
+/// Whether `path` is the prefix of a token dataset: PREFIX.bin and PREFIX.idx exist.
+bool is_token_dataset(const std::string& path);
+/// Whether the run is a pretraining run over token datasets (the first source is one).
+bool reads_token_files(const RunConfig& config);
+/// Whether such a run has validation data: eval.path, or a share of pretrain.split.
+bool validates_token_files(const RunConfig& config);
+/// Whether the run starts from random weights (init.weights).
+bool starts_from_random_weights(const RunConfig& config);
+
+/// Lines for explain: the token datasets of the run. Errors of opening them.
+Result<std::string> token_files_text(const RunConfig& config);
+
+}  // namespace troupe::launch

@@ -1,0 +1,110 @@
+#include "launch/recipes/pretraining_batches.h"
+
+#include <numeric>
+#include <utility>
+
+#include "engine/checkpoint/load_decoder.h"
+
+namespace troupe::launch {
+namespace {
+
+namespace data = engine::data;
+namespace megatron = engine::data::megatron;
+
+void count_tokens(data::Experience& batch) {
+  batch.count = std::accumulate(batch.mask.begin(), batch.mask.end(), 0.0);
+}
+
+class TokenBatches final : public algorithms::PretrainingBatches {
+ public:
+  TokenBatches(megatron::PretrainingSplit split, std::int64_t consumed, std::int64_t vocabulary)
+      : split_(std::move(split)), consumed_(consumed), vocabulary_(vocabulary) {}
+
+  std::optional<data::Experience> next(std::int64_t size) override {
+    data::Experience batch;
+    for (std::int64_t i = 0; i < size && consumed_ < split_.size(); ++i, ++consumed_)
+      append_sample(value_or_throw(split_.sample(consumed_)), static_cast<std::uint64_t>(consumed_),
+                    batch);
+    for (const auto token : batch.tokens)
+      if (token < 0 || token >= vocabulary_)
+        throw Failure({Errc::bad_input,
+                       cat("token ", token, " of a token file: expected one below ", vocabulary_,
+                           ", the vocabulary of the model; preprocess the text with the model's "
+                           "tokenizer")});
+    if (batch.sequences() == 0) return std::nullopt;
+    count_tokens(batch);
+    return batch;
+  }
+  Json state() const override {
+    return Json::Object{{"consumed_samples", consumed_}, {"samples", split_.size()}};
+  }
+  std::optional<double> epoch() const override { return std::nullopt; }
+
+ private:
+  megatron::PretrainingSplit split_;
+  std::int64_t consumed_, vocabulary_;
+};
+
+class RowBatches final : public algorithms::PretrainingBatches {
+ public:
+  explicit RowBatches(data::Loader<data::SftExample> rows) : rows_(std::move(rows)) {}
+
+  std::optional<data::Experience> next(std::int64_t size) override {
+    const auto batch = rows_.next(size);
+    if (!batch) return std::nullopt;
+    return data::to_experience(*batch);
+  }
+  Json state() const override { return rows_.state(); }
+  std::optional<double> epoch() const override { return rows_.epoch(); }
+
+ private:
+  data::Loader<data::SftExample> rows_;
+};
+
+}  // namespace
+
+Result<megatron::PretrainingOptions> token_file_options(const RunConfig& config,
+                                                        std::int64_t sequence_length) {
+  megatron::PretrainingOptions out;
+  for (const std::string& path : config.data.path) out.parts.push_back({path, 0});
+  for (const MixSource& source : config.data.mix)
+    for (const std::string& path : source.path)
+      out.parts.push_back({path, source.weight / static_cast<double>(source.path.size())});
+  out.has_weights = !config.data.mix.empty();
+  out.split = config.pretrain.split;
+  const auto spec = engine::checkpoint::read_folder_spec(config.model);
+  RETURN_IF_ERROR(spec);
+  out.sample.sequence_length = static_cast<std::int32_t>(sequence_length);
+  out.sample.seed = static_cast<std::uint32_t>(config.train.seed);
+  if (!spec->eos_ids.empty()) out.sample.end_of_document = spec->eos_ids.front();
+  out.sample.reset_position_ids = config.pretrain.reset_documents;
+  out.sample.mask_end_of_document = config.pretrain.mask_end_of_document;
+  return out;
+}
+
+void append_sample(const megatron::PretrainingSample& sample, std::uint64_t id,
+                   data::Experience& out) {
+  const std::size_t length = sample.tokens.size();
+  for (std::size_t begin = 0, end = 0; begin < length; begin = end) {
+    for (end = begin + 1; end < length && sample.position_ids[end] != 0;) ++end;
+    std::vector<std::int32_t> ids(sample.tokens.begin() + static_cast<std::ptrdiff_t>(begin),
+                                  sample.tokens.begin() + static_cast<std::ptrdiff_t>(end));
+    ids.push_back(sample.labels[end - 1]);
+    std::vector<float> weights{0};
+    for (std::size_t i = begin; i < end; ++i) weights.push_back(sample.loss_mask[i]);
+    out.append(ids, weights);
+    out.sample_id.push_back(id);
+  }
+}
+
+std::unique_ptr<algorithms::PretrainingBatches> token_batches(megatron::PretrainingSplit split,
+                                                              std::int64_t consumed,
+                                                              std::int64_t vocabulary) {
+  return std::make_unique<TokenBatches>(std::move(split), consumed, vocabulary);
+}
+
+std::unique_ptr<algorithms::PretrainingBatches> row_batches(data::Loader<data::SftExample> rows) {
+  return std::make_unique<RowBatches>(std::move(rows));
+}
+
+}  // namespace troupe::launch

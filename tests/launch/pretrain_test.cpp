@@ -1,0 +1,207 @@
+// Pretraining: batches of token files and of text, random initial weights, validation, resumption.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+
+#include "algorithms/batch_rampup.h"
+#include "engine/base/file.h"
+#include "engine/base/text.h"
+#include "launch/config/resolve.h"
+#include "launch/recipes/pretraining_batches.h"
+#include "tests/launch/program.h"
+
+namespace troupe::launch::pretrain_test {
+namespace {
+
+namespace fs = std::filesystem;
+using algorithms::BatchRampup;
+using engine::data::Experience;
+using engine::data::megatron::PretrainingSample;
+using testing::HasSubstr;
+
+TEST(BatchRampup, GrowsAsInMegatron) {
+  // --rampup-batch-size 4 2 12 with a global batch size of 8: two increments of 6 samples each.
+  const BatchRampup r{.start = 4, .increment = 2, .samples = 12};
+  std::vector<std::int64_t> sizes;
+  std::int64_t consumed = 0;
+  for (int step = 0; step < 5; ++step) {
+    EXPECT_EQ(r.consumed(step, 8), consumed);
+    sizes.push_back(r.size(consumed, 8));
+    consumed += sizes.back();
+  }
+  EXPECT_EQ(sizes, (std::vector<std::int64_t>{4, 4, 6, 8, 8}));
+  EXPECT_EQ(BatchRampup().size(0, 8), 8);
+  EXPECT_EQ(BatchRampup().consumed(3, 8), 24);
+}
+
+TEST(PretrainingSequences, OfOneStreamHaveOneTokenMoreThanTheSample) {
+  Experience out;
+  append_sample({{5, 2, 6, 7}, {2, 6, 7, 8}, {1, 0, 1, 1}, {0, 1, 2, 3}}, 9, out);
+  EXPECT_EQ(out.tokens, (std::vector<std::int32_t>{5, 2, 6, 7, 8}));
+  EXPECT_EQ(out.mask, (std::vector<float>{0, 1, 0, 1, 1}));
+  EXPECT_EQ(out.offsets, (std::vector<std::int32_t>{0, 5}));
+}
+
+TEST(PretrainingSequences, EndAtDocumentsWherePositionsRestart) {
+  Experience out;
+  append_sample({{5, 2, 6, 7}, {2, 6, 7, 8}, {1, 1, 1, 1}, {0, 1, 0, 1}}, 9, out);
+  EXPECT_EQ(out.tokens, (std::vector<std::int32_t>{5, 2, 6, 6, 7, 8}));
+  EXPECT_EQ(out.mask, (std::vector<float>{0, 1, 1, 0, 1, 1}));
+  EXPECT_EQ(out.offsets, (std::vector<std::int32_t>{0, 3, 6}));
+}
+
+/// A model folder without weights, and token files of stories.
+class Pretraining : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    fs::copy(data("models/stories260k/hf"), folder_ + "/model", fs::copy_options::recursive);
+    fs::remove(folder_ + "/model/model.safetensors");
+    const Said said = run_program(cat(
+        "preprocess --input ", data("datasets/pretrain/wiki_demo_head.txt"), " --output-prefix ",
+        folder_, "/wiki --tokenizer-name-or-path ", folder_, "/model --append-eod"));
+    ASSERT_EQ(said.code, 0) << said.err;
+  }
+  Said train(const std::string& output, const std::string& more) const {
+    return run_program(cat("train --algorithm pretrain --model ", folder_, "/model --output ",
+                           folder_, "/", output,
+                           " --set train.batch_size=4 --set train.max_length=32 --set "
+                           "train.learning_rate=3e-3 --set train.threads=1 ",
+                           more));
+  }
+  std::string over_tokens(int steps) const {
+    return cat("--data ", folder_, "/wiki_text_document --set train.steps=", steps,
+               " --set pretrain.split=90,10 --set pretrain.eval_batches=2 --set eval.every=4 ");
+  }
+  std::string weights(const std::string& output, int step) const {
+    return value_or_throw(
+        read_file(cat(folder_, "/", output, "/checkpoint-", step, "/model.safetensors")));
+  }
+  std::vector<Json> metrics(const std::string& output) const {
+    return json_lines(value_or_throw(read_file(cat(folder_, "/", output, "/metrics.jsonl"))));
+  }
+  std::string folder_ = scratch_folder();
+};
+
+TEST_F(Pretraining, LearnsFromRandomWeights) {
+  const Said said = train("run", over_tokens(8));
+  ASSERT_EQ(said.code, 0) << said.err;
+  const auto lines = metrics("run");
+  ASSERT_EQ(lines.size(), 8u);
+  const double first = lines[3].find("eval/loss")->number(),
+               last = lines[7].find("eval/loss")->number();
+  EXPECT_NEAR(lines[0].find("loss")->number(), std::log(512), 0.2);
+  EXPECT_LT(last, first);
+  EXPECT_NEAR(lines[7].find("eval/perplexity")->number(), std::exp(last), 1e-9 * std::exp(last));
+}
+
+TEST_F(Pretraining, ContinuesWithTheSameBits) {
+  ASSERT_EQ(train("whole", over_tokens(6)).code, 0);
+  // The learning rate depends on the steps of the run, so the first part is a checkpoint of it.
+  ASSERT_EQ(train("parts", cat(over_tokens(6), "--set train.save_every=3")).code, 0);
+  fs::remove_all(folder_ + "/parts/checkpoint-6");
+  fs::remove(folder_ + "/parts/latest");
+  const Said said = train("parts", cat(over_tokens(6), "--set train.save_every=3"));
+  ASSERT_EQ(said.code, 0) << said.err;
+  EXPECT_THAT(said.err, HasSubstr("resuming from"));
+  EXPECT_TRUE(weights("whole", 6) == weights("parts", 6));
+}
+
+TEST_F(Pretraining, StartsFromTheSameWeightsOnEveryGrid) {
+  for (const char* grid : {"1", "2"})
+    ASSERT_EQ(train(cat("tp", grid), cat(over_tokens(1),
+                                         "--set train.learning_rate=0 --set "
+                                         "parallel.tp=",
+                                         grid))
+                  .code,
+              0);
+  EXPECT_TRUE(weights("tp1", 1) == weights("tp2", 1));
+}
+
+TEST_F(Pretraining, BatchesGrow) {
+  ASSERT_EQ(train("run", cat(over_tokens(4),
+                             "--set train.batch_rampup.start=2 --set "
+                             "train.batch_rampup.increment=2 --set train.batch_rampup.samples=4"))
+                .code,
+            0);
+  std::vector<double> sizes;
+  for (const Json& line : metrics("run")) sizes.push_back(line.find("batch_size")->number());
+  EXPECT_EQ(sizes, (std::vector<double>{2, 2, 4, 4}));
+}
+
+TEST_F(Pretraining, ReadsTextWithoutPreprocessing) {
+  const Said said =
+      train("run", cat("--data ", data("datasets/pretrain/tinystories_train_head.txt"),
+                       " --set data.split=0.2 --set train.steps=3"));
+  ASSERT_EQ(said.code, 0) << said.err;
+  EXPECT_NE(metrics("run")[2].find("eval/perplexity"), nullptr);
+}
+
+TEST_F(Pretraining, PrintsMegatronsLogLines) {
+  const Said said = train("run", cat(over_tokens(4),
+                                     "--set train.log_style=megatron --set "
+                                     "train.log_every=2"));
+  ASSERT_EQ(said.code, 0) << said.err;
+  const std::string number = R"([0-9.]+)", scientific = R"([0-9]\.[0-9]{6}E[+-][0-9]{2})";
+  EXPECT_THAT(
+      said.out,
+      testing::ContainsRegex(cat(
+          R"( \[20..-..-.. ..:..:..\] iteration        2/       4 \| consumed samples: )",
+          R"(           8 \| elapsed time per iteration \(ms\): )", number,
+          R"( \| throughput per GPU \(TFLOP/s/GPU\): )", number, R"( \| learning rate: )",
+          scientific, R"( \| global batch size:     4 \| lm loss: )", scientific,
+          R"( \| loss scale: 1\.0 \| grad norm: )", number,
+          R"( \| number of skipped iterations:   0 \| )", R"(number of nan iterations:   0 \|)")));
+  EXPECT_THAT(said.out,
+              testing::ContainsRegex(cat(R"( validation loss at iteration 4 on validation set \| )",
+                                         R"(lm loss value: )", scientific, R"( \| lm loss PPL: )",
+                                         scientific, R"( \| )")));
+}
+
+// The commands of docs/pretraining.md, over fewer steps.
+TEST_F(Pretraining, WorksAsItsPageSays) {
+  std::string text = value_or_throw(read_file(data("datasets/pretrain/wiki_demo_head.txt")));
+  for (std::size_t at = 0; (at = text.find(". ", at)) != std::string::npos;)
+    text.replace(at, 2, ".\n");
+  value_or_throw(write_file_durably(folder_ + "/wiki.txt", text));
+  const std::string page = value_or_throw(read_file(TROUPE_DOCS "/pretraining.md"));
+  const auto begin = page.find("```\n") + 4;
+  std::string commands = page.substr(begin, page.find("```", begin) - begin);
+  for (const auto& [from, to] :
+       std::vector<std::pair<std::string, std::string>>{{"--steps 1000", "--steps 4"},
+                                                        {"eval.every=100 ", "eval.every=2 "},
+                                                        {"troupe ", "'" TROUPE_PROGRAM "' "}})
+    for (std::size_t at = 0; (at = commands.find(from, at)) != std::string::npos; at += to.size())
+      commands.replace(at, from.size(), to);
+  const int status =
+      std::system(cat("set -e; cd '", folder_, "'; exec >out 2>&1; ", commands).c_str());
+  EXPECT_EQ(status, 0) << value_or_throw(read_file(folder_ + "/out"));
+  EXPECT_TRUE(fs::exists(folder_ + "/runs/wiki/checkpoint-4/model.safetensors"));
+  EXPECT_THAT(value_or_throw(read_file(folder_ + "/out")), HasSubstr("already complete"));
+}
+
+TEST_F(Pretraining, RefusesContradictions) {
+  Said said = train("run", cat("--data ", folder_, "/wiki_text_document"));
+  EXPECT_EQ(said.code, 2);
+  EXPECT_THAT(said.err, HasSubstr("give the length of the run: --steps N"));
+  said = train("run", cat(over_tokens(2), "--set lora.rank=4"));
+  EXPECT_EQ(said.code, 2);
+  EXPECT_THAT(said.err, HasSubstr("needs a trained base"));
+  said = train("run", cat(over_tokens(2), "--set init.weights=file"));
+  EXPECT_NE(said.code, 0);
+}
+
+TEST_F(Pretraining, RefusesTokensOfAnotherTokenizer) {
+  const std::string path = folder_ + "/model/config.json";
+  Json config = value_or_throw(read_json(path));
+  config.set("vocab_size", 300);
+  value_or_throw(write_file_durably(path, config.dump()));
+  const Said said = train("run", over_tokens(2));
+  EXPECT_NE(said.code, 0);
+  EXPECT_THAT(said.err, HasSubstr("expected one below 300"));
+}
+
+}  // namespace
+}  // namespace troupe::launch::pretrain_test
