@@ -225,6 +225,7 @@ Recipe recipe_for(std::type_identity<algorithms::PretrainConfig>) {
           .summary = "pretraining on text or token files, from random weights or a checkpoint",
           .sections = {"pretrain", "init", "eval"},
           .rows = data::Purpose::sft,
+          .layout = data::Layout::text,
           .prepare_rows = [](const auto&, const auto&,
                              data::DataOptions& options) { options = text_options(options); },
           .validate = validate_pretrain,

@@ -34,6 +34,8 @@ struct Recipe {
   /// Sections of the run file that it reads, besides those that every run reads.
   std::vector<std::string_view> sections;
   engine::data::Purpose rows;  ///< what the data is read for
+  /// Layout of rows without data.format; automatic: detected.
+  engine::data::Layout layout = engine::data::Layout::automatic;
 
   RolesNeeded (*roles)(const RunConfig&) = [](const RunConfig&) { return RolesNeeded{}; };
   /// Completes the options with which the rows are read. Throws Failure.

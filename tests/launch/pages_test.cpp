@@ -67,7 +67,7 @@ TEST(Pages, BashCompletesCommandsOptionsAndValues) {
   EXPECT_EQ(completed("troupe tra"), "train\n");
   EXPECT_EQ(completed("troupe train --alg"), "--algorithm\n");
   EXPECT_EQ(completed("troupe train --algorithm dr"), "dr_grpo\n");
-  EXPECT_EQ(completed("troupe train --set train.batch"), "train.batch_size=\n");
+  EXPECT_EQ(completed("troupe train --set train.batch_s"), "train.batch_size=\n");
   EXPECT_EQ(completed("troupe launch --cluster c.yaml -- train --con"), "--config\n");
   EXPECT_EQ(completed("troupe generate --weights i"), "int8\n");
   EXPECT_EQ(completed("troupe train --config run"), "\n");  // file names, by bash itself

@@ -44,7 +44,9 @@ Json layouts_of(const engine::data::Row& row) {
   for (const Recipe& recipe : recipes()) {
     engine::data::LayoutOptions options;
     options.purpose = recipe.rows;
-    if (const auto layout = engine::data::detect_layout(row, options))
+    const auto layout = engine::data::detect_layout(row, options);
+    const bool automatic = recipe.layout == engine::data::Layout::automatic;
+    if (layout && (automatic || recipe.layout == *layout))
       uses.set(std::string(recipe.name), std::string(name_of(*layout)));
   }
   return uses;
