@@ -50,11 +50,22 @@ Task<std::optional<RolloutBatch>> sample_batch(Sampling from, Loader& data,
   co_return samples;
 }
 
+// True if the only update of a batch computes what a recomputation would: the log-probabilities of
+// the weights that it starts from. GrpoLoss takes them where old_logp is absent. The update then
+// starts without waiting for a forward pass over the batch, and its bits are the same.
+bool update_recomputes_old(const GrpoConfig& config) {
+  return config.epochs * config.minibatches == 1 && config.loss.proximal == Proximal::given &&
+         config.loss.correction.any() && config.advantage.reward_beta == 0;
+}
+
 // Advantages and metrics of a batch. The policy recomputes old_logp where the configuration needs
 // it.
 Task<void> complete(Cluster& c, RolloutBatch& samples, const GrpoConfig& config) {
   const ActivityScope preparing(c.journal, Activity::advantage);
-  if (config.recompute_old) {
+  if (config.recompute_old && update_recomputes_old(config)) {
+    samples.batch.rollout_logp = std::move(samples.batch.old_logp);
+    samples.batch.old_logp.clear();
+  } else if (config.recompute_old) {
     co_await recompute_old_logp(c, samples.batch, config.loss.temperature);
   }
   compute_advantages(samples, config, std::move(samples.baselines));

@@ -188,6 +188,26 @@ TEST(Recomputed, TheDistanceIsReportedOnceWhereACorrectionSaysItToo) {
   EXPECT_EQ(step.find(name), step.rfind(name)) << step;
 }
 
+// Forward passes of the policy over the samples of one batch, those of the rollouts included.
+std::int64_t forward_passes(const GrpoConfig& config) {
+  World world;
+  auto data = rows();
+  world.grpo(data, plan_of(config.epochs), config);
+  return std::ranges::count_if(world.stage.journal.passes, [](const ModelPass& pass) {
+    return pass.model == PassModel::policy && !pass.backward;
+  });
+}
+
+TEST(Recomputed, LogProbabilitiesNeedNoPassWhereTheOnlyUpdateComputesThem) {
+  auto config = pairs_of_answers();
+  config.recompute_old = true;
+  EXPECT_EQ(forward_passes(config), 2) << "the metrics of the mismatch need them";
+  config.loss.correction.weight = Over::token;
+  EXPECT_EQ(forward_passes(config), 1);
+  config.epochs = 2;
+  EXPECT_EQ(forward_passes(config), 2) << "the second update starts from other weights";
+}
+
 TEST(Mismatch, IsThatOfTheTrainedTokens) {
   engine::data::Experience b;
   b.append({1, 2, 3, 4}, {0, 1, 1, 0});

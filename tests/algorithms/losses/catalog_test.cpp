@@ -65,6 +65,31 @@ std::string title(const AnyLoss& loss) {
   return cat(loss.spec().name, " ", loss.spec().fields.dump());
 }
 
+// The first update of a batch may take the log-probabilities of its own forward pass instead of
+// recomputed ones: no bit depends on it.
+TEST(EveryGrpoLoss, TakesItsOwnLogProbabilitiesForRecomputedOnes) {
+  CatalogCase given;
+  for (std::size_t t = 0; t < given.logp.size(); ++t) {
+    const auto trained = static_cast<float>(given.logp[t]);
+    given.logp[t] = static_cast<double>(trained);
+    given.batch.old_logp[t] = given.batch.mask[t] != 0 ? trained : 0;  // as of protocol::Logprobs
+  }
+  CatalogCase own = given;
+  own.batch.old_logp.clear();
+  std::size_t compared = 0;
+  for (const auto& loss : policy_family()) {
+    if (loss.spec().name != GrpoLoss::name || !field_is(loss, "proximal", "given")) continue;
+    ++compared;
+    Report first, second;
+    const auto a = slopes_of(loss, given.logp, given.entropy, given.batch, first);
+    const auto b = slopes_of(loss, own.logp, own.entropy, own.batch, second);
+    EXPECT_EQ(a.loss, b.loss) << title(loss);
+    EXPECT_EQ(a.dlogp, b.dlogp) << title(loss);
+    EXPECT_EQ(first.values(), second.values()) << title(loss);
+  }
+  EXPECT_GT(compared, 20u);
+}
+
 TEST(EveryLoss, HasTheSlopesOfFiniteDifferences) {
   const CatalogCase c;
   for (const auto& loss : catalog()) {
