@@ -98,7 +98,8 @@ const std::vector<Case> cases = {
     {"RateInfinite", more("train:\n  learning_rate: 1e999\n"), explain, 2,
      "train.learning_rate (@/run.yaml:7): a number is expected, found \"1e999\""},
     {"AlgorithmUnknown", text("algorithm: magic\n"), explain, 2,
-     "algorithm = magic (@/run.yaml:1): must be one of sft, dpo, simpo, cpo, orpo, kto, orm, prm, "
+     "algorithm = magic (@/run.yaml:1): must be one of pretrain, sft, dpo, simpo, cpo, orpo, kto, "
+     "orm, prm, "
      "ppo, grpo, dr_grpo, dapo, gspo, cispo, "
      "sapo, luspo,"},
     {"SettingsCutInAText", text("model: \"x"), explain, 2,
