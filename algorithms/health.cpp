@@ -253,11 +253,7 @@ std::string HealthMonitor::text(const HealthRule& rule) const {
 }
 
 std::vector<std::string> HealthMonitor::check(std::int64_t step, const Metrics& metrics) {
-  const auto find = [&](std::string_view name) {
-    const auto found =
-        std::ranges::find_if(metrics, [name](const auto& metric) { return metric.first == name; });
-    return found == metrics.end() ? nullptr : &found->second;
-  };
+  const auto find = [&](std::string_view name) { return find_metric(metrics, name); };
   std::vector<std::string> warnings;
   const double* reward = find("reward");
   if (reward) reward_.add(*reward);

@@ -2,6 +2,7 @@
 // files and a progress bar; tests store the records.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -17,6 +18,13 @@ namespace troupe::algorithms {
 /// TRL and verl ("rewards/chosen", "kl", "completions/mean_length"...). "tokens" are those of the
 /// step's batch, prompts included. A mean of nothing is NaN, never 0.
 using Metrics = std::vector<std::pair<std::string, double>>;
+
+/// The value of a metric; nullptr without it.
+inline const double* find_metric(const Metrics& metrics, std::string_view name) {
+  const auto found =
+      std::ranges::find_if(metrics, [name](const auto& metric) { return metric.first == name; });
+  return found == metrics.end() ? nullptr : &found->second;
+}
 
 /// One generated text, for display.
 struct Sample {

@@ -1,7 +1,5 @@
 #include "algorithms/kto.h"
 
-#include <algorithm>
-
 namespace troupe::algorithms {
 namespace {
 
@@ -32,13 +30,9 @@ Task<void> compare(Cluster& c, Experience& batch, const Experience& mismatched) 
 
 // TRL's rewards/margins: the means of either kind of answer, where the batch has both.
 void add_margin(Metrics& metrics, const std::string& prefix) {
-  const auto find = [&](const std::string& name) {
-    return std::find_if(metrics.begin(), metrics.end(),
-                        [&](const auto& metric) { return metric.first == prefix + name; });
-  };
-  const auto good = find("rewards/chosen"), bad = find("rewards/rejected");
-  if (good != metrics.end() && bad != metrics.end())
-    metrics.emplace_back(prefix + "rewards/margins", good->second - bad->second);
+  const double* good = find_metric(metrics, prefix + "rewards/chosen");
+  const double* bad = find_metric(metrics, prefix + "rewards/rejected");
+  if (good && bad) metrics.emplace_back(prefix + "rewards/margins", *good - *bad);
 }
 
 Task<Metrics> evaluate_answers(Cluster& c, HeldOutAnswers& held_out,

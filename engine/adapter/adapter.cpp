@@ -12,12 +12,6 @@ namespace troupe::engine::adapter {
 
 namespace {
 
-std::uint64_t stream_of(const std::string& name) {  // FNV-1a
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash;
-}
-
 // This rank's part of a matrix [R, D] whose element (r, d) is random number r * D + d.
 std::vector<float> uniform_matrix(const nn::Parameter& a, std::uint64_t seed) {
   const Shape whole = a.logical_shape();

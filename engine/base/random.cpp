@@ -27,6 +27,12 @@ std::uint64_t random_bits(std::uint64_t seed, std::uint64_t stream, std::uint64_
 
 }  // namespace
 
+std::uint64_t stream_of(std::string_view name) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash;
+}
+
 double uniform(std::uint64_t seed, std::uint64_t stream, std::uint64_t position) {
   return static_cast<double>(random_bits(seed, stream, position) >> 11) * 0x1.0p-53;
 }

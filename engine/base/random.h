@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string_view>
 
 namespace troupe {
 
@@ -19,6 +20,9 @@ constexpr std::uint32_t high_word(std::uint64_t x) {
 /// The block of four 32-bit words for `counter` under `key`.
 std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,
                                     std::array<std::uint32_t, 2> key);
+
+/// The random stream of a tensor with this name (FNV-1a, 64 bits).
+std::uint64_t stream_of(std::string_view name);
 
 /// A uniform double in [0, 1) with 53 random bits, for position `position` of stream `stream` under
 /// `seed`. Sampling uses stream = sample id, position = token position.

@@ -14,13 +14,6 @@
 namespace troupe::engine::checkpoint {
 namespace {
 
-// FNV-1a, 64 bits: the random stream of a tensor.
-std::uint64_t stream_of(std::string_view name) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash;
-}
-
 // Two values from two uniform ones (Box and Muller 1958).
 std::vector<float> normal_values(std::int64_t count, double std_dev, std::uint64_t seed,
                                  std::uint64_t stream) {

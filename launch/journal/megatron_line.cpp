@@ -10,9 +10,8 @@ namespace troupe::launch {
 namespace {
 
 double value_of(const algorithms::Metrics& metrics, std::string_view name) {
-  for (const auto& [key, value] : metrics)
-    if (key == name) return value;
-  return std::nan("");
+  const double* value = algorithms::find_metric(metrics, name);
+  return value ? *value : std::nan("");
 }
 
 template <class... Values>

@@ -27,7 +27,8 @@ std::string brief(double value) {
 
 /// A metric, and its name in the line.
 struct Shown {
-  const char *metric, *label;
+  std::string_view metric;
+  const char* label;
 };
 /// The metrics of a method, most important first: the first list whose first metric there is.
 constexpr std::array<std::array<Shown, 5>, 4> shown_metrics{{
@@ -42,18 +43,13 @@ constexpr std::array<std::array<Shown, 5>, 4> shown_metrics{{
     {{{"loss", "loss"}, {"rewards/margins", "margin"}}},
 }};
 
-const double* find(const algorithms::Metrics& metrics, const char* name) {
-  const auto found = std::ranges::find_if(
-      metrics, [name](const auto& metric) { return name && metric.first == name; });
-  return found == metrics.end() ? nullptr : &found->second;
-}
-
 algorithms::Metrics chosen(const algorithms::Metrics& metrics) {
   algorithms::Metrics out;
   for (const auto& list : shown_metrics) {
-    if (!find(metrics, list[0].metric)) continue;
+    if (!algorithms::find_metric(metrics, list[0].metric)) continue;
     for (const Shown& each : list)
-      if (const double* value = find(metrics, each.metric)) out.emplace_back(each.label, *value);
+      if (const double* value = algorithms::find_metric(metrics, each.metric))
+        out.emplace_back(each.label, *value);
     return out;
   }
   return out;

@@ -15,6 +15,8 @@ namespace {
 namespace data = engine::data;
 namespace megatron = engine::data::megatron;
 
+constexpr data::Layout default_layout = data::Layout::text;
+
 algorithms::PretrainingPlan batches_of(const RunConfig& config) {
   return {.full = config.train.batch_size, .rampup = config.train.batch_rampup};
 }
@@ -163,7 +165,7 @@ int run_token_files(RunContext& context) {
 
 data::DataOptions text_options(data::DataOptions options) {
   if (options.layout == data::Layout::automatic && options.mix.empty())
-    options.layout = data::Layout::text;
+    options.layout = default_layout;
   options.encode.train_on_prompt = true;
   return options;
 }
@@ -225,7 +227,7 @@ Recipe recipe_for(std::type_identity<algorithms::PretrainConfig>) {
           .summary = "pretraining on text or token files, from random weights or a checkpoint",
           .sections = {"pretrain", "init", "eval"},
           .rows = data::Purpose::sft,
-          .layout = data::Layout::text,
+          .layout = default_layout,
           .prepare_rows = [](const auto&, const auto&,
                              data::DataOptions& options) { options = text_options(options); },
           .validate = validate_pretrain,

@@ -80,16 +80,6 @@ std::optional<Sampler::Item> Sampler::next() {
   return Item{index, source.epoch * size_ + index};
 }
 
-std::vector<Sampler::Item> Sampler::next_batch() {
-  std::vector<Item> batch;
-  while (static_cast<std::int64_t>(batch.size()) < options_.batch_size) {
-    const auto item = next();
-    if (!item) break;
-    batch.push_back(*item);
-  }
-  return batch;
-}
-
 double Sampler::epoch() const {
   double drawn = 0;
   for (const auto& source : sources_) drawn += static_cast<double>(source.drawn());

@@ -48,8 +48,6 @@ class Sampler {
   Sampler(std::vector<SourceInfo> sources, LoaderOptions options);
   /// The next item; nullopt after options.epochs, or when all sources have reached their own limit.
   std::optional<Item> next();
-  /// The next batch_size items; fewer at the end, none after it.
-  std::vector<Item> next_batch();
   /// Number of batches of a whole run; 0: no limit.
   std::int64_t batches() const;
   std::size_t size() const { return size_; }
