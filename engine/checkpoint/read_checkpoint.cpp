@@ -42,7 +42,7 @@ Result<std::vector<std::int64_t>> candidates(const std::string& output) {
   for (fs::directory_iterator at(output, failed), end; !failed && at != end; at.increment(failed))
     if (const auto step = step_of_name(at->path().filename().string())) steps.push_back(*step);
   if (failed == std::errc::no_such_file_or_directory) return steps;
-  if (failed) return fail(Errc::io, cat(output, ": cannot list: ", reason_of(failed.value())));
+  if (failed) return fail(os_error(failed.value(), cat(output, ": cannot list")));
   std::sort(steps.rbegin(), steps.rend());
   const auto target = fs::read_symlink(cat(output, "/latest"), failed);
   if (failed) return steps;  // no link: a run was killed after its first checkpoint
