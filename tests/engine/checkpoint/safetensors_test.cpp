@@ -7,8 +7,8 @@
 
 #include "engine/base/random.h"
 #include "engine/base/text.h"
-#include "tests/engine/checkpoint/counted_new.h"
 #include "tests/engine/checkpoint/scratch.h"
+#include "tests/support/allocations.h"
 
 namespace troupe::engine::checkpoint {
 namespace {
@@ -207,7 +207,7 @@ TEST(Safetensors, RefusesEveryHostileFileInWordsAndWithinATenthOfASecond) {
   for (const auto& [name, bytes, words] : hostile_files()) {
     const std::span<const std::byte> view(reinterpret_cast<const std::byte*>(bytes.data()),
                                           bytes.size());
-    const std::size_t asked = bytes_asked_for();
+    const std::size_t asked = test::allocated_bytes();
     const std::clock_t before =
         std::clock();  // processor time: other programs on the machine do not count
     const auto header = parse_safetensors_header(view, "evil.safetensors");
@@ -218,7 +218,7 @@ TEST(Safetensors, RefusesEveryHostileFileInWordsAndWithinATenthOfASecond) {
     EXPECT_LT(header.error().what.size(), 500u) << name;
     EXPECT_LT(seconds, 0.1) << name;
     // A lie costs nothing; a long header costs what its values cost.
-    EXPECT_LT(bytes_asked_for() - asked,
+    EXPECT_LT(test::allocated_bytes() - asked,
               bytes.size() < 1024 ? std::size_t{64} << 10 : std::size_t{32} << 20)
         << name;
   }
