@@ -56,7 +56,11 @@ lr_decay_style | train.schedule | linear=linear cosine=cosine constant=constant 
 lr_warmup_iters | train.warmup_steps | |
 lr_warmup_fraction | train.warmup_ratio | |
 lr_wsd_decay_iters | train.decay_steps | | with train.schedule: wsd
-lr_decay_iters, lr_decay_samples, lr_warmup_samples, lr_warmup_init, lr_wsd_decay_samples, lr_wsd_decay_style, override_opt_param_scheduler, use_checkpoint_opt_param_scheduler | - | the schedule spans the run
+lr_wsd_decay_style | train.decay_style | cosine=cosine linear=linear exponential=exponential minus_sqrt=minus_sqrt | | exponential
+lr_decay_iters | train.schedule_steps | |
+lr_warmup_init | train.warmup_start_ratio | @min_lr | divided by lr | 0
+lr_decay_samples, lr_warmup_samples, lr_wsd_decay_samples | - | schedules count steps
+override_opt_param_scheduler, use_checkpoint_opt_param_scheduler | = | a resumed run takes the schedule of its configuration
 decoupled_lr, decoupled_min_lr, start_weight_decay, end_weight_decay, weight_decay_incr_style | - | one learning rate and one weight decay
 adam_beta1 | train.betas | @beta1 | the first of the two
 adam_beta2 | train.betas | @beta2 | the second of the two
