@@ -252,6 +252,20 @@ std::string HealthMonitor::text(const HealthRule& rule) const {
   return out;
 }
 
+// The loss of reinforcement learning is around 0, whatever the policy does.
+void HealthMonitor::check_spikes(std::int64_t step, const Metrics& metrics,
+                                 std::vector<std::string>& warnings) {
+  const double* loss = find_metric(metrics, "loss");
+  if (!loss || find_metric(metrics, "reward")) return;
+  const auto before = spikes_.add(*loss);
+  if (!before) return;
+  const double* norm = find_metric(metrics, "grad_norm");
+  warnings.push_back(
+      cat("step ", step, ": loss spike: ", three_digits(*loss), ", ", three_digits(*before),
+          " on average before", norm ? cat(", gradient norm ", three_digits(*norm)) : "",
+          ". If it recurs, consider a lower train.learning_rate or train.max_grad_norm"));
+}
+
 std::vector<std::string> HealthMonitor::check(std::int64_t step, const Metrics& metrics) {
   const auto find = [&](std::string_view name) { return find_metric(metrics, name); };
   std::vector<std::string> warnings;
@@ -262,6 +276,7 @@ std::vector<std::string> HealthMonitor::check(std::int64_t step, const Metrics& 
     warnings.push_back(cat("step ", step, ": loss is ", *loss,
                            ". Consider a lower train.learning_rate or train.max_grad_norm"));
   }
+  check_spikes(step, metrics, warnings);
   for (const HealthRule& rule : *rules_) {
     const double* value = find(rule.metric);
     // The loss of reinforcement learning is around 0, whatever the policy does.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "algorithms/journal.h"
+#include "algorithms/loss_spikes.h"
 
 namespace troupe::algorithms {
 
@@ -80,6 +81,7 @@ class HealthMonitor {
   static double loss_bound(double limit, const State& state, bool started);
   static double logp_bound(double limit, const State& state, bool started);
   void update(const HealthRule& rule, double value, State& state) const;
+  void check_spikes(std::int64_t step, const Metrics& metrics, std::vector<std::string>& warnings);
   bool muted(const HealthRule& rule, bool reinforcement) const;
   std::string text(const HealthRule& rule) const;
   /// The rule that explains `rule` better: entropy, where it has collapsed.
@@ -89,6 +91,7 @@ class HealthMonitor {
   const std::vector<HealthRule>* rules_;
   std::map<const HealthRule*, State> states_;
   RewardTrend reward_;
+  LossSpikes spikes_;
   bool not_finite_ = false;
 };
 

@@ -9,6 +9,7 @@
 #   examples  a copy of the tree to which docs/adding-an-algorithm.md is applied: it compiles, and the method of the page trains
 #   differential  10,000 texts a tokenizer, 200 tokenizers, 10,000 programs and 2,000 renders against the libraries, in a virtual environment
 #   connections  the step rate of a launch with 1,500 connections held to what it listens on, with and without network namespaces
+#   pretrain  300 steps of a 15M model on TinyStories beside plain PyTorch: equal validation losses within 1 %
 #   package   the .deb and the archive in bare Debian systems (as root)
 # Without arguments, all of them. Each part that passes is recorded in tests/long.log with the date and the commit; commit that file.
 set -euo pipefail
@@ -75,6 +76,10 @@ run_connections() {
     python3 -B benchmarks/connections.py build/release/troupe $data/models/stories260k/hf $data/datasets/math/gsm8k_train_head.jsonl $more
   done
 }
+run_pretrain() {
+  cmake/install_packages.sh with-peers
+  tests/pretrain/compare_with_torch.py build/release/troupe tests/data/models/stories260k/hf tests/data/datasets/pretrain/tinystories_train.txt
+}
 run_package() { tests/package.sh; }
 
 record() { # record PART SECONDS: replaces the part's line of tests/long.log
@@ -89,15 +94,15 @@ record() { # record PART SECONDS: replaces the part's line of tests/long.log
 }
 
 parts=("$@")
-((${#parts[@]})) || parts=(plain asan tsan fuzz kill micro_batches examples differential connections package)
+((${#parts[@]})) || parts=(plain asan tsan fuzz kill micro_batches examples differential connections pretrain package)
 cmake/install_packages.sh with-clang
 cmake/fetch_arrow.sh build/release || true
 cmake --preset release >&2
 cmake --build --preset release -j "$(nproc)" >&2
 for part in "${parts[@]}"; do
   case $part in
-    plain | asan | tsan | fuzz | kill | micro_batches | examples | differential | connections | package) ;;
-    *) echo "tests/long.sh: no part is called $part; parts: plain asan tsan fuzz kill micro_batches examples differential connections package" >&2 && exit 2 ;;
+    plain | asan | tsan | fuzz | kill | micro_batches | examples | differential | connections | pretrain | package) ;;
+    *) echo "tests/long.sh: no part is called $part; parts: plain asan tsan fuzz kill micro_batches examples differential connections pretrain package" >&2 && exit 2 ;;
   esac
   start=$SECONDS
   "run_$part"
