@@ -9,6 +9,7 @@
 #   examples  a copy of the tree to which docs/adding-an-algorithm.md is applied: it compiles, and the method of the page trains
 #   differential  10,000 texts a tokenizer, 200 tokenizers, 10,000 programs and 2,000 renders against the libraries, in a virtual environment
 #   connections  the step rate of a launch with 1,500 connections held to what it listens on, with and without network namespaces
+#   async     the digit task with async.mode pinned and free, eta 0, 1 and 4, five seeds each: reward and staleness
 #   package   the .deb and the archive in bare Debian systems (as root)
 # Without arguments, all of them. Each part that passes is recorded in tests/long.log with the date and the commit; commit that file.
 set -euo pipefail
@@ -75,6 +76,12 @@ run_connections() {
     python3 -B benchmarks/connections.py build/release/troupe $data/models/stories260k/hf $data/datasets/math/gsm8k_train_head.jsonl $more
   done
 }
+run_async() {
+  local folder
+  folder=$(mktemp -d)
+  python3 -B benchmarks/async_learning.py build/release/troupe "$folder" >&2
+  rm -rf "$folder"
+}
 run_package() { tests/package.sh; }
 
 record() { # record PART SECONDS: replaces the part's line of tests/long.log
@@ -89,15 +96,15 @@ record() { # record PART SECONDS: replaces the part's line of tests/long.log
 }
 
 parts=("$@")
-((${#parts[@]})) || parts=(plain asan tsan fuzz kill micro_batches examples differential connections package)
+((${#parts[@]})) || parts=(plain asan tsan fuzz kill micro_batches examples differential connections async package)
 cmake/install_packages.sh with-clang
 cmake/fetch_arrow.sh build/release || true
 cmake --preset release >&2
 cmake --build --preset release -j "$(nproc)" >&2
 for part in "${parts[@]}"; do
   case $part in
-    plain | asan | tsan | fuzz | kill | micro_batches | examples | differential | connections | package) ;;
-    *) echo "tests/long.sh: no part is called $part; parts: plain asan tsan fuzz kill micro_batches examples differential connections package" >&2 && exit 2 ;;
+    plain | asan | tsan | fuzz | kill | micro_batches | examples | differential | connections | async | package) ;;
+    *) echo "tests/long.sh: no part is called $part; parts: plain asan tsan fuzz kill micro_batches examples differential connections async package" >&2 && exit 2 ;;
   esac
   start=$SECONDS
   "run_$part"
