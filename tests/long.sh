@@ -10,6 +10,7 @@
 #   differential  10,000 texts a tokenizer, 200 tokenizers, 10,000 programs and 2,000 renders against the libraries, in a virtual environment
 #   connections  the step rate of a launch with 1,500 connections held to what it listens on, with and without network namespaces
 #   pretrain  300 steps of a 15M model on TinyStories beside plain PyTorch: equal validation losses within 1 %
+#   async     the digit task with async.mode pinned and free, eta 0, 1 and 4, five seeds each: reward and staleness
 #   package   the .deb and the archive in bare Debian systems (as root)
 # Without arguments, all of them. Each part that passes is recorded in tests/long.log with the date and the commit; commit that file.
 set -euo pipefail
@@ -80,6 +81,12 @@ run_pretrain() {
   cmake/install_packages.sh with-peers
   tests/pretrain/compare_with_torch.py build/release/troupe tests/data/models/stories260k/hf tests/data/datasets/pretrain/tinystories_train.txt
 }
+run_async() {
+  local folder
+  folder=$(mktemp -d)
+  python3 -B benchmarks/async_learning.py build/release/troupe "$folder" >&2
+  rm -rf "$folder"
+}
 run_package() { tests/package.sh; }
 
 record() { # record PART SECONDS: replaces the part's line of tests/long.log
@@ -93,17 +100,18 @@ record() { # record PART SECONDS: replaces the part's line of tests/long.log
   rm "$log.new"
 }
 
+known=(plain asan tsan fuzz kill micro_batches examples differential connections async pretrain package)
 parts=("$@")
-((${#parts[@]})) || parts=(plain asan tsan fuzz kill micro_batches examples differential connections pretrain package)
+((${#parts[@]})) || parts=("${known[@]}")
 cmake/install_packages.sh with-clang
 cmake/fetch_arrow.sh build/release || true
 cmake --preset release >&2
 cmake --build --preset release -j "$(nproc)" >&2
 for part in "${parts[@]}"; do
-  case $part in
-    plain | asan | tsan | fuzz | kill | micro_batches | examples | differential | connections | pretrain | package) ;;
-    *) echo "tests/long.sh: no part is called $part; parts: plain asan tsan fuzz kill micro_batches examples differential connections pretrain package" >&2 && exit 2 ;;
-  esac
+  if [[ " ${known[*]} " != *" $part "* ]]; then
+    echo "tests/long.sh: no part is called $part; parts: ${known[*]}" >&2
+    exit 2
+  fi
   start=$SECONDS
   "run_$part"
   record "$part" $((SECONDS - start))

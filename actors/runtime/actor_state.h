@@ -50,7 +50,8 @@ struct ActorState {
   Executor* executor = nullptr;  ///< where compute handlers run and the actor is destroyed
   Mailbox mailbox;
   std::size_t max_concurrency = 1;
-  std::size_t running = 0;                  ///< handlers in progress
+  std::size_t running = 0;                  ///< handlers in progress, without ...
+  std::size_t interrupting = 0;             ///< ... those of messages that interrupt others
   std::string handling;                     ///< type of the last message whose handler started
   std::optional<std::string> death_reason;  ///< set once the actor is dead
 };

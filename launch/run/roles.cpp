@@ -261,13 +261,16 @@ roles::Rollout make_rollout(const RoleParts& parts) {
   settings.decode = [text = parts.text](std::span<const std::int32_t> ids) {
     return text->decode(ids);
   };
-  if (adapts(parts.config))
-    return value_or_throw(roles::Rollout::create(load_adapted_decoder(parts), nullptr,
-                                                 std::move(settings), parts.mesh));
-  auto model = std::make_unique<engine::models::Decoder>(parts.device, spec, false, tp_of(parts));
-  auto shadow = std::make_unique<engine::models::Decoder>(parts.device, spec, false, tp_of(parts));
-  return value_or_throw(
-      roles::Rollout::create(std::move(model), std::move(shadow), std::move(settings), parts.mesh));
+  const auto empty = [&] {
+    return std::make_unique<engine::models::Decoder>(parts.device, spec, false, tp_of(parts));
+  };
+  auto rollout = value_or_throw(
+      adapts(parts.config)
+          ? roles::Rollout::create(load_adapted_decoder(parts), nullptr, std::move(settings),
+                                   parts.mesh)
+          : roles::Rollout::create(empty(), empty(), std::move(settings), parts.mesh));
+  if (parts.config.async.free()) rollout.interrupt_generation(parts.config.async.change);
+  return rollout;
 }
 
 roles::Verifier make_verifier(const RunConfig& config) {
