@@ -165,7 +165,12 @@ struct Decoder::Impl {
               tp,
               build.lora("lm_head"),
               static_cast<float>(spec.logit_scale),
-              static_cast<float>(spec.logit_softcap)};
+              static_cast<float>(spec.logit_softcap),
+              spec.normalized_head};
+    if (head.normalized && head.lora)
+      throw Failure(Error{Errc::usage,
+                          "an adapter of lm_head is not possible for a model whose "
+                          "output matrix is normalized (NormHead)"});
   }
 
   /// Extends the position tables to the positions of a pass.
