@@ -20,7 +20,7 @@ Result<void> check_fits(const Grid& grid, int ranks) {
       std::int64_t{grid.dp} * grid.tp <= ranks &&
       std::int64_t{grid.dp} * grid.tp * grid.pp == ranks)
     return {};
-  // With the stages that were asked for, where they divide the ranks.
+  // With the requested stages, where they divide the ranks.
   const int pp = possible(grid.pp) && ranks % grid.pp == 0 ? grid.pp : 1, left = ranks / pp;
   std::vector<std::string> fitting;
   for (int tp = 1; tp <= left; ++tp)

@@ -32,12 +32,12 @@ TEST(PipelineSchedule, OneStageSendsNothing) {
   EXPECT_TRUE(one_forward_one_backward(4, 2, 0).empty());
 }
 
-// Runs all stages: a stage that must wait for a message lets the others go on. A sender waits for
+// Runs all stages: a stage that must wait for a message gives way to the others. A sender waits for
 // its earlier message of the same kind to be received before it sends the next one.
 class Simulation {
  public:
   explicit Simulation(const std::vector<PipelineSchedule>& stages)
-      : stages_(stages), at_(stages.size(), 0), held_(stages.size(), 0) {}
+      : stages_(stages), at_(stages.size(), 0), active_(stages.size(), 0) {}
 
   /// Whether every stage reaches its end.
   bool run() {
@@ -53,7 +53,7 @@ class Simulation {
       if (at_[s] < stages_[s].size()) return false;
     return sent_.empty();
   }
-  int most_held(std::size_t stage) const { return most_.at(stage); }
+  int max_active(std::size_t stage) const { return max_.at(stage); }
 
  private:
   using Link = std::pair<std::size_t, PipelineWork>;
@@ -69,10 +69,10 @@ class Simulation {
       case receive_gradients:
         return receive({s + 1, send_gradients}, micro_batch);
       case forward:
-        most_[s] = std::max(most_[s], ++held_[s]);
+        max_[s] = std::max(max_[s], ++active_[s]);
         return true;
       case backward:
-        --held_[s];
+        --active_[s];
         return true;
     }
     return false;
@@ -87,12 +87,12 @@ class Simulation {
 
   const std::vector<PipelineSchedule>& stages_;
   std::vector<std::size_t> at_;
-  std::vector<int> held_;
-  std::map<std::size_t, int> most_;
+  std::vector<int> active_;
+  std::map<std::size_t, int> max_;
   std::map<Link, int> sent_;
 };
 
-TEST(PipelineSchedule, EveryMessageIsReceivedAndFewActivationsAreHeld) {
+TEST(PipelineSchedule, EveryMessageIsReceivedAndFewActivationsAreSaved) {
   for (int p = 1; p <= 8; ++p)
     for (int m = 1; m <= 20; ++m) {
       std::vector<PipelineSchedule> stages, forwards;
@@ -104,7 +104,7 @@ TEST(PipelineSchedule, EveryMessageIsReceivedAndFewActivationsAreHeld) {
       EXPECT_TRUE(both.run()) << p << " stages, " << m << " micro-batches";
       EXPECT_TRUE(scoring.run()) << p << " stages, " << m << " micro-batches";
       for (int s = 0; s < p; ++s)
-        EXPECT_EQ(both.most_held(static_cast<std::size_t>(s)), std::min(p - s, m));
+        EXPECT_EQ(both.max_active(static_cast<std::size_t>(s)), std::min(p - s, m));
     }
 }
 
