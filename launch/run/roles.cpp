@@ -100,7 +100,8 @@ roles::Saver trainer_saver(const RunConfig& config, const std::string& source,
         std::move(whole),
         spec.lora ? adapter_writer(config, spec) : checkpoint::ModelWriter(),
         config.train.save_only_model,
-        optimizer.shards()};
+        optimizer.shards(),
+        trainer.model().pp() ? &trainer.model().whole().trained() : nullptr};
     const checkpoint::WriteOptions options{.keep_last = static_cast<int>(config.train.keep_last),
                                            .best_step = state.best_step,
                                            .round_start = state.round_start};
