@@ -36,6 +36,7 @@
 #include "launch/commands/train.h"
 #include "launch/commands/version.h"
 #include "launch/config/paths.h"
+#include "launch/convert/command_line.h"
 #include "launch/preprocess/command_line.h"
 #include "launch/recipes/recipes.h"
 #include "launch/run/exit_code.h"
@@ -459,7 +460,7 @@ int program(int argc, char** argv) {
   for (const auto add :
        {add_train, add_launch, add_worker, add_loopback, add_generate, add_chat, add_tokenize,
         add_render, add_logprobs, add_merge, add_score, add_eval, add_explain, add_import,
-        add_preprocess, add_info, add_completion, add_man})
+        add_preprocess, add_convert, add_info, add_completion, add_man})
     add(app, action);
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
     if (command->get_name() != "completion" && command->get_name() != "man") add_logging(*command);
