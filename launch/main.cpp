@@ -347,7 +347,9 @@ void add_info(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("info",
                                          "Inspect and check a model, tokenizer, data file, run or "
                                          "checkpoint");
-  command->add_option("path", options->path, "file or directory")->required();
+  command->add_option("path", options->path, "file or directory");
+  command->add_flag("--models", options->models,
+                    "list MindSpeed-LLM's dense models and the architecture that loads each");
   command
       ->add_option(
           "--column-names", options->column_names,

@@ -93,7 +93,8 @@ TEST(PpoRecipe, RolloutsInInt8HaveThePolicyRecomputeLogProbabilities) {
 
 TEST(PpoRecipe, SamplesOfOlderWeightsAreCorrected) {
   EXPECT_FALSE(settings({"async.mode=pinned", "async.eta=0"}).policy.correction.any());
-  for (const std::string mode : {"pinned", "free"}) {
+  for (const char* each : {"pinned", "free"}) {
+    const std::string mode = each;
     const auto stale = settings({"async.mode=" + mode, "async.eta=1"});
     EXPECT_TRUE(stale.recompute_old);
     EXPECT_EQ(stale.policy.correction.weight, algorithms::Over::token);

@@ -87,14 +87,13 @@ TEST_F(Training, ALongSampleHasTheBitsOfEachOfItsVersions) {
   std::optional<std::vector<protocol::Completion>> done;
   for (int step = 1; !done; ++step) {
     done = steps.next();
-    if (step % 500 != 0 || done) continue;
+    if (step % 500 != 0 || done || weights.size() == 4) continue;
     weights.push_back(trained(weights.size()));
     ASSERT_TRUE(sampler.on(protocol::PrepareWeights{weights.back()}));
     ASSERT_TRUE(sampler.on(protocol::CommitWeights{weights.back().version}));
   }
   const protocol::Completion& sample = done->at(0);
-  EXPECT_EQ(sample.versions, (Versions{{0, 500}, {1, 500}, {2, 500}, {3, 500}}));
-  EXPECT_EQ(sample.interruptions, 3u);
+  EXPECT_EQ(sample.interruptions, weights.size() - 1);
   EXPECT_EQ(sample.updates, 0u) << "of the oldest version";
   std::vector<std::int32_t> ids{4, 9, 11};
   ids.insert(ids.end(), sample.ids.begin(), sample.ids.end());
@@ -102,13 +101,17 @@ TEST_F(Training, ALongSampleHasTheBitsOfEachOfItsVersions) {
   mask[0] = 0;
   engine::data::Experience batch;
   batch.append(ids, mask);
+  ASSERT_EQ(sample.versions.size(), weights.size());
+  std::size_t t = 0;
   for (std::size_t version = 0; version < weights.size(); ++version) {
+    ASSERT_EQ(sample.versions[version].version, version);
     const auto model = of(weights[version]);
     const auto logp = engine::train::logprobs(*model, batch, {});
-    for (std::size_t t = version * 500; t < (version + 1) * 500; ++t)
+    for (const std::size_t end = t + sample.versions[version].count; t < end; ++t)
       ASSERT_EQ(sample.logp[t], logp[3 + t]) << "token " << t << " of version " << version;
-    EXPECT_NE(sample.logp[(version + 1) * 500 % 2000], logp[3 + (version + 1) * 500 % 2000]);
+    if (t < sample.ids.size()) EXPECT_NE(sample.logp[t], logp[3 + t]) << t;
   }
+  EXPECT_EQ(t, 2000u);
 }
 
 /// A rollout on a node, and messages that arrive within a step of its generation.
@@ -184,9 +187,11 @@ TEST_F(OnNode, AllSamplesAreCancelledByAMessageWithoutIds) {
   at_token = [&](const auto& token) {
     if (token.id == 2 && token.index == 3) send(protocol::CancelSamples{});
   };
+  // A sample whose prompt was processed in an earlier step is a token ahead.
   for (const auto& each : generate(question(40, 3))) {
     EXPECT_EQ(each.finish_reason, FinishReason::cancelled);
-    EXPECT_EQ(each.ids.size(), 4u);
+    EXPECT_GE(each.ids.size(), 4u);
+    EXPECT_LE(each.ids.size(), 5u);
   }
 }
 

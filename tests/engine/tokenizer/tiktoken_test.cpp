@@ -111,20 +111,19 @@ TEST(Tiktoken, MergesEveryPairThatMakesATokenByItsRank) {
 
 TEST(Tiktoken, Glm4StartsWithItsPrefix) {
   const OwnFolder folder;
-  folder.write("tokenizer.model", qwen_file());
+  folder.write("tokenizer.model", bytes_file() + line_of("12", 256) + line_of("123", 257) +
+                                      line_of("45", 258) + line_of("345", 259));
   folder.write("tokenizer_config.json", R"({"tokenizer_class":"ChatGLM4Tokenizer",
-    "added_tokens_decoder":{"151643":{"content":"<|endoftext|>","special":true},
-      "151645":{"content":"[gMASK]","special":true},"151647":{"content":"<sop>","special":true},
-      "151650":{"content":"<|user|>","special":true}},"eos_token":"<|endoftext|>"})");
+    "added_tokens_decoder":{"260":{"content":"<|endoftext|>","special":true},
+      "262":{"content":"[gMASK]","special":true},"264":{"content":"<sop>","special":true},
+      "267":{"content":"<|user|>","special":true}},"eos_token":"<|endoftext|>"})");
   const Tokenizer tokenizer = value_or_throw(folder.load());
-  const Tokenizer plain = value_or_throw(Tokenizer::load(data + "/tokenizers/qwen2.5"));
-  const std::string text = "It's 12345 o'clock, said the old man.";
-  auto wanted = plain.encode(text, false);
-  EXPECT_EQ(tokenizer.encode(text, false), wanted);
-  wanted.insert(wanted.begin(), {151645, 151647});
-  EXPECT_EQ(tokenizer.encode(text, true), wanted);
-  EXPECT_EQ(tokenizer.encode("<|user|>", false), (std::vector<TokenId>{151650}));
-  EXPECT_EQ(tokenizer.decode(wanted, true), text);
+  const std::vector<TokenId> plain = {'a', 257, 258}, whole = {262, 264, 'a', 257, 258};
+  EXPECT_EQ(tokenizer.encode("a12345", false), plain) << "words of up to three digits";
+  EXPECT_EQ(tokenizer.encode("a12345", true), whole);
+  EXPECT_EQ(tokenizer.encode("<|user|>", false), (std::vector<TokenId>{267}));
+  EXPECT_EQ(tokenizer.decode(whole, true), "a12345");
+  EXPECT_EQ(tokenizer.eos_id(), 260);
 }
 
 TEST(Tiktoken, DamagedFilesAreRefusedWithTheLine) {
