@@ -155,7 +155,9 @@ void Node::Core::pump(const std::shared_ptr<ActorState>& actor) {
 void Node::Core::compute(const std::shared_ptr<ActorState>& actor, Frame frame,
                          const Handler& handler) {
   auto shared = std::make_shared<Frame>(std::move(frame));
-  actor->executor->post([self = shared_from_this(), actor, shared, &handler] {
+  Executor* const executor = actor->idle.back();
+  actor->idle.pop_back();
+  executor->post([self = shared_from_this(), actor, executor, shared, &handler] {
     auto outcome = std::make_shared<HandlerOutcome>();
     const Time began = self->scheduler.now();
     try {
@@ -165,8 +167,10 @@ void Node::Core::compute(const std::shared_ptr<ActorState>& actor, Frame frame,
     }
     outcome->began = nanoseconds(began);
     outcome->ended = nanoseconds(self->scheduler.now());
-    self->control.post(
-        [self, actor, shared, outcome] { self->complete(actor, *shared, std::move(*outcome)); });
+    self->control.post([self, actor, executor, shared, outcome] {
+      actor->idle.push_back(executor);
+      self->complete(actor, *shared, std::move(*outcome));
+    });
   });
 }
 
@@ -282,18 +286,30 @@ Node::~Node() {
   }
 }
 
-void Node::install(const std::string& name, Behavior behavior, Placement placement) {
+void Node::install(const std::string& name, Behavior behavior, const Placed& placed) {
+  const Placement& placement = placed.placement;
   check(!core_->stopped, "an actor cannot be spawned on a stopped node");
   check(core_->names.insert(name).second, "two actors of a node have the same name");
-  bool computes = false;
-  for (const auto& [unused, handler] : behavior) computes |= static_cast<bool>(handler.compute);
-  check(placement.max_concurrency == 1 || (placement.max_concurrency > 1 && !computes),
-        "max_concurrency above 1 requires that every handler is a coroutine");
-  Executor& executor =
-      computes ? core_->scheduler.executor(core_->name + "/" + placement.executor) : core_->control;
+  bool computes = false, waits = false;
+  for (const auto& [unused, handler] : behavior) {
+    computes |= static_cast<bool>(handler.compute);
+    waits |= static_cast<bool>(handler.run_async);
+  }
+  check(placement.max_concurrency == 1 ||
+            (placement.max_concurrency > 1 && (!computes || (placed.concurrent && !waits))),
+        "max_concurrency above 1 requires that every handler is a coroutine, or none and the actor "
+        "is a ConcurrentActor");
+  std::vector<Executor*> executors;
+  for (std::size_t i = computes ? placement.max_concurrency : 0; i-- > 0;) {
+    const std::string number = i == 0 ? "" : cat("-", i);
+    executors.push_back(
+        &core_->scheduler.executor(cat(core_->name, "/", placement.executor, number)));
+  }
+  Executor& executor = computes ? *executors.back() : core_->control;
   auto actor = std::make_shared<ActorState>(ActorState{name,
                                                        std::move(behavior),
                                                        &executor,
+                                                       std::move(executors),
                                                        Mailbox(placement.mailbox),
                                                        placement.max_concurrency,
                                                        0,
