@@ -43,10 +43,20 @@ Task<void> RolloutPool::work(const RolloutRef& rollout, std::shared_ptr<Job> aft
   }
 }
 
+// Waits until there is a request behind `after`, or the end.
+Task<void> RolloutPool::next_job(const Job& after) {
+  if (after.next || closed_) co_return;
+  ++idle_;
+  idle_changed_();
+  while (!after.next && !closed_) co_await changes_.next();
+  --idle_;
+  idle_changed_();
+}
+
 Task<void> RolloutPool::serve(const RolloutRef& rollout, std::shared_ptr<Job> after) {
   std::optional<std::uint64_t> version;
   for (;;) {
-    while (!after->next && !closed_) co_await changes_.next();
+    co_await next_job(*after);
     if (closed_) co_return;
     after = after->next;
     if (after->request->next == after->request->chunks.size()) continue;  // the others have all
