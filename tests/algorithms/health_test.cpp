@@ -176,7 +176,13 @@ TEST(HealthMonitor, EveryRuleHasATextWithoutUnknownNames) {
     const double start = rule.bound == HealthRule::Bound::below_first ? -1 : 1;
     std::vector<double> values(5, start);
     values.insert(values.end(), 12, far);
-    const auto said = check_steps(monitor, std::string(rule.metric), values);
+    std::vector<std::string> said;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      Metrics metrics{{std::string(rule.metric), values[i]}};
+      if (!rule.where_above_0.empty()) metrics.emplace_back(rule.where_above_0, 1);
+      for (auto& warning : monitor.check(static_cast<std::int64_t>(i) + 1, metrics))
+        said.push_back(std::move(warning));
+    }
     ASSERT_FALSE(said.empty()) << rule.metric;
     for (const auto& text : said) EXPECT_EQ(text.find('{'), std::string::npos) << text;
   }
