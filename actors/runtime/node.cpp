@@ -149,11 +149,12 @@ Result<> Node::Core::interrupt(const std::shared_ptr<ActorState>& actor, Frame& 
   return {};
 }
 
-/// A compute handler from its message to its answer, on the actor's executor.
+/// A compute handler from its message to its answer, on one of the actor's executors.
 struct Node::Core::Computation {
   std::shared_ptr<ActorState> actor;
   Frame frame;
   const Handler& handler;
+  Executor* executor;
   std::optional<Stepwise<Body>> steps = {};
   std::int64_t began = 0;
 
@@ -167,8 +168,14 @@ struct Node::Core::Computation {
 
 void Node::Core::compute(const std::shared_ptr<ActorState>& actor, Frame frame,
                          const Handler& handler) {
-  auto running = std::make_shared<Computation>(Computation{actor, std::move(frame), handler});
-  actor->executor->post([self = shared_from_this(), running] { self->compute_step(running); });
+  Executor* executor = actor->executor;
+  if (!handler.interrupts) {
+    executor = actor->idle.back();
+    actor->idle.pop_back();
+  }
+  auto running =
+      std::make_shared<Computation>(Computation{actor, std::move(frame), handler, executor});
+  executor->post([self = shared_from_this(), running] { self->compute_step(running); });
 }
 
 void Node::Core::compute_step(const std::shared_ptr<Computation>& running) {
@@ -179,7 +186,7 @@ void Node::Core::compute_step(const std::shared_ptr<Computation>& running) {
       throw Failure({Errc::closed, cat("node '", name, "' is stopping")});
     auto answer = running->step();
     if (!answer) {
-      running->actor->executor->post(
+      running->executor->post(
           [self = shared_from_this(), running] { self->compute_step(running); });
       return;
     }
@@ -191,6 +198,7 @@ void Node::Core::compute_step(const std::shared_ptr<Computation>& running) {
   outcome->began = running->began;
   outcome->ended = nanoseconds(scheduler.now());
   control.post([self = shared_from_this(), running, outcome] {
+    if (!running->handler.interrupts) running->actor->idle.push_back(running->executor);
     self->complete(running->actor, running->frame, std::move(*outcome));
   });
 }
@@ -308,18 +316,32 @@ Node::~Node() {
   }
 }
 
-void Node::install(const std::string& name, Behavior behavior, Placement placement) {
+void Node::install(const std::string& name, Behavior behavior, const Placed& placed) {
+  const Placement& placement = placed.placement;
   check(!core_->stopped, "an actor cannot be spawned on a stopped node");
   check(core_->names.insert(name).second, "two actors of a node have the same name");
-  bool computes = false;
-  for (const auto& [unused, handler] : behavior) computes |= handler.computes();
-  check(placement.max_concurrency == 1 || (placement.max_concurrency > 1 && !computes),
-        "max_concurrency above 1 requires that every handler is a coroutine");
-  Executor& executor =
-      computes ? core_->scheduler.executor(core_->name + "/" + placement.executor) : core_->control;
+  bool computes = false, waits = false, interrupts = false;
+  for (const auto& [unused, handler] : behavior) {
+    computes |= handler.computes();
+    waits |= !handler.computes();
+    interrupts |= handler.interrupts;
+  }
+  check(placement.max_concurrency == 1 ||
+            (placement.max_concurrency > 1 &&
+             (!computes || (placed.concurrent && !waits && !interrupts))),
+        "max_concurrency above 1 requires that every handler is a coroutine, or none, none "
+        "interrupts another, and the actor is a ConcurrentActor");
+  std::vector<Executor*> executors;
+  for (std::size_t i = computes ? placement.max_concurrency : 0; i-- > 0;) {
+    const std::string number = i == 0 ? "" : cat("-", i);
+    executors.push_back(
+        &core_->scheduler.executor(cat(core_->name, "/", placement.executor, number)));
+  }
+  Executor& executor = computes ? *executors.back() : core_->control;
   auto actor = std::make_shared<ActorState>(ActorState{.name = name,
                                                        .behavior = std::move(behavior),
                                                        .executor = &executor,
+                                                       .idle = std::move(executors),
                                                        .mailbox = Mailbox(placement.mailbox),
                                                        .max_concurrency = placement.max_concurrency,
                                                        .handling = {},

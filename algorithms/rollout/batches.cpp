@@ -37,7 +37,7 @@ RolloutBatches::RolloutBatches(Cluster& c, Plan& plan, const BatchPlan& batches,
       batches_(batches),
       held_out_(held_out),
       sample_(std::move(sample)),
-      pool_(c, changes_),
+      pool_(c, changes_, [this] { note(); }),
       admission_({.batch = 1, .eta = batches.async.eta, .in_flight = batches_in_flight(batches)},
                  plan.batches_done),
       trained_(plan.batches_done),
@@ -118,6 +118,25 @@ bool RolloutBatches::may_start() const {
          (!batches_.in_turn || sampled_ == started_);
 }
 
+// A batch could be sampled now, but for the weights.
+bool RolloutBatches::waits_for_weights() const {
+  return !exhausted_ && started_ < end_ && *queued_ &&
+         (!batches_.in_turn || sampled_ == started_) &&
+         admission_.running() < batches_in_flight(batches_) &&
+         !versions_.contains(version_of(started_));
+}
+
+// Reports the state of both sides.
+void RolloutBatches::note() {
+  c_.journal.overlap({.queue = std::ssize(ready_),
+                      .in_flight = (started_ - sampled_) * batches_.samples,
+                      .waiting_for_weights = waits_for_weights(),
+                      .rollouts = std::ssize(c_.rollouts),
+                      .idle_rollouts = pool_.idle(),
+                      .policy_waits = policy_waits_,
+                      .steady = trained_ > plan_.batches_done && !exhausted_ && started_ < end_});
+}
+
 // One of the batches in flight after the other.
 Task<void> RolloutBatches::sample_batches() {
   try {
@@ -139,6 +158,7 @@ Task<void> RolloutBatches::sample_batch() {
   *queued_ = false;
   const auto queued = queued_;
   admission_.start(1);
+  note();
   auto sampling = sample_(std::move(from), batch > 0);
   auto samples = co_await sampling;
   *queued = true;
@@ -146,6 +166,7 @@ Task<void> RolloutBatches::sample_batch() {
   ++sampled_;
   exhausted_ = exhausted_ || !samples;
   ready_.emplace(batch, std::move(samples));
+  note();
   changes_.notify();
 }
 
@@ -156,6 +177,8 @@ Task<std::optional<RolloutBatch>> RolloutBatches::next() {
     auto samples = co_await sampling;
     co_return samples;
   }
+  policy_waits_ = true;
+  note();
   while (
       !ready_.contains(trained_)) {  // complete batches are trained before a failure ends the run
     if (failure_) std::rethrow_exception(failure_);
@@ -163,6 +186,8 @@ Task<std::optional<RolloutBatch>> RolloutBatches::next() {
   }
   auto samples = std::move(ready_.at(trained_));
   ready_.erase(trained_);
+  policy_waits_ = false;
+  note();
   co_return samples;
 }
 
@@ -244,6 +269,7 @@ Task<bool> RolloutBatches::end_step(std::int64_t before, std::int64_t step,
     const std::int64_t needed = free() ? trained_ : version_of(trained_);
     std::erase_if(versions_, [&](const auto& each) { return each.first < needed; });
     admission_.trained();
+    note();
     changes_.notify();  // the rollouts continue while a checkpoint is written
   }
   add_batches(state);

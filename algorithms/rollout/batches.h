@@ -76,6 +76,8 @@ class RolloutBatches {
   Task<void> sample_batches();
   Task<void> sample_batch();
   bool may_start() const;
+  bool waits_for_weights() const;
+  void note();
   void close(std::exception_ptr why);
   std::vector<SharedWeights> kept_versions() const;
   void add_batches(protocol::RunState& state) const;
@@ -91,6 +93,7 @@ class RolloutBatches {
 
   std::int64_t trained_;                            // batches
   std::int64_t started_, sampled_, end_ = 0;        // batches: started, complete, to be started
+  bool policy_waits_ = false;                       // in next()
   std::int64_t oldest_ = 0;                         // version that the first batches fall back to
   std::map<std::int64_t, SharedWeights> versions_;  // at most eta + 1; free: the newest
   std::map<std::int64_t, std::optional<RolloutBatch>> ready_;    // complete, not yet trained

@@ -51,9 +51,19 @@ Task<void> RolloutPool::guarded(Task<void> work) {
   }
 }
 
+// Waits until there is a request behind `after`, or the end.
+Task<void> RolloutPool::next_job(const Job& after) {
+  if (after.next || closed_) co_return;
+  ++idle_;
+  idle_changed_();
+  while (!after.next && !closed_) co_await changes_.next();
+  --idle_;
+  idle_changed_();
+}
+
 Task<void> RolloutPool::serve(Worker& worker, std::shared_ptr<Job> after) {
   for (;;) {
-    while (!after->next && !closed_) co_await changes_.next();
+    co_await next_job(*after);
     if (closed_) co_return;
     after = after->next;
     if (after->request->next == after->request->chunks.size()) continue;  // the others have all

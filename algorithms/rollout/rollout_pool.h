@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -16,9 +17,13 @@ namespace troupe::algorithms {
 
 class RolloutPool {
  public:
-  /// `changes` is notified when a request is queued or generated, and at the end.
-  RolloutPool(Cluster& c, actors::Changes& changes) : c_(c), changes_(changes) {}
+  /// `changes` is notified when a request is queued or generated, and at the end. `idle_changed` is
+  /// called when idle() has changed.
+  RolloutPool(Cluster& c, actors::Changes& changes, std::function<void()> idle_changed)
+      : c_(c), changes_(changes), idle_changed_(std::move(idle_changed)) {}
 
+  /// Rollouts that wait for a request.
+  std::int64_t idle() const { return idle_; }
   /// Tasks that end after close(): one per rollout, and with `adopts` a second one per rollout,
   /// which takes over the weights of offer().
   std::vector<Task<void>> rollouts(bool adopts);
@@ -38,6 +43,7 @@ class RolloutPool {
     std::uint64_t oldest = 0;                          ///< ... the oldest version that may sample
     std::shared_ptr<Job> next;
   };
+  Task<void> next_job(const Job& after);
   struct Worker {
     const RolloutRef& rollout;
     std::optional<std::uint64_t> version;  ///< of its weights
@@ -51,6 +57,8 @@ class RolloutPool {
 
   Cluster& c_;
   actors::Changes& changes_;
+  std::function<void()> idle_changed_;
+  std::int64_t idle_ = 0;
   std::shared_ptr<Job> last_ = std::make_shared<Job>();  // of the queue
   std::vector<std::weak_ptr<ChunkedRequest>> open_;      // requests that may not be generated yet
   std::deque<Worker> workers_;

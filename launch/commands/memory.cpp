@@ -215,6 +215,10 @@ std::vector<MemoryPart> memory_needed(const RunConfig& config,
   if (roles.reward.needed) parts.push_back({"reward models", reward_bytes(config)});
   add_activations(parts, config, spec);
   if (roles.rollout.needed) add_rollout(parts, config, spec, weights, adapter);
+  if (roles.rollout.needed && config.async.on())
+    parts.push_back({cat(config.async.eta + 1, config.async.eta == 0 ? " version" : " versions",
+                         " of the weights to sample with"),
+                     size(config.async.eta + 1) * trained});
   return parts;
 }
 
