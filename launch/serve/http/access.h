@@ -1,7 +1,6 @@
 // ApiKeys: which clients may send requests; and the rules for listening beyond loopback.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -29,7 +28,7 @@ class ApiKeys {
   std::optional<std::string> name_of(std::string_view authorization) const;
 
  private:
-  using Sum = std::array<unsigned char, 32>;
+  using Sum = std::string;  // 64 hexadecimal digits
   struct Key {
     std::string name;
     Sum sum;
