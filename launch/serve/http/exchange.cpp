@@ -85,6 +85,7 @@ void Exchange::begin_stream() {
 }
 
 void Exchange::append_chunk(std::string_view bytes) {
+  if (terms_.head_only) return;
   if (!terms_.http11) {
     queued_ += bytes;
     return;
@@ -113,7 +114,7 @@ void Exchange::end_stream() {
   std::unique_lock lock(mutex_);
   if (state_ != State::streaming || disconnected_) return;
   state_ = State::ended;
-  if (terms_.http11) queued_ += "0\r\n\r\n";
+  if (terms_.http11 && !terms_.head_only) queued_ += "0\r\n\r\n";
   notify(lock);
 }
 
