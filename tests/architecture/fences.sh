@@ -19,11 +19,12 @@ pcre2                           engine/tokenizer
 (arrow|parquet)/                engine/data/readers
 msgpack                         transports/wire
 zmq                             transports/zmq
-sodium                          transports/zmq engine/base/sha256.cpp
+sodium                          transports/zmq engine/base/sha256.cpp launch/serve/http/access.cpp
 mpi\.h                          transports/mpi
 linux/perf_event\.h             launch/profile/counters.cpp
 asio[./]                        actors/runtime transports
-restinio/                       transports/http
+boost/                          launch/serve/http
+openssl/                        launch/serve/http
 (xxhash|xxh3|zlib)\.h           engine/checkpoint engine/data
 regex>                          nowhere
 (mutex|shared_mutex|condition_variable)>  transports engine launch

@@ -1,0 +1,165 @@
+#include "launch/serve/http/access.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <sodium.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include "engine/base/descriptor.h"
+#include "engine/base/sha256.h"
+#include "engine/base/text.h"
+
+namespace troupe::launch::http {
+
+namespace {
+
+constexpr std::size_t min_key = 16, max_key = 256, max_file = 1 << 20;
+
+std::string sum_of(std::string_view key) {
+  Sha256 sum;
+  sum.update(std::as_bytes(std::span(key.data(), key.size())));
+  return sum.finish();
+}
+
+/// Reads a file whose owner, kind and mode are those of its open descriptor.
+Result<std::string> read_private_file(const std::string& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!file.open())
+    return fail(errno == ENOENT ? Errc::not_found : Errc::io,
+                cat(path, ": cannot open the file of API keys: ", std::strerror(errno)));
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0)
+    return fail(Errc::io, cat(path, ": fstat: ", std::strerror(errno)));
+  if (!S_ISREG(info.st_mode)) return fail(Errc::usage, cat(path, ": not a regular file"));
+  if (info.st_uid != ::geteuid() && info.st_uid != 0)
+    return fail(Errc::usage, cat(path, ": belongs to another user (uid ", info.st_uid, ")"));
+  if ((info.st_mode & 0177) != 0)
+    return fail(Errc::usage, cat(path, ": other users could read or change the API keys; run ",
+                                 "`chmod 600 ", path, "`"));
+  if (info.st_size > static_cast<off_t>(max_file))
+    return fail(Errc::bad_input, cat(path, ": larger than ", max_file, " bytes"));
+  std::string text(static_cast<std::size_t>(info.st_size), '\0');
+  std::size_t filled = 0;
+  while (filled < text.size()) {
+    const ssize_t count = ::read(file.get(), text.data() + filled, text.size() - filled);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return fail(Errc::io, cat(path, ": read: ", std::strerror(errno)));
+    if (count == 0) break;
+    filled += static_cast<std::size_t>(count);
+  }
+  text.resize(filled);
+  return text;
+}
+
+bool valid_name(std::string_view name) {
+  return !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.';
+  });
+}
+
+bool valid_key(std::string_view key) {
+  return key.size() >= min_key && key.size() <= max_key &&
+         std::all_of(key.begin(), key.end(), [](char c) { return c > 0x20 && c < 0x7f; });
+}
+
+}  // namespace
+
+Result<> ApiKeys::add(std::string_view line, std::size_t number, const std::string& path) {
+  const std::string where = cat(path, ":", number, ": ");
+  const std::size_t space = line.find_first_of(" \t");
+  std::string name = cat("key", number);
+  std::string_view key = line;
+  if (space != std::string_view::npos) {
+    name = line.substr(0, space);
+    key = line.substr(line.find_first_not_of(" \t", space));
+  }
+  if (!valid_name(name))
+    return fail(Errc::bad_input, cat(where, "the name of a key has letters, digits and _-."));
+  if (!valid_key(key))
+    return fail(Errc::bad_input, cat(where, "a key has ", min_key, " to ", max_key,
+                                     " visible ASCII characters without spaces"));
+  Key added{std::move(name), sum_of(key)};
+  for (const Key& other : keys_)
+    if (other.name == added.name || other.sum == added.sum)
+      return fail(Errc::bad_input, cat(where, "this name or key occurs above"));
+  keys_.push_back(std::move(added));
+  return {};
+}
+
+Result<ApiKeys> ApiKeys::read(const std::string& path) {
+  auto text = read_private_file(path);
+  RETURN_IF_ERROR(text);
+  ApiKeys keys;
+  std::string_view rest = *text;
+  for (std::size_t number = 1; !rest.empty(); ++number) {
+    std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    const std::size_t last = line.find_last_not_of(" \t\r");
+    line = line.substr(0, last == std::string_view::npos ? 0 : last + 1);
+    if (!line.empty() && line[0] != '#') RETURN_IF_ERROR(keys.add(line, number, path));
+  }
+  sodium_memzero(text->data(), text->size());
+  if (keys.empty())
+    return fail(Errc::bad_input, cat(path, ": contains no API key; write one per line, ",
+                                     "for example the output of `openssl rand -hex 32`"));
+  return keys;
+}
+
+std::optional<std::string> ApiKeys::name_of(std::string_view authorization) const {
+  constexpr std::string_view scheme = "bearer ";
+  const auto same = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a + 32 : a) == b; };
+  if (authorization.size() <= scheme.size() ||
+      !std::equal(scheme.begin(), scheme.end(), authorization.begin(),
+                  [&](char b, char a) { return same(a, b); }))
+    return std::nullopt;
+  const std::string sum = sum_of(authorization.substr(scheme.size()));
+  const Key* found = nullptr;
+  for (const Key& key : keys_)
+    if (sodium_memcmp(sum.data(), key.sum.data(), sum.size()) == 0) found = &key;
+  if (found == nullptr) return std::nullopt;
+  return found->name;
+}
+
+bool loopback(std::string_view host) {
+  const std::string text(host);
+  in_addr v4{};
+  in6_addr v6{};
+  if (::inet_pton(AF_INET, text.c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24) == 127;
+  if (::inet_pton(AF_INET6, text.c_str(), &v6) == 1) return IN6_IS_ADDR_LOOPBACK(&v6);
+  return text == "localhost";
+}
+
+Result<> check_exposure(const std::string& host, bool keys, bool tls, bool behind_tls_proxy) {
+  if (loopback(host)) return {};
+  if (!keys)
+    return fail(Errc::usage, cat("--host ", host, " can be reached from other hosts: API keys are ",
+                                 "needed (--api-key-file), or --host 127.0.0.1"));
+  if (!tls && !behind_tls_proxy)
+    return fail(Errc::usage, cat("--host ", host, " would send API keys in the clear: give ",
+                                 "--tls-cert and --tls-key, or --behind-tls-proxy if a proxy ",
+                                 "encrypts the connections"));
+  return {};
+}
+
+bool names_loopback(std::string_view host_field) {
+  std::string_view name = host_field;
+  if (name.starts_with('[')) {
+    const std::size_t end = name.find(']');
+    return end != std::string_view::npos && loopback(name.substr(1, end - 1));
+  }
+  name = name.substr(0, name.find(':'));
+  std::string lower(name);
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+  return loopback(lower);
+}
+
+}  // namespace troupe::launch::http

@@ -1,0 +1,51 @@
+// ApiKeys: which clients may send requests; and the rules for listening beyond loopback.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/base/error.h"
+
+namespace troupe::launch::http {
+
+/// The keys of a server, as SHA-256 sums. Without keys every client is accepted.
+class ApiKeys {
+ public:
+  ApiKeys() = default;
+  /// Reads a file of lines `KEY` or `NAME KEY`; empty lines and lines that begin with `#` are
+  /// skipped. A key has 16 to 256 visible ASCII characters, a name letters, digits and `_-.`; keys
+  /// without a name are called `key1`, `key2`, ... by their line. Errc::usage unless the file is a
+  /// regular file that belongs to the user or root and only its owner can read or write it (mode
+  /// 0600 or 0400); Errc::bad_input for malformed or repeated keys and for a file without keys.
+  static Result<ApiKeys> read(const std::string& path);
+
+  bool empty() const { return keys_.empty(); }
+  /// The name of the key in the value of an Authorization header ("Bearer KEY"), or nothing. The
+  /// time does not depend on the position of the first difference, nor on which key matches.
+  std::optional<std::string> name_of(std::string_view authorization) const;
+
+ private:
+  using Sum = std::string;  // 64 hexadecimal digits
+  struct Key {
+    std::string name;
+    Sum sum;
+  };
+  Result<> add(std::string_view line, std::size_t number, const std::string& path);
+  std::vector<Key> keys_;
+};
+
+/// Whether a numeric address (or "localhost") is one of this host only.
+bool loopback(std::string_view host);
+
+/// Errc::usage if a server at `host` would be reachable from other hosts without keys, or with keys
+/// in the clear.
+Result<> check_exposure(const std::string& host, bool keys, bool tls, bool behind_tls_proxy);
+
+/// Whether the Host field of a request names this host (DNS rebinding: a web page elsewhere whose
+/// name resolves to 127.0.0.1 sends its own name). Checked on loopback without keys.
+bool names_loopback(std::string_view host_field);
+
+}  // namespace troupe::launch::http

@@ -1,0 +1,77 @@
+// Exchange: the answer to one request on its way from a handler, on any thread, to the connection.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "launch/serve/http/response.h"
+
+namespace troupe::launch::http {
+
+class Exchange {
+ public:
+  struct Terms {
+    std::string request_id;
+    bool http11 = true;
+    bool keep_alive = true;
+    bool head_only = false;        ///< the request's method is HEAD
+    std::size_t stream_bytes = 0;  ///< events that may wait
+  };
+  /// `wake` is called from any thread when take() has something new.
+  Exchange(Terms terms, std::function<void()> wake)
+      : terms_(std::move(terms)), wake_(std::move(wake)) {}
+
+  // For Responder, whose comments describe them.
+  void respond(Response response);
+  void begin_stream();
+  bool send_event(std::string_view data);
+  void end_stream();
+  void on_disconnect(std::function<void()> call);
+  bool disconnected();
+  /// No responder is left: completes the answer with status 500, or cuts the stream.
+  void abandon();
+
+  // For the connection.
+  struct Output {
+    std::string bytes;
+    bool last = false;        ///< the answer ends with these bytes
+    bool keep_alive = false;  ///< valid if last: whether another request may follow
+    bool overflow = false;    ///< the reader is too slow: the connection must be closed
+  };
+  /// The bytes that wait to be written.
+  Output take();
+  /// The bytes of the last take() have been written.
+  void written();
+  /// The client has disconnected: calls what on_disconnect() received, unless the answer is
+  /// complete. Nothing is sent afterwards.
+  void disconnect();
+  /// The connection is closed after the answer; the response says so if it has not begun.
+  void close_after();
+
+  int status();              ///< of the response; 0 before it begins
+  std::size_t body_bytes();  ///< passed by the handler so far
+
+ private:
+  enum class State { open, streaming, ended };
+  std::string head_of(const Response& response, bool stream) const;
+  void append_chunk(std::string_view bytes);
+  /// Calls wake_ after unlocking, unless the connection is awake already.
+  void notify(std::unique_lock<std::mutex>& lock);
+
+  std::mutex mutex_;
+  Terms terms_;
+  const std::function<void()> wake_;
+  State state_ = State::open;
+  std::string queued_;
+  std::size_t in_flight_ = 0;
+  bool woken_ = false, disconnected_ = false, overflow_ = false;
+  int status_ = 0;
+  std::size_t body_bytes_ = 0;
+  std::function<void()> on_disconnect_;
+};
+
+}  // namespace troupe::launch::http

@@ -1,0 +1,22 @@
+// ServerLimits: what a client may use of an HTTP server.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+
+namespace troupe::launch::http {
+
+/// Deadlines are checked every quarter of a second.
+struct ServerLimits {
+  std::size_t connections = 2048;  ///< open at once; beyond it: status 503 and closed
+  std::size_t header_bytes = 16 << 10;
+  std::size_t header_fields = 64;
+  std::size_t body_bytes = 2 << 20;
+  std::size_t stream_bytes = 1 << 20;            ///< events that wait for a slow reader
+  std::chrono::milliseconds header_time{5'000};  ///< from the first byte; TLS handshake likewise
+  std::chrono::milliseconds body_time{30'000};   ///< from the end of the header
+  std::chrono::milliseconds idle_time{60'000};   ///< between requests, and before the first one
+  std::chrono::milliseconds write_time{30'000};  ///< for what was handed to the system at once
+};
+
+}  // namespace troupe::launch::http

@@ -1,0 +1,40 @@
+// Listener: a TCP socket that accepts connections.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "engine/base/descriptor.h"
+#include "engine/base/error.h"
+
+namespace troupe::launch::http {
+
+class Listener {
+ public:
+  /// Listens at a numeric address, or at 127.0.0.1 for "localhost". Port 0: a free one. Errc::usage
+  /// for another host; Errc::io if the address is in use or not of this host.
+  static Result<Listener> listen(const std::string& host, int port);
+
+  int descriptor() const { return socket_.get(); }
+  int port() const { return port_; }
+  /// "127.0.0.1:8000", "[::1]:8000"
+  const std::string& address() const { return address_; }
+
+  struct Accepted {
+    int socket = -1;  ///< non-blocking, without Nagle's algorithm; owned by the caller
+    std::string client;
+  };
+  /// The next connection that waits, or nothing. If the process has no descriptor left, connections
+  /// are accepted and closed, so that the listener does not stay readable.
+  std::optional<Accepted> accept();
+  /// From now on clients are refused by the system.
+  void close();
+
+ private:
+  Listener() = default;
+  Descriptor socket_, spare_;
+  int port_ = 0;
+  std::string address_;
+};
+
+}  // namespace troupe::launch::http

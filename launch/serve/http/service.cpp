@@ -1,0 +1,64 @@
+#include "launch/serve/http/service.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <random>
+#include <utility>
+
+#include "engine/base/text.h"
+
+namespace troupe::launch::http {
+
+namespace {
+
+bool valid_id(std::string_view id) {
+  return !id.empty() && id.size() <= 64 && std::all_of(id.begin(), id.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-';
+  });
+}
+
+std::uint64_t random_start() {
+  std::random_device device;
+  return (std::uint64_t{device()} << 32) | device();
+}
+
+}  // namespace
+
+std::string request_id_of(const Request& request) {
+  const std::string* given = request.header("x-request-id");
+  if (given != nullptr && valid_id(*given)) return *given;
+  static std::atomic<std::uint64_t> next = random_start();
+  // An odd factor maps distinct numbers to distinct ones.
+  const std::uint64_t mixed = next.fetch_add(1) * 0x9E3779B97F4A7C15ull;
+  std::array<char, 24> text{};
+  std::snprintf(text.data(), text.size(), "req-%016llx", static_cast<unsigned long long>(mixed));
+  return text.data();
+}
+
+Service::Admission Service::admit(Request& request) const {
+  const std::string* host = request.header("host");
+  if (loopback_names_only && host != nullptr && !names_loopback(*host))
+    return {nullptr, error_response(421, {.message = cat("the Host field names ", quote(*host),
+                                                         ", not this host"),
+                                          .code = "wrong_host"})};
+  if (!keys.empty() && !router.open(request.path)) {
+    const std::string* authorization = request.header("authorization");
+    std::optional<std::string> name;
+    if (authorization != nullptr) name = keys.name_of(*authorization);
+    if (!name) {
+      Response refusal =
+          error_response(401, {.message = "a valid API key is needed: Authorization: Bearer KEY",
+                               .code = "invalid_api_key"});
+      refusal.headers = {{"WWW-Authenticate", "Bearer"}};
+      return {nullptr, std::move(refusal)};
+    }
+    request.key = std::move(*name);
+  }
+  Router::Match match = router.match(request.method, request.path);
+  request.rest = std::move(match.rest);
+  return {match.route, std::move(match.otherwise)};
+}
+
+}  // namespace troupe::launch::http

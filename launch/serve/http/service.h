@@ -1,0 +1,43 @@
+// Service: what the connections of one server share.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "launch/serve/http/access.h"
+#include "launch/serve/http/access_log.h"
+#include "launch/serve/http/limits.h"
+#include "launch/serve/http/request_parser.h"
+#include "launch/serve/http/router.h"
+
+namespace troupe::launch::http {
+
+struct Service {
+  ServerLimits limits;
+  Router router;
+  ApiKeys keys;
+  std::shared_ptr<AccessLog> log;  ///< may be nullptr
+  bool loopback_names_only = false;
+  std::atomic<bool> draining = false;
+  std::atomic<std::uint64_t> connections = 0, requests = 0, refused = 0, malformed = 0,
+                             timeouts = 0, slow = 0;
+  std::atomic<std::size_t> open = 0, active = 0;
+
+  /// Sets the request's id, key and rest, and returns its route; or the response that refuses it:
+  /// 421 for the name of another host, 401 without a key, 404 and 405.
+  struct Admission {
+    const Route* route = nullptr;
+    Response refusal;
+  };
+  Admission admit(Request& request) const;
+};
+
+/// The X-Request-Id of the request if it is 1 to 64 letters, digits, `_` and `-`; a new one
+/// otherwise ("req-" and 16 hexadecimal digits, distinct within the process).
+std::string request_id_of(const Request& request);
+
+}  // namespace troupe::launch::http
