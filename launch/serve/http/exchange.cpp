@@ -49,7 +49,7 @@ std::string Exchange::head_of(const Response& response, bool stream) const {
     check(one_line(field.name) && one_line(field.value), "a header field contains a line break");
     head.append("\r\n").append(field.name).append(": ").append(field.value);
   }
-  head.append(terms_.keep_alive ? "\r\nConnection: keep-alive" : "\r\nConnection: close");
+  head.append(keep_alive() ? "\r\nConnection: keep-alive" : "\r\nConnection: close");
   return head.append("\r\n\r\n");
 }
 
@@ -150,7 +150,7 @@ Exchange::Output Exchange::take() {
   const std::unique_lock lock(mutex_);
   woken_ = false;
   in_flight_ = queued_.size();
-  return {std::exchange(queued_, {}), state_ == State::ended, terms_.keep_alive, overflow_};
+  return {std::exchange(queued_, {}), state_ == State::ended, keep_alive(), overflow_};
 }
 
 void Exchange::written() {
@@ -168,11 +168,6 @@ void Exchange::disconnect() {
     queued_.clear();
   }
   if (call) call();
-}
-
-void Exchange::close_after() {
-  const std::unique_lock lock(mutex_);
-  terms_.keep_alive = false;
 }
 
 int Exchange::status() {

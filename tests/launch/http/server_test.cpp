@@ -306,6 +306,7 @@ TEST(HttpServer, DrainsWhatIsInProgress) {
   responder->respond({.body = "done"});
   const auto response = busy.response();
   EXPECT_EQ(response->body, "done");
+  EXPECT_EQ(response->headers.at("connection"), "close");
   EXPECT_EQ(busy.rest(milliseconds(5000)), "");
   { const RawClient closing = std::move(busy); }
   EXPECT_TRUE(drained.get());
