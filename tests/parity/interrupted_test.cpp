@@ -109,7 +109,9 @@ TEST_F(Training, ALongSampleHasTheBitsOfEachOfItsVersions) {
     const auto logp = engine::train::logprobs(*model, batch, {});
     for (const std::size_t end = t + sample.versions[version].count; t < end; ++t)
       ASSERT_EQ(sample.logp[t], logp[3 + t]) << "token " << t << " of version " << version;
-    if (t < sample.ids.size()) EXPECT_NE(sample.logp[t], logp[3 + t]) << t;
+    if (t < sample.ids.size()) {
+      EXPECT_NE(sample.logp[t], logp[3 + t]) << t;
+    }
   }
   EXPECT_EQ(t, 2000u);
 }
