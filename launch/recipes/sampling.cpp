@@ -20,11 +20,16 @@ void validate_rollout(Validation& v) {
 
 void validate_async(Validation& v, std::int64_t samples_per_row) {
   const algorithms::AsyncConfig& a = v.config.async;
-  for (const auto* key : {"async.partial", "async.cache"})
-    if (v.given(key) && a.mode == algorithms::AsyncMode::pinned)
+  const algorithms::AsyncConfig defaults;
+  const auto only_free = [&](const char* key, bool chosen) {
+    if (chosen && a.mode == algorithms::AsyncMode::pinned)
       v.problem(cat(v.named(key),
                     ": applies to async.mode free; with pinned every sample has one version of the "
                     "weights, so none is interrupted"));
+  };
+  // A process of a cluster is given every setting, with its default too.
+  only_free("async.partial", a.change.partial != defaults.change.partial);
+  only_free("async.cache", a.change.cache != defaults.change.cache);
   if (!a.on())
     return v.unused({"async.eta", "async.in_flight", "async.partial", "async.cache"},
                     "async.mode is off");
