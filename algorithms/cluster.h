@@ -20,8 +20,8 @@ using actors::Task;
 
 using PolicyRef = actors::ActorRef<protocol::TrainStep, protocol::Logprobs, protocol::Score,
                                    protocol::Publish, protocol::Save>;
-using RolloutRef =
-    actors::ActorRef<protocol::Generate, protocol::PrepareWeights, protocol::CommitWeights>;
+using RolloutRef = actors::ActorRef<protocol::Generate, protocol::PrepareWeights,
+                                    protocol::CommitWeights, protocol::CancelSamples>;
 using CriticRef = actors::ActorRef<protocol::TrainStep, protocol::Score, protocol::Save>;
 using SyncedReferenceRef =
     actors::ActorRef<protocol::PrepareWeights, protocol::MixWeights, protocol::Save>;

@@ -171,8 +171,8 @@ Task<void> train_on_batches(GrpoRun& run) {
       break;
     }
     co_await complete(run.c, *samples, run.config);
-    const auto staleness = run.batches.staleness(samples->batch);
-    samples->metrics.insert(samples->metrics.end(), staleness.begin(), staleness.end());
+    const auto versions = run.batches.version_metrics(*samples);
+    samples->metrics.insert(samples->metrics.end(), versions.begin(), versions.end());
     log_completions(run.c.journal, step + 1, *samples, run.config.logged_completions);
 
     before = step;

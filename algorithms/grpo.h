@@ -65,9 +65,6 @@ struct GrpoConfig : RolloutOptions {
     field("reference", self.reference, reference_doc);
     GrpoLoss::each_field(self.loss, field);
     EntropyControl::each_field(self.entropy, field);
-    field("recompute_old_logp", self.recompute_old,
-          "recompute the old log-probabilities with the policy; the rollouts' then serve the "
-          "correction");
     field("constant_length", self.constant_length, at_least_0,
           "dr_grpo: constant length to divide by; 0: rollout.max_new_tokens");
     field("count_empty_sequences", self.counting.empty_sequences,

@@ -15,6 +15,7 @@ using Bound = HealthRule::Bound;
 using Cause = HealthRule::Cause;
 
 constexpr std::int64_t first_steps = 5;
+constexpr std::string_view of_stale = "staleness/max";
 
 constexpr std::string_view collapse =
     "entropy collapsed to {value} ({share} % of its initial {start}). Consider "
@@ -28,6 +29,10 @@ constexpr std::string_view far_away =
 constexpr std::string_view off_policy =
     "an update moves the policy by a KL divergence of {value} for {steps} steps, far from the "
     "weights that sampled. Consider fewer {method}.epochs or {method}.minibatches, or a lower "
+    "train.learning_rate";
+constexpr std::string_view stale =
+    "the policy has moved too far from the weights that sampled, which are up to async.eta batches "
+    "older: {metric} is {value} for {steps} steps. Consider a lower async.eta or a lower "
     "train.learning_rate";
 constexpr std::string_view clipped =
     "{percent} % of the tokens are clipped for {steps} steps and have no gradient. Consider fewer "
@@ -63,6 +68,9 @@ const std::vector<HealthRule>& health_rules() {
       {"objective/kl", Bound::at_least, 100, 3, Cause::divergence, far_away},
       {"ppo_kl", Bound::at_least, 0.2, 3, Cause::off_policy, off_policy},
       {"policy/approxkl_avg", Bound::at_least, 0.2, 3, Cause::off_policy, off_policy},
+      {"sampling/is_oob_ratio", Bound::at_least, 0.1, 3, Cause::staleness, stale, of_stale},
+      {"sampling/sampling_logp_difference/mean", Bound::at_least, 0.2, 3, Cause::staleness, stale,
+       of_stale},
       {"clip_ratio/region_mean", Bound::at_least, 0.5, 3, Cause::clipping, clipped},
       {"policy/clipfrac_avg", Bound::at_least, 0.5, 3, Cause::clipping, clipped},
       {"cispo_clip_ratio", Bound::at_least, 0.5, 3, Cause::clipping, clipped},
@@ -252,6 +260,26 @@ std::string HealthMonitor::text(const HealthRule& rule) const {
   return out;
 }
 
+// The loss of reinforcement learning is around 0, whatever the policy does.
+void HealthMonitor::check_spikes(std::int64_t step, const Metrics& metrics,
+                                 std::vector<std::string>& warnings) {
+  const double* loss = find_metric(metrics, "loss");
+  if (!loss || find_metric(metrics, "reward")) return;
+  const auto before = spikes_.add(*loss);
+  if (!before) return;
+  const double* norm = find_metric(metrics, "grad_norm");
+  warnings.push_back(
+      cat("step ", step, ": loss spike: ", three_digits(*loss), ", ", three_digits(*before),
+          " on average before", norm ? cat(", gradient norm ", three_digits(*norm)) : "",
+          ". If it recurs, consider a lower train.learning_rate or train.max_grad_norm"));
+}
+
+bool HealthMonitor::applies(const HealthRule& rule, const Metrics& metrics) {
+  if (rule.where_above_0.empty()) return true;
+  const double* other = find_metric(metrics, rule.where_above_0);
+  return other && *other > 0;
+}
+
 std::vector<std::string> HealthMonitor::check(std::int64_t step, const Metrics& metrics) {
   const auto find = [&](std::string_view name) { return find_metric(metrics, name); };
   std::vector<std::string> warnings;
@@ -262,10 +290,11 @@ std::vector<std::string> HealthMonitor::check(std::int64_t step, const Metrics& 
     warnings.push_back(cat("step ", step, ": loss is ", *loss,
                            ". Consider a lower train.learning_rate or train.max_grad_norm"));
   }
+  check_spikes(step, metrics, warnings);
   for (const HealthRule& rule : *rules_) {
     const double* value = find(rule.metric);
     // The loss of reinforcement learning is around 0, whatever the policy does.
-    if (!value || (reward && rule.bound == Bound::above_best)) continue;
+    if (!value || !applies(rule, metrics) || (reward && rule.bound == Bound::above_best)) continue;
     State& state = states_[&rule];
     update(rule, *value, state);
     const bool again = rule.cause != Cause::divergence || !state.warned;

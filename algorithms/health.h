@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "algorithms/journal.h"
+#include "algorithms/loss_spikes.h"
 
 namespace troupe::algorithms {
 
@@ -24,7 +25,15 @@ struct HealthRule {
                   ///< below ten times the first value
   };
   /// Rules of one cause: while one of them is violated, the others give no warning.
-  enum class Cause { equal_rewards, divergence, off_policy, clipping, truncation, failed_rewards };
+  enum class Cause {
+    equal_rewards,
+    divergence,
+    off_policy,
+    staleness,
+    clipping,
+    truncation,
+    failed_rewards
+  };
 
   std::string_view metric;
   Bound bound;
@@ -35,10 +44,11 @@ struct HealthRule {
   /// {best}, {steps}, {method}, {kl} (the key of the KL coefficient) and {why} (of a gradient of 0)
   /// are replaced.
   std::string_view text;
+  std::string_view where_above_0 = {};  ///< another metric: the rule applies where it is above 0
 };
 /// Rules for reinforcement learning: entropy collapse, unbounded KL divergence, groups with equal
-/// rewards, mostly clipped updates, truncated completions, zero gradients, failed rewards; for all
-/// methods: divergence.
+/// rewards, mostly clipped updates, samples of weights that are too old, truncated completions,
+/// zero gradients, failed rewards; for all methods: divergence.
 const std::vector<HealthRule>& health_rules();
 
 /// Whether the reward still rises, or stays near its best after it has risen.
@@ -80,6 +90,8 @@ class HealthMonitor {
   static double loss_bound(double limit, const State& state, bool started);
   static double logp_bound(double limit, const State& state, bool started);
   void update(const HealthRule& rule, double value, State& state) const;
+  void check_spikes(std::int64_t step, const Metrics& metrics, std::vector<std::string>& warnings);
+  static bool applies(const HealthRule& rule, const Metrics& metrics);
   bool muted(const HealthRule& rule, bool reinforcement) const;
   std::string text(const HealthRule& rule) const;
   /// The rule that explains `rule` better: entropy, where it has collapsed.
@@ -89,6 +101,7 @@ class HealthMonitor {
   const std::vector<HealthRule>* rules_;
   std::map<const HealthRule*, State> states_;
   RewardTrend reward_;
+  LossSpikes spikes_;
   bool not_finite_ = false;
 };
 

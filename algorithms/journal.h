@@ -48,6 +48,17 @@ enum class Activity {
   evaluation
 };
 
+/// What the two sides of a run with async.mode other than off do.
+struct Overlap {
+  std::int64_t queue = 0;            ///< complete batches that wait for training
+  std::int64_t in_flight = 0;        ///< samples that are generated or rewarded
+  bool waiting_for_weights = false;  ///< the next batch starts when its version is published
+  std::int64_t rollouts = 0, idle_rollouts = 0;  ///< all, and those without a request
+  bool policy_waits = false;                     ///< for a batch to train on
+  /// A batch has been trained, and another has not been started: neither side fills or drains.
+  bool steady = false;
+};
+
 class Journal {
  public:
   virtual ~Journal() = default;
@@ -75,6 +86,8 @@ class Journal {
   virtual void enter(Activity) {}
   virtual void processed(const Processed&) {}
   virtual void passed(const ModelPass&) {}
+  /// The state from now on.
+  virtual void overlap(const Overlap&) {}
 };
 
 /// The activity of a scope.

@@ -125,8 +125,10 @@ Task<void> complete(Cluster& c, RolloutBatch& samples, const PpoConfig& config) 
   Metrics mismatch;
   if (config.recompute_old) {
     co_await recompute_old_logp(c, samples.batch, config.sampling.temperature);
-    mismatch = mismatch_metrics(samples.batch);
-    samples.batch.rollout_logp.clear();  // PpoLoss has no correction that would read it
+    if (!config.policy.correction.any()) {
+      mismatch = mismatch_metrics(samples.batch);
+      samples.batch.rollout_logp.clear();
+    }
   }
   c.journal.passed({PassModel::critic, false, sizes_of(samples.batch)});
   protocol::Score message{critic_inputs(samples.batch), engine::loss::ReadAt::token, {}};
@@ -164,8 +166,8 @@ Task<void> train_on_batches(PpoRun& run) {
     before = step;
     const std::int64_t rollout_step = before / updates_per_batch;
     co_await complete(run.c, *samples, config);
-    const auto staleness = run.batches.staleness(samples->batch);
-    samples->metrics.insert(samples->metrics.end(), staleness.begin(), staleness.end());
+    const auto versions = run.batches.version_metrics(*samples);
+    samples->metrics.insert(samples->metrics.end(), versions.begin(), versions.end());
     log_completions(run.c.journal, step + 1, *samples, config.logged_completions);
 
     const PpoUpdates updates{run.c,

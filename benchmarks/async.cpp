@@ -61,8 +61,8 @@ struct Policy {
 };
 
 struct Rollout {
-  using Handled =
-      actors::Messages<protocol::Generate, protocol::PrepareWeights, protocol::CommitWeights>;
+  using Handled = actors::Messages<protocol::Generate, protocol::PrepareWeights,
+                                   protocol::CommitWeights, protocol::CancelSamples>;
   double sample_ms;  ///< of one sample
   std::uint64_t prepared = 0, version = 0, updates = 0;
 
@@ -84,6 +84,7 @@ struct Rollout {
     updates = m.weights.updates;
     return {};
   }
+  std::uint64_t on(protocol::CancelSamples) { return 0; }
   void on(protocol::CommitWeights m) {
     check(m.version == prepared, "a version is committed that was not prepared");
     version = m.version;

@@ -65,7 +65,7 @@ function(troupe_test name)
   troupe_unity(${name}_test)
   # A file that replaces operator new is compiled alone: g++ must not see its malloc beside another file's delete.
   foreach(source IN LISTS ARG_SOURCES)
-    if(source MATCHES "(counted_new|allocations)[.]cpp$")
+    if(source MATCHES "allocations[.]cpp$")
       set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
     endif()
   endforeach()

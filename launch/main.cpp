@@ -35,6 +35,7 @@
 #include "launch/commands/score.h"
 #include "launch/commands/train.h"
 #include "launch/commands/version.h"
+#include "launch/convert/command_line.h"
 #include "launch/preprocess/command_line.h"
 #include "launch/recipes/recipes.h"
 #include "launch/run/exit_code.h"
@@ -339,7 +340,9 @@ void add_info(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("info",
                                          "Inspect and check a model, tokenizer, data file, run or "
                                          "checkpoint");
-  command->add_option("path", options->path, "file or directory")->required();
+  command->add_option("path", options->path, "file or directory");
+  command->add_flag("--models", options->models,
+                    "list MindSpeed-LLM's dense models and the architecture that loads each");
   command
       ->add_option(
           "--column-names", options->column_names,
@@ -417,11 +420,12 @@ int run(const Action& action) {
   }
 }
 
-/// Whether the command trains or evaluates: it writes files and talks to other processes, and a
-/// closed pipe must not end it. The others end silently when their reader has gone, as in `| head`.
+/// Whether the command trains, evaluates or serves: it writes files and talks to other processes,
+/// and a closed pipe must not end it. The others end silently when their reader has gone, as in `| head`.
 bool has_runs(const CLI::App& app) {
   const std::string name = app.get_subcommands().front()->get_name();
-  return name == "train" || name == "launch" || name == "worker" || name == "eval";
+  return name == "train" || name == "launch" || name == "worker" || name == "eval" ||
+         name == "serve";
 }
 
 /// Before any key exists: sandboxes are started by a process that has never had one.
@@ -452,7 +456,7 @@ int program(int argc, char** argv) {
   for (const auto add :
        {add_train, add_launch, add_worker, add_loopback, add_generate, add_chat, add_serve,
         add_tokenize, add_render, add_logprobs, add_merge, add_score, add_eval, add_explain,
-        add_import, add_preprocess, add_info, add_completion, add_man})
+        add_import, add_preprocess, add_convert, add_info, add_completion, add_man})
     add(app, action);
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
     if (command->get_name() != "completion" && command->get_name() != "man") add_logging(*command);

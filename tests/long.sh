@@ -8,7 +8,10 @@
 #   micro_batches  train.micro_batch_tokens 512 to 8192 on a tied, an untied and a LoRA model, f32 and bf16, dp 1 and 2, SFT, DPO and GRPO: equal bytes
 #   examples  a copy of the tree to which docs/adding-an-algorithm.md is applied: it compiles, and the method of the page trains
 #   differential  10,000 texts a tokenizer, 200 tokenizers, 10,000 programs and 2,000 renders against the libraries, in a virtual environment
+#   async     pinned runs with eta 0, 1 and 4 over 1, 2 and 7 rollouts, in one process and in clusters, with 10 seeds of delays, 20 kills and extensions: one SHA-256 of the weights per eta
 #   connections  the step rate of a launch with 1,500 connections held to what it listens on, with and without network namespaces
+#   pretrain  300 steps of a 15M model on TinyStories beside plain PyTorch: equal validation losses within 1 %
+#   learning  the digit task with async.mode pinned and free, eta 0, 1 and 4, five seeds each: reward and staleness
 #   package   the .deb and the archive in bare Debian systems (as root)
 # Without arguments, all of them. Each part that passes is recorded in tests/long.log with the date and the commit; commit that file.
 set -euo pipefail
@@ -76,6 +79,20 @@ run_connections() {
     python3 -B benchmarks/connections.py build/release/troupe $data/models/stories260k/hf $data/datasets/math/gsm8k_train_head.jsonl $more
   done
 }
+run_pretrain() {
+  cmake/install_packages.sh with-peers
+  tests/pretrain/compare_with_torch.py build/release/troupe tests/data/models/stories260k/hf tests/data/datasets/pretrain/tinystories_train.txt
+}
+run_learning() {
+  local folder
+  folder=$(mktemp -d)
+  python3 -B benchmarks/async_learning.py build/release/troupe "$folder" >&2
+  rm -rf "$folder"
+}
+run_async() {
+  TROUPE_DELAY_SEEDS=10 build/release/tests/algorithms_loops_test --gtest_filter='*Delays*' --gtest_brief=1
+  tests/system/pinned.sh 10 20
+}
 run_package() { tests/package.sh; }
 
 record() { # record PART SECONDS: replaces the part's line of tests/long.log
@@ -89,17 +106,18 @@ record() { # record PART SECONDS: replaces the part's line of tests/long.log
   rm "$log.new"
 }
 
+known=(plain asan tsan fuzz kill micro_batches examples differential connections async learning pretrain package)
 parts=("$@")
-((${#parts[@]})) || parts=(plain asan tsan fuzz kill micro_batches examples differential connections package)
+((${#parts[@]})) || parts=("${known[@]}")
 cmake/install_packages.sh with-clang
 cmake/fetch_arrow.sh build/release || true
 cmake --preset release >&2
 cmake --build --preset release -j "$(nproc)" >&2
 for part in "${parts[@]}"; do
-  case $part in
-    plain | asan | tsan | fuzz | kill | micro_batches | examples | differential | connections | package) ;;
-    *) echo "tests/long.sh: no part is called $part; parts: plain asan tsan fuzz kill micro_batches examples differential connections package" >&2 && exit 2 ;;
-  esac
+  if [[ " ${known[*]} " != *" $part "* ]]; then
+    echo "tests/long.sh: no part is called $part; parts: ${known[*]}" >&2
+    exit 2
+  fi
   start=$SECONDS
   "run_$part"
   record "$part" $((SECONDS - start))

@@ -42,9 +42,12 @@ struct Completion {
   FinishReason finish_reason = FinishReason::length;
   std::vector<VersionRun> versions;  ///< of `ids`, in their order; the counts add up to [ids]
   std::uint64_t updates = 0;         ///< optimizer updates of the oldest of these weights
+  /// Changes of the weights between two tokens, and those of them after which it started again.
+  std::uint32_t interruptions = 0, restarts = 0;
 };
 inline auto fields(Completion& c) {
-  return std::tie(c.sample_id, c.ids, c.logp, c.text, c.finish_reason, c.versions, c.updates);
+  return std::tie(c.sample_id, c.ids, c.logp, c.text, c.finish_reason, c.versions, c.updates,
+                  c.interruptions, c.restarts);
 }
 
 /// Replies come in the order of `requests`.
@@ -56,6 +59,18 @@ struct Generate {
 };
 inline auto fields(Generate& m) {
   return std::tie(m.requests, m.sampling);
+}
+
+/// Ends the samples that are being generated, all of them where `sample_ids` is empty: they are
+/// returned with their tokens so far and FinishReason::cancelled. Replies with their number, which
+/// does not include samples of a Generate that has not begun.
+struct CancelSamples {
+  using Reply = std::uint64_t;
+  static constexpr std::string_view name = "cancel_samples";
+  std::vector<std::uint64_t> sample_ids;
+};
+inline auto fields(CancelSamples& m) {
+  return std::tie(m.sample_ids);
 }
 
 }  // namespace troupe::actors::protocol

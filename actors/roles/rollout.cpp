@@ -44,6 +44,23 @@ Result<Rollout> Rollout::create(std::unique_ptr<engine::models::Decoder> model,
 
 namespace {
 
+// Requests whose ids are their indices in the message.
+std::vector<engine::generate::Request> requests_of(protocol::Generate message) {
+  std::vector<engine::generate::Request> requests;
+  for (auto& draw : message.requests)
+    requests.push_back({requests.size(), std::move(draw.prompt), message.sampling, draw.sample_id});
+  return requests;
+}
+
+protocol::Completion completion_of(engine::generate::Generation g,
+                                   const engine::generate::TextDecoder& decode,
+                                   std::uint64_t updates) {
+  std::string text = g.text.empty() && decode ? decode(g.ids) : std::move(g.text);
+  return {g.sample_id,     std::move(g.ids), std::move(g.sampling_logp),
+          std::move(text), g.finish,         version_runs(g.versions),
+          updates,         g.interruptions,  g.restarts};
+}
+
 // Gathers the samples of all replicas, in the order of the replicas. A failure of one replica is a
 // failure of all.
 Result<std::vector<protocol::Completion>> gather_samples(
@@ -88,23 +105,55 @@ Result<std::vector<protocol::Completion>> Rollout::on(protocol::Generate message
 }
 
 Result<std::vector<protocol::Completion>> Rollout::draw(protocol::Generate message) {
-  return sample_completions(generator_, std::move(message), decode_, updates_);
+  return sample_completions(generator_, std::move(message), decode_, updates_.at(version_));
+}
+
+Stepwise<std::vector<protocol::Completion>> Rollout::in_steps(protocol::Generate message) {
+  auto kept = std::make_shared<protocol::Generate>(std::move(message));
+  if (!change_)
+    return {[this, kept]() -> std::optional<std::vector<protocol::Completion>> {
+      return value_or_throw(on(std::move(*kept)));
+    }};
+  begin(std::move(*kept));
+  // A computation that ends early leaves no request behind.
+  const std::shared_ptr<void> last(nullptr, [this](void*) { generator_.discard_all(); });
+  return {[this, last] { return step(); }};
+}
+
+void Rollout::begin(protocol::Generate message) {
+  updates_ = {{version_, updates_.at(version_)}};
+  drawn_.clear();
+  for (const auto& request : message.requests) drawn_.push_back({.sample_id = request.sample_id});
+  value_or_throw(generator_.submit_all(requests_of(std::move(message))));
+}
+
+std::optional<std::vector<protocol::Completion>> Rollout::step() {
+  for (auto& done : generator_.step()) {
+    const std::size_t index = done.id;
+    const auto oldest = done.versions.empty() ? version_ : done.versions.front();
+    drawn_[index] = completion_of(std::move(done), decode_, updates_.at(oldest));
+  }
+  if (!generator_.idle()) return std::nullopt;
+  return std::move(drawn_);
+}
+
+std::uint64_t Rollout::on(const protocol::CancelSamples& message) {
+  std::uint64_t cancelled = 0;
+  const auto& ids = message.sample_ids;
+  for (std::size_t n = 0; n < drawn_.size(); ++n) {
+    const bool named = ids.empty() || std::ranges::find(ids, drawn_[n].sample_id) != ids.end();
+    if (named && generator_.cancel(n)) ++cancelled;
+  }
+  return cancelled;
 }
 
 Result<std::vector<protocol::Completion>> sample_completions(
     engine::generate::Generator& generator, protocol::Generate message,
     const engine::generate::TextDecoder& decode, std::uint64_t updates) {
-  std::vector<engine::generate::Request> requests;
-  for (auto& draw : message.requests)
-    requests.push_back({requests.size(), std::move(draw.prompt), message.sampling, draw.sample_id});
-  auto generations = generator.generate_all(std::move(requests));
+  auto generations = generator.generate_all(requests_of(std::move(message)));
   RETURN_IF_ERROR(generations);
   std::vector<protocol::Completion> drawn;
-  for (auto& g : *generations) {
-    std::string text = g.text.empty() && decode ? decode(g.ids) : std::move(g.text);
-    drawn.push_back({g.sample_id, std::move(g.ids), std::move(g.sampling_logp), std::move(text),
-                     g.finish, version_runs(g.versions), updates});
-  }
+  for (auto& g : *generations) drawn.push_back(completion_of(std::move(g), decode, updates));
   return drawn;
 }
 
@@ -165,8 +214,8 @@ Result<> Rollout::on(protocol::CommitWeights message) {
     device.upload(model_->parameters().trained().values(), prepared_adapter_);
   prepared_.reset();
   version_ = message.version;
-  updates_ = prepared_updates_;
-  generator_.weights_changed(version_);
+  updates_[version_] = prepared_updates_;
+  generator_.weights_changed(version_, change_.value_or(engine::generate::WeightChange()));
   return {};
 }
 

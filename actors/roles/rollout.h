@@ -1,7 +1,8 @@
-// Rollout: samples completions from its own copy of the policy's weights, which are replaced
-// between requests, in two phases.
+// Rollout: samples completions from its own copy of the policy's weights, which are replaced in two
+// phases, between requests or between tokens.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -24,7 +25,10 @@ std::vector<protocol::VersionRun> version_runs(const std::vector<std::uint64_t>&
 
 class Rollout {
  public:
-  using Handled = Messages<protocol::Generate, protocol::PrepareWeights, protocol::CommitWeights>;
+  using Handled = Messages<protocol::Generate, protocol::PrepareWeights, protocol::CommitWeights,
+                           protocol::CancelSamples>;
+  using Interrupting =
+      Messages<protocol::PrepareWeights, protocol::CommitWeights, protocol::CancelSamples>;
   /// `shadow` has the shape of `model` and receives prepared weights. A model with an adapter needs
   /// none (nullptr): only the adapter is sent. `config.decode` gives the text of completions.
   /// Errc::usage for invalid sizes of the generator.
@@ -33,7 +37,14 @@ class Rollout {
                                 engine::generate::GeneratorConfig config,
                                 const engine::parallel::Mesh* mesh = nullptr);
 
+  /// Lets in_steps() return after each token, so that weights are replaced between two tokens with
+  /// the consequences of `change`. Otherwise it has one step.
+  void interrupt_generation(const engine::generate::WeightChange& change) { change_ = change; }
+
   Result<std::vector<protocol::Completion>> on(protocol::Generate message);
+  /// The same, one token of every running sample at a time.
+  Stepwise<std::vector<protocol::Completion>> in_steps(protocol::Generate message);
+  std::uint64_t on(const protocol::CancelSamples& message);
   Result<std::vector<float>> on(protocol::PrepareWeights message);
   Result<> on(protocol::CommitWeights message);
 
@@ -42,6 +53,8 @@ class Rollout {
           std::unique_ptr<engine::models::Decoder> shadow, engine::generate::Generator generator,
           const engine::generate::GeneratorConfig& config, const engine::parallel::Mesh* mesh);
   Result<std::vector<protocol::Completion>> draw(protocol::Generate message);
+  void begin(protocol::Generate message);
+  std::optional<std::vector<protocol::Completion>> step();
   std::vector<float> probe(engine::models::Decoder& model, const protocol::Weights& weights);
   std::vector<float> prepare_adapter(const protocol::Weights& weights);
 
@@ -50,8 +63,14 @@ class Rollout {
   engine::generate::TextDecoder decode_;
   engine::ops::Precision precision_;
   const engine::parallel::Mesh* mesh_;
-  std::uint64_t version_ = 0, updates_ = 0;  ///< of the weights in use
-  std::optional<std::uint64_t> prepared_;    ///< version of the prepared weights
+  std::optional<engine::generate::WeightChange> change_;  ///< set: generation can be interrupted
+  std::vector<protocol::Completion>
+      drawn_;                  ///< of the Generate in progress; finished ones are filled
+  std::uint64_t version_ = 0;  ///< of the weights in use
+  /// Optimizer updates of these weights, and of those that sampled tokens of the Generate in
+  /// progress.
+  std::map<std::uint64_t, std::uint64_t> updates_ = {{0, 0}};
+  std::optional<std::uint64_t> prepared_;  ///< version of the prepared weights
   std::uint64_t prepared_updates_ = 0;
   std::vector<float> prepared_adapter_;
 };

@@ -31,6 +31,15 @@ std::vector<std::int32_t> probe_tokens(const engine::models::DecoderSpec& spec) 
   return tokens;
 }
 
+// The trained logical values, on rank 0.
+std::vector<float> values_of(const engine::models::Decoder& model,
+                             const engine::parallel::Mesh* mesh) {
+  const auto& own = model.parameters().trained();
+  if (mesh == nullptr) return engine::ops::to_host(own.device(), own.values());
+  return model.pp() != nullptr ? engine::nn::gather_logical(model.whole().trained(), own, *mesh)
+                               : engine::nn::gather_logical(own, *mesh);
+}
+
 }  // namespace
 
 engine::data::Experience probe_batch(const std::vector<std::int32_t>& tokens) {
@@ -45,15 +54,13 @@ protocol::Weights publish(engine::train::Trainer& trainer, const engine::paralle
                           std::uint64_t version) {
   protocol::Weights weights;
   const auto& spec = trainer.model().spec();
-  const auto& parameters = trainer.model().parameters().trained();
   weights.version = version;
   weights.updates = trainer.version();
   weights.probe.tokens = probe_tokens(spec);
   const auto probe = probe_batch(weights.probe.tokens);
   weights.probe.logp = spec.labels > 0 ? trainer.scores(probe, engine::loss::ReadAt::token, {})
                                        : trainer.logprobs(probe, 1);
-  auto values = mesh ? engine::nn::gather_logical(parameters, *mesh)
-                     : engine::ops::to_host(parameters.device(), parameters.values());
+  auto values = values_of(trainer.model(), mesh);
   if (mesh && !mesh->is_root()) return weights;
   weights.values = std::make_shared<const std::vector<float>>(std::move(values));
   for_each_tensor(spec, *weights.values, [&](const std::string&, std::span<const float> tensor) {

@@ -1,5 +1,5 @@
 // ActorState: an actor within its node: mailbox, handlers and whether it is alive. Used only on the
-// control executor. Compute handlers run on the actor's engine executor, one at a time.
+// control executor. Compute handlers run on the actor's engine executors, one at a time on each.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "actors/runtime/behavior.h"
 #include "actors/runtime/scheduler.h"
@@ -47,10 +48,12 @@ class Mailbox {
 struct ActorState {
   std::string name;
   Behavior behavior;
-  Executor* executor = nullptr;  ///< where compute handlers run and the actor is destroyed
+  Executor* executor = nullptr;  ///< where the actor is destroyed
+  std::vector<Executor*> idle;   ///< executors without a compute handler, the next one last
   Mailbox mailbox;
   std::size_t max_concurrency = 1;
-  std::size_t running = 0;                  ///< handlers in progress
+  std::size_t running = 0;                  ///< handlers in progress, without ...
+  std::size_t interrupting = 0;             ///< ... those of messages that interrupt others
   std::string handling;                     ///< type of the last message whose handler started
   std::optional<std::string> death_reason;  ///< set once the actor is dead
 };

@@ -13,11 +13,16 @@
 
 namespace troupe::actors {
 
-/// Exactly one of the two is set.
+/// Exactly one of the three functions is set.
 struct Handler {
   std::function<transports::Body(transports::Body)> compute;  ///< runs on the engine executor
+  /// Begins a computation in steps; runs on the engine executor, as its steps do.
+  std::function<Stepwise<transports::Body>(transports::Body)> begin;
   /// Runs on the control executor.
   std::function<Task<transports::Body>(transports::Body)> run_async;
+  bool interrupts = false;  ///< handled between the steps of another message
+
+  bool computes() const { return compute || begin; }
 };
 
 /// Owns the actor, which the handlers share. Handlers throw what the actor throws: Failure for
@@ -51,10 +56,24 @@ Task<transports::Body> run_async(A& actor, transports::Body body) {
   }
 }
 
+template <class A, class M>
+Stepwise<transports::Body> begin(A& actor, transports::Body body) {
+  auto steps = actor.in_steps(body.take<M>());
+  return {[next = std::move(steps.next)]() -> std::optional<transports::Body> {
+    std::optional<typename M::Reply> reply = next();
+    if (!reply) return std::nullopt;
+    return transports::Body::of(std::move(*reply));
+  }};
+}
+
 template <class M, class A>
 requires Handles<A, M> Handler handler_of(const std::shared_ptr<A>& actor) {
   Handler handler;
-  if constexpr (std::is_same_v<decltype(actor->on(std::declval<M>())), Task<typename M::Reply>>)
+  handler.interrupts = interrupts<A, M>();
+  if constexpr (HandlesInSteps<A, M>)
+    handler.begin = [actor](transports::Body body) { return begin<A, M>(*actor, std::move(body)); };
+  else if constexpr (std::is_same_v<decltype(actor->on(std::declval<M>())),
+                                    Task<typename M::Reply>>)
     handler.run_async = [actor](transports::Body body) {
       return run_async<A, M>(*actor, std::move(body));
     };

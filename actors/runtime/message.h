@@ -12,6 +12,8 @@
 #pragma once
 
 #include <concepts>
+#include <functional>
+#include <optional>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
@@ -39,8 +41,34 @@ concept Handles = Message<M> && requires(A& actor, M message) {
       std::same_as<decltype(actor.on(std::move(message))), Task<typename M::Reply>>;
 };
 
+/// A long computation in steps. `next` runs on the actor's engine executor, again and again, until
+/// it returns the reply; it throws what a handler throws. Other jobs of the executor run between
+/// two steps.
+template <class R>
+struct Stepwise {
+  std::function<std::optional<R>()> next;
+};
+
+/// A compute handler that the actor offers in steps as well: `Stepwise<R> in_steps(M)`. Between two
+/// of them the node handles the messages of the actor's `using Interrupting = Messages<...>`, which
+/// do not wait behind the others in its mailbox.
+template <class A, class M>
+concept HandlesInSteps = Handles<A, M> && requires(A& actor, M message) {
+  { actor.in_steps(std::move(message)) } -> std::same_as<Stepwise<typename M::Reply>>;
+};
+
 /// Messages that an actor class handles: `using Handled = Messages<Generate, CommitWeights>;`
 template <Message... Ms>
 struct Messages {};
+
+/// Whether A handles M between the steps of another message.
+template <class A, class M>
+constexpr bool interrupts() {
+  if constexpr (requires { typename A::Interrupting; })
+    return []<class... Ms>(Messages<Ms...>) {
+      return (std::same_as<M, Ms> || ...);
+    }(typename A::Interrupting{});
+  return false;
+}
 
 }  // namespace troupe::actors

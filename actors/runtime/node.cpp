@@ -10,6 +10,7 @@
 #include "actors/runtime/actor_state.h"
 #include "actors/runtime/asker.h"
 #include "actors/runtime/detached.h"
+#include "actors/runtime/duplicate_window.h"
 #include "engine/base/check.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
@@ -20,30 +21,6 @@ using transports::Address;
 using transports::Body;
 using transports::Frame;
 using transports::Kind;
-
-namespace {
-
-/// Detects repeated requests of one sender. A sender's ids increase, but a transport may repeat or
-/// reorder frames.
-class DuplicateWindow {
- public:
-  /// True for a new id. An id older than the last 4096 counts as seen: handling a request twice is
-  /// worse than losing it.
-  bool first(std::uint64_t id) {
-    if (id <= floor_ || !seen_.insert(id).second) return false;
-    if (seen_.size() > 4096) {
-      floor_ = *seen_.begin();
-      seen_.erase(seen_.begin());
-    }
-    return true;
-  }
-
- private:
-  std::uint64_t floor_ = 0;  // ids up to this one are no longer stored
-  std::set<std::uint64_t> seen_;
-};
-
-}  // namespace
 
 /// Used on the control executor, except for `names`, `spawned` and `stopped`. Jobs in flight share
 /// it.
@@ -82,8 +59,13 @@ class Node::Core : public std::enable_shared_from_this<Core> {
   std::string path(const ActorState& actor) const { return to_string(Address{name, actor.name}); }
   void deliver(Frame frame);
   Result<> accept(Frame& frame);
+  Error too_many(const ActorState& actor, const Frame& frame);
   void pump(const std::shared_ptr<ActorState>& actor);
+  struct Computation;
+  Result<> interrupt(const std::shared_ptr<ActorState>& actor, Frame& frame,
+                     const Handler& handler);
   void compute(const std::shared_ptr<ActorState>& actor, Frame frame, const Handler& handler);
+  void compute_step(const std::shared_ptr<Computation>& running);
   Detached run_async(std::shared_ptr<Core> self, std::shared_ptr<ActorState> actor, Frame frame);
   void complete(const std::shared_ptr<ActorState>& actor, const Frame& frame,
                 HandlerOutcome outcome);
@@ -95,6 +77,7 @@ class Node::Core : public std::enable_shared_from_this<Core> {
 
   std::map<std::string, DuplicateWindow> seen;  // per asking node
   bool stopping = false;
+  std::atomic<bool> ends_early = false;   // stopping, for computations in steps
   std::promise<void>* drained = nullptr;  // set while a stopping node waits for handlers
 };
 
@@ -128,14 +111,18 @@ Result<> Node::Core::accept(Frame& frame) {
   }
   ActorState& actor = *found->second;
   if (actor.death_reason) return fail(Errc::closed, cat(who, " has ended: ", *actor.death_reason));
-  if (!actor.behavior.contains(frame.type)) return fail(not_handled(actor, who, frame.type));
-  if (!actor.mailbox.push(frame)) {
-    ++refused;
-    return fail(Errc::full, cat(who, " refused '", frame.type, "': ", actor.mailbox.capacity(),
-                                " messages are already waiting; send fewer requests at a time"));
-  }
+  const auto handler = actor.behavior.find(frame.type);
+  if (handler == actor.behavior.end()) return fail(not_handled(actor, who, frame.type));
+  if (handler->second.interrupts) return interrupt(found->second, frame, handler->second);
+  if (!actor.mailbox.push(frame)) return fail(too_many(actor, frame));
   pump(found->second);
   return {};
+}
+
+Error Node::Core::too_many(const ActorState& actor, const Frame& frame) {
+  ++refused;
+  return {Errc::full, cat(path(actor), " refused '", frame.type, "': ", actor.mailbox.capacity(),
+                          " messages are already waiting; send fewer requests at a time")};
 }
 
 void Node::Core::pump(const std::shared_ptr<ActorState>& actor) {
@@ -145,28 +132,74 @@ void Node::Core::pump(const std::shared_ptr<ActorState>& actor) {
     ++actor->running;
     actor->handling = frame->type;
     const Handler& handler = actor->behavior.find(frame->type)->second;
-    if (handler.compute)
+    if (handler.computes())
       compute(actor, std::move(*frame), handler);
     else
       run_async(shared_from_this(), actor, std::move(*frame));
   }
 }
 
+// Interrupting messages wait in the executor, behind at most one step of a computation. As many may
+// wait as in the mailbox.
+Result<> Node::Core::interrupt(const std::shared_ptr<ActorState>& actor, Frame& frame,
+                               const Handler& handler) {
+  if (actor->interrupting >= actor->mailbox.capacity()) return fail(too_many(*actor, frame));
+  ++actor->interrupting;
+  compute(actor, std::move(frame), handler);
+  return {};
+}
+
+/// A compute handler from its message to its answer, on one of the actor's executors.
+struct Node::Core::Computation {
+  std::shared_ptr<ActorState> actor;
+  Frame frame;
+  const Handler& handler;
+  Executor* executor;
+  std::optional<Stepwise<Body>> steps = {};
+  std::int64_t began = 0;
+
+  /// The answer; nullopt when further steps follow.
+  std::optional<Body> step() {
+    if (handler.compute) return handler.compute(std::move(frame.body));
+    if (!steps) steps = handler.begin(std::move(frame.body));
+    return steps->next();
+  }
+};
+
 void Node::Core::compute(const std::shared_ptr<ActorState>& actor, Frame frame,
                          const Handler& handler) {
-  auto shared = std::make_shared<Frame>(std::move(frame));
-  actor->executor->post([self = shared_from_this(), actor, shared, &handler] {
-    auto outcome = std::make_shared<HandlerOutcome>();
-    const Time began = self->scheduler.now();
-    try {
-      outcome->answer = handler.compute(std::move(shared->body));
-    } catch (...) {
-      *outcome = failed_handler(to_string(shared->to), shared->type);
+  Executor* executor = actor->executor;
+  if (!handler.interrupts) {
+    executor = actor->idle.back();
+    actor->idle.pop_back();
+  }
+  auto running =
+      std::make_shared<Computation>(Computation{actor, std::move(frame), handler, executor});
+  executor->post([self = shared_from_this(), running] { self->compute_step(running); });
+}
+
+void Node::Core::compute_step(const std::shared_ptr<Computation>& running) {
+  auto outcome = std::make_shared<HandlerOutcome>();
+  if (running->began == 0) running->began = nanoseconds(scheduler.now());
+  try {
+    if (running->steps && ends_early)
+      throw Failure({Errc::closed, cat("node '", name, "' is stopping")});
+    auto answer = running->step();
+    if (!answer) {
+      running->executor->post(
+          [self = shared_from_this(), running] { self->compute_step(running); });
+      return;
     }
-    outcome->began = nanoseconds(began);
-    outcome->ended = nanoseconds(self->scheduler.now());
-    self->control.post(
-        [self, actor, shared, outcome] { self->complete(actor, *shared, std::move(*outcome)); });
+    outcome->answer = std::move(*answer);
+  } catch (...) {
+    *outcome = failed_handler(to_string(running->frame.to), running->frame.type);
+  }
+  running->steps.reset();  // on this executor, as the actor's own objects
+  outcome->began = running->began;
+  outcome->ended = nanoseconds(scheduler.now());
+  control.post([self = shared_from_this(), running, outcome] {
+    if (!running->handler.interrupts) running->actor->idle.push_back(running->executor);
+    self->complete(running->actor, running->frame, std::move(*outcome));
   });
 }
 
@@ -193,7 +226,7 @@ Detached Node::Core::run_async(std::shared_ptr<Core> self, std::shared_ptr<Actor
 
 void Node::Core::complete(const std::shared_ptr<ActorState>& actor, const Frame& frame,
                           HandlerOutcome outcome) {
-  --actor->running;
+  --(actor->behavior.find(frame.type)->second.interrupts ? actor->interrupting : actor->running);
   if (outcome.death_reason) mark_dead(*actor, *outcome.death_reason);
   answer(frame, std::move(outcome.answer), outcome.began, outcome.ended);
   if (stopping)
@@ -225,6 +258,7 @@ void Node::Core::reject_waiting(ActorState& actor, const Error& why) {
 
 void Node::Core::begin_stop(std::promise<void>& when_drained) {
   stopping = true;
+  ends_early = true;
   drained = &when_drained;
   asker->cancel_all({Errc::cancelled, cat("node '", name, "' is stopping")});
   for (const auto& [unused, actor] : actors)
@@ -243,7 +277,7 @@ void Node::Core::log_running_handlers(Duration since_stop) {
 
 void Node::Core::notify_if_drained() {
   for (const auto& [unused, actor] : actors) {
-    if (actor->running > 0) return;
+    if (actor->running + actor->interrupting > 0) return;
   }
   if (auto* promise = std::exchange(drained, nullptr)) promise->set_value();
 }
@@ -282,23 +316,36 @@ Node::~Node() {
   }
 }
 
-void Node::install(const std::string& name, Behavior behavior, Placement placement) {
+void Node::install(const std::string& name, Behavior behavior, const Placed& placed) {
+  const Placement& placement = placed.placement;
   check(!core_->stopped, "an actor cannot be spawned on a stopped node");
   check(core_->names.insert(name).second, "two actors of a node have the same name");
-  bool computes = false;
-  for (const auto& [unused, handler] : behavior) computes |= static_cast<bool>(handler.compute);
-  check(placement.max_concurrency == 1 || (placement.max_concurrency > 1 && !computes),
-        "max_concurrency above 1 requires that every handler is a coroutine");
-  Executor& executor =
-      computes ? core_->scheduler.executor(core_->name + "/" + placement.executor) : core_->control;
-  auto actor = std::make_shared<ActorState>(ActorState{name,
-                                                       std::move(behavior),
-                                                       &executor,
-                                                       Mailbox(placement.mailbox),
-                                                       placement.max_concurrency,
-                                                       0,
-                                                       {},
-                                                       {}});
+  bool computes = false, waits = false, interrupts = false;
+  for (const auto& [unused, handler] : behavior) {
+    computes |= handler.computes();
+    waits |= !handler.computes();
+    interrupts |= handler.interrupts;
+  }
+  check(placement.max_concurrency == 1 ||
+            (placement.max_concurrency > 1 &&
+             (!computes || (placed.concurrent && !waits && !interrupts))),
+        "max_concurrency above 1 requires that every handler is a coroutine, or none, none "
+        "interrupts another, and the actor is a ConcurrentActor");
+  std::vector<Executor*> executors;
+  for (std::size_t i = computes ? placement.max_concurrency : 0; i-- > 0;) {
+    const std::string number = i == 0 ? "" : cat("-", i);
+    executors.push_back(
+        &core_->scheduler.executor(cat(core_->name, "/", placement.executor, number)));
+  }
+  Executor& executor = computes ? *executors.back() : core_->control;
+  auto actor = std::make_shared<ActorState>(ActorState{.name = name,
+                                                       .behavior = std::move(behavior),
+                                                       .executor = &executor,
+                                                       .idle = std::move(executors),
+                                                       .mailbox = Mailbox(placement.mailbox),
+                                                       .max_concurrency = placement.max_concurrency,
+                                                       .handling = {},
+                                                       .death_reason = {}});
   core_->spawned.push_back(actor);
   core_->control.post([core = core_, actor] { core->add(actor); });
 }

@@ -3,6 +3,8 @@
 // each executor is a thread; with VirtualScheduler all share one thread.
 #pragma once
 
+#include <algorithm>
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -24,8 +26,16 @@ struct Placement {
   std::string executor = "engine";
   /// Capacity of the mailbox; a message that exceeds it is refused with Errc::full.
   std::size_t mailbox = 64;
-  /// Messages handled concurrently. More than 1 requires that every handler is a coroutine.
+  /// Messages handled concurrently. More than 1 requires that every handler is a coroutine, or that
+  /// none is and the actor is a ConcurrentActor.
   std::size_t max_concurrency = 1;
+};
+
+/// An actor whose compute handlers may run on several threads at a time, and states on how many:
+/// its max_concurrency, unless the placement has a larger one.
+template <class A>
+concept ConcurrentActor = requires(const A& actor) {
+  { actor.concurrency() } -> std::same_as<std::size_t>;
 };
 
 /// An actor that died of a programming error in a handler.
@@ -66,8 +76,10 @@ class Node {
   }
   template <class A>
   auto spawn(std::string name, std::unique_ptr<A> actor, Placement placement = {}) {
+    if constexpr (ConcurrentActor<A>)
+      placement.max_concurrency = std::max(placement.max_concurrency, actor->concurrency());
     install(name, behavior_of(std::shared_ptr<A>(std::move(actor)), typename A::Handled{}),
-            std::move(placement));
+            {ConcurrentActor<A>, std::move(placement)});
     return ref(transports::Address{this->name(), std::move(name)}, typename A::Handled{});
   }
 
@@ -97,7 +109,11 @@ class Node {
 
  private:
   class Core;
-  void install(const std::string& name, Behavior behavior, Placement placement);
+  struct Placed {
+    bool concurrent = false;  ///< compute handlers may run on several threads at a time
+    Placement placement;
+  };
+  void install(const std::string& name, Behavior behavior, const Placed& placed);
   std::shared_ptr<Core> core_;
 };
 

@@ -7,6 +7,7 @@
 #include <asio/post.hpp>
 #include <asio/steady_timer.hpp>
 #include <deque>
+#include <utility>
 
 namespace troupe::actors {
 
@@ -43,7 +44,11 @@ std::vector<bool> ProcessEvents::wait(std::span<const WatchedDescriptor> descrip
 }
 
 void ProcessEvents::wake() {
-  asio::post(loop_->context, [] {});
+  post([] {});
+}
+
+void ProcessEvents::post(std::function<void()> work) {
+  asio::post(loop_->context, std::move(work));
 }
 
 }  // namespace troupe::actors

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -29,6 +30,9 @@ class ProcessEvents {
   std::vector<bool> wait(std::span<const WatchedDescriptor> descriptors, Time until = Time::max());
   /// Ends the present wait, otherwise the next one. From any thread.
   void wake();
+  /// Runs `work` on the thread that waits, within the wait that it ends as wake() does. From any
+  /// thread.
+  void post(std::function<void()> work);
 
  private:
   struct Loop;

@@ -14,6 +14,7 @@ static_assert(Loss<PpoLoss>);
 
 Result<> PpoLoss::validate() const {
   RETURN_IF_ERROR(surrogate.validate(name));
+  RETURN_IF_ERROR(correction.validate(name));
   if (!(temperature > 0) || !std::isfinite(temperature))
     return fail(Errc::usage,
                 cat("ppo.temperature: expected a number above 0, found ", temperature));
@@ -33,6 +34,8 @@ Expr PpoLoss::operator()(const TokenStats& now, const engine::data::Experience& 
   if (const auto clipped = of_surrogate.statistics().find("clip_ratio/region_mean");
       clipped != of_surrogate.statistics().end())
     report.mean("policy/clipfrac_avg", clipped->second.sum, clipped->second.count);
+  if (correction.any() && !b.rollout_logp.empty())
+    loss = loss * Expr(correction(old.values(), b.rollout_logp, b, report));
   report.mean("loss/policy_avg", loss, b.mask);
   report.mean("policy/approxkl_avg", square(change) / 2.0, b.mask);
   report.mean("actor/ppo_kl", -change, b.mask);

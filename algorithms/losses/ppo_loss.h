@@ -2,12 +2,14 @@
 // of clipping, clamping and averaging.
 //
 //   rho  = pi / pi_old
-//   l_t  = - min(rho A, clip(rho, 1 - clip_low, 1 + clip_high) A)
+//   l_t  = - c_t min(rho A, clip(rho, 1 - clip_low, 1 + clip_high) A)
 //          + kl_coef KL_t - entropy_coef H_t
+//   c_t  = the importance weight of an off-policy sample, and the filters (correction.h)
 //   L    = the average of l_t over the trained tokens, by `aggregation`
 #pragma once
 
 #include "algorithms/losses/averaging.h"
+#include "algorithms/losses/correction.h"
 #include "algorithms/losses/kl.h"
 #include "algorithms/losses/surrogate.h"
 #include "engine/loss/loss.h"
@@ -16,11 +18,13 @@ namespace troupe::algorithms {
 
 using engine::loss::spec_of;
 
-/// Reads old_logp, advantage, and reference_logp if kl_coef is not 0. Without old_logp the ratio is
+/// Reads old_logp, advantage, rollout_logp for a correction (without it every weight is 1), and
+/// reference_logp if kl_coef is not 0. Without old_logp the ratio is
 /// exactly 1 and its gradient that of log pi: the first update after sampling. Metrics, means over
 /// trained tokens, with the names of TRL and verl: loss/policy_avg (surrogate only),
 /// policy/clipfrac_avg, policy/approxkl_avg (half the squared log-ratio), policy/entropy_avg,
-/// val/ratio, actor/ppo_kl, actor/kl_loss, and those of the surrogate.
+/// val/ratio, actor/ppo_kl, actor/kl_loss, and those of the surrogate
+/// and of the correction.
 struct PpoLoss {
   static constexpr std::string_view name = "ppo";
 
@@ -31,6 +35,7 @@ struct PpoLoss {
   KlEstimator kl = KlEstimator::k3;
   KlClamp kl_clamp = KlClamp::none;
   double entropy_coef = 0;
+  Correction correction;
   /// Sampling temperature: log-probabilities are those of the sampled distribution.
   double temperature = 1;
 
@@ -41,6 +46,7 @@ struct PpoLoss {
           "clamp the log-ratio to plus or minus this (verl: 20); 0: no clamp");
     field("aggregation", self.aggregation, aggregation_doc);
     field("entropy_coef", self.entropy_coef, Range{-10, 10}, "entropy bonus coefficient");
+    Correction::each_field(self.correction, field);
   }
   static void each_field(auto& self, auto&& field) {
     Surrogate::each_field(self.surrogate, field);
@@ -50,6 +56,7 @@ struct PpoLoss {
     field("kl", self.kl);
     field("kl_clamp", self.kl_clamp);
     field("entropy_coef", self.entropy_coef);
+    Correction::each_field(self.correction, field);
     field("temperature", self.temperature);
   }
   engine::loss::Needs needs() const {

@@ -16,6 +16,18 @@ std::int64_t batches_in_flight(const BatchPlan& plan) {
                                    : std::max<std::int64_t>(1, plan.async.in_flight / plan.samples);
 }
 
+void add_interruptions(Metrics& metrics, const RolloutBatch& samples) {
+  double interrupted = 0, resumed = 0, mixed = 0;
+  for (const auto& completion : samples.completions) {
+    interrupted += completion.interruptions > 0 ? 1 : 0;
+    resumed += completion.interruptions > completion.restarts ? 1 : 0;
+    mixed += completion.versions.size() > 1 ? 1 : 0;
+  }
+  metrics.insert(metrics.end(), {{"rollout/interrupted", interrupted},
+                                 {"rollout/resumed", resumed},
+                                 {"rollout/mixed_versions", mixed}});
+}
+
 }  // namespace
 
 RolloutBatches::RolloutBatches(Cluster& c, Plan& plan, const BatchPlan& batches,
@@ -25,7 +37,7 @@ RolloutBatches::RolloutBatches(Cluster& c, Plan& plan, const BatchPlan& batches,
       batches_(batches),
       held_out_(held_out),
       sample_(std::move(sample)),
-      pool_(c, changes_),
+      pool_(c, changes_, [this] { note(); }),
       admission_({.batch = 1, .eta = batches.async.eta, .in_flight = batches_in_flight(batches)},
                  plan.batches_done),
       trained_(plan.batches_done),
@@ -35,8 +47,14 @@ RolloutBatches::RolloutBatches(Cluster& c, Plan& plan, const BatchPlan& batches,
     plan.before_save = [this](std::int64_t step) { c_.versions->save(step, kept_versions()); };
 }
 
+// The version that samples a batch; free: the oldest one.
 std::int64_t RolloutBatches::version_of(std::int64_t batch) const {
   return std::max(batch - batches_.async.eta, oldest_);
+}
+
+Sampling RolloutBatches::sampling_of(std::int64_t version) {
+  if (free()) return {c_, pool_, static_cast<std::uint64_t>(version)};
+  return {c_, pool_, versions_.at(version)};
 }
 
 // A batch of dynamic sampling may have fewer updates, so the end is known only when it is near.
@@ -47,15 +65,16 @@ void RolloutBatches::set_end(std::int64_t step) {
 
 // The weights that the first batches are sampled with: those that the checkpoint kept, and the
 // policy's. A checkpoint of a run with a smaller eta, or without one, lacks the older versions; its
-// oldest one takes their place.
+// oldest one takes their place. free needs the policy's only.
 Task<void> RolloutBatches::begin() {
+  const std::int64_t needed = std::max<std::int64_t>(0, trained_ - batches_.async.eta);
   for (const auto version : plan_.versions) {
     const auto kept = static_cast<std::int64_t>(version);
-    if (kept >= std::max<std::int64_t>(0, trained_ - batches_.async.eta) && kept < trained_)
+    if (!free() && kept >= needed && kept < trained_)
       versions_[kept] = c_.versions->load(plan_.done, version);
   }
   oldest_ = versions_.empty() ? trained_ : versions_.begin()->first;
-  if (oldest_ > std::max<std::int64_t>(0, trained_ - batches_.async.eta))
+  if (!free() && oldest_ > needed)
     log_info(cat("async.eta ", batches_.async.eta, ": the checkpoint has the weights of versions ",
                  oldest_, " and later, so batches ", trained_, " to ",
                  oldest_ + batches_.async.eta - 1, " are sampled with version ", oldest_));
@@ -71,7 +90,7 @@ Task<void> RolloutBatches::run(Task<void> training) {
   co_await begin();
   std::vector<Task<void>> tasks;
   tasks.push_back(close_after(std::move(training)));
-  for (auto& rollout : pool_.rollouts()) tasks.push_back(std::move(rollout));
+  for (auto& rollout : pool_.rollouts(free())) tasks.push_back(std::move(rollout));
   for (std::int64_t i = 0; i < batches_in_flight(batches_); ++i) tasks.push_back(sample_batches());
   co_await actors::when_all(std::move(tasks));
 }
@@ -95,7 +114,27 @@ void RolloutBatches::close(std::exception_ptr why) {
 
 bool RolloutBatches::may_start() const {
   return !exhausted_ && started_ < end_ && *queued_ && admission_.admits_batch() &&
-         versions_.contains(version_of(started_)) && (!batches_.in_turn || sampled_ == started_);
+         (free() || versions_.contains(version_of(started_))) &&
+         (!batches_.in_turn || sampled_ == started_);
+}
+
+// A batch could be sampled now, but for the weights.
+bool RolloutBatches::waits_for_weights() const {
+  return !exhausted_ && started_ < end_ && *queued_ &&
+         (!batches_.in_turn || sampled_ == started_) &&
+         admission_.running() < batches_in_flight(batches_) &&
+         !versions_.contains(version_of(started_));
+}
+
+// Reports the state of both sides.
+void RolloutBatches::note() {
+  c_.journal.overlap({.queue = std::ssize(ready_),
+                      .in_flight = (started_ - sampled_) * batches_.samples,
+                      .waiting_for_weights = waits_for_weights(),
+                      .rollouts = std::ssize(c_.rollouts),
+                      .idle_rollouts = pool_.idle(),
+                      .policy_waits = policy_waits_,
+                      .steady = trained_ > plan_.batches_done && !exhausted_ && started_ < end_});
 }
 
 // One of the batches in flight after the other.
@@ -114,11 +153,12 @@ Task<void> RolloutBatches::sample_batches() {
 
 Task<void> RolloutBatches::sample_batch() {
   const std::int64_t batch = started_++;
-  Sampling from(c_, pool_, versions_.at(version_of(batch)));
+  Sampling from = sampling_of(version_of(batch));
   queued_ = from.queued;
   *queued_ = false;
   const auto queued = queued_;
   admission_.start(1);
+  note();
   auto sampling = sample_(std::move(from), batch > 0);
   auto samples = co_await sampling;
   *queued = true;
@@ -126,6 +166,7 @@ Task<void> RolloutBatches::sample_batch() {
   ++sampled_;
   exhausted_ = exhausted_ || !samples;
   ready_.emplace(batch, std::move(samples));
+  note();
   changes_.notify();
 }
 
@@ -136,6 +177,8 @@ Task<std::optional<RolloutBatch>> RolloutBatches::next() {
     auto samples = co_await sampling;
     co_return samples;
   }
+  policy_waits_ = true;
+  note();
   while (
       !ready_.contains(trained_)) {  // complete batches are trained before a failure ends the run
     if (failure_) std::rethrow_exception(failure_);
@@ -143,20 +186,25 @@ Task<std::optional<RolloutBatch>> RolloutBatches::next() {
   }
   auto samples = std::move(ready_.at(trained_));
   ready_.erase(trained_);
+  policy_waits_ = false;
+  note();
   co_return samples;
 }
 
-Metrics RolloutBatches::staleness(const engine::data::Experience& batch) const {
+Metrics RolloutBatches::version_metrics(const RolloutBatch& samples) const {
   if (!overlaps()) return {};
   double sum = 0, count = 0, maximum = 0;
-  for (const std::int32_t version : batch.token_version) {
+  for (const std::int32_t version : samples.batch.token_version) {
     if (version < 0) continue;
     const auto staleness = static_cast<double>(trained_ - version);
     sum += staleness;
     count += 1;
     maximum = std::max(maximum, staleness);
   }
-  return {{"staleness/mean", sum / count}, {"staleness/max", count > 0 ? maximum : sum / count}};
+  Metrics metrics{{"staleness/mean", sum / count},
+                  {"staleness/max", count > 0 ? maximum : sum / count}};
+  if (free()) add_interruptions(metrics, samples);
+  return metrics;
 }
 
 Task<void> RolloutBatches::publish(std::int64_t version) {
@@ -165,6 +213,7 @@ Task<void> RolloutBatches::publish(std::int64_t version) {
   auto publishing = c_.policy.ask(std::move(message), c_.timeout);
   auto weights = co_await publishing.get();
   versions_[version] = std::make_shared<const protocol::Weights>(std::move(weights));
+  if (free()) pool_.offer(versions_[version]);
 }
 
 Task<void> RolloutBatches::evaluate(std::int64_t before, std::int64_t step, Metrics& metrics) {
@@ -175,13 +224,14 @@ Task<void> RolloutBatches::evaluate(std::int64_t before, std::int64_t step, Metr
     co_return;
   }
   co_await publish(version);
-  // After the batches of older versions, because a rollout does not go back to an older one.
-  const std::int64_t older = std::min(version + batches_.async.eta, end_);
+  // After the batches of older versions, because a rollout does not go back to an older one. With
+  // free the batches have no versions of their own, and newer weights than these do not exist yet.
+  const std::int64_t older = free() ? 0 : std::min(version + batches_.async.eta, end_);
   while (sampled_ < older && !exhausted_) {
     if (failure_) std::rethrow_exception(failure_);
     co_await changes_.next();
   }
-  Sampling from(c_, pool_, versions_.at(version));
+  Sampling from = sampling_of(version);
   auto evaluating = evaluate_prompts(std::move(from), held_out_);
   const auto eval = co_await evaluating;
   metrics.insert(metrics.end(), eval.begin(), eval.end());
@@ -190,6 +240,7 @@ Task<void> RolloutBatches::evaluate(std::int64_t before, std::int64_t step, Metr
 // Older than the policy's, for the next eta batches.
 std::vector<SharedWeights> RolloutBatches::kept_versions() const {
   std::vector<SharedWeights> kept;
+  if (free()) return kept;  // they are sampled again, with the policy's
   for (const auto& [version, weights] : versions_)
     if (version >= version_of(trained_) && version < trained_) kept.push_back(weights);
   return kept;
@@ -215,8 +266,10 @@ Task<bool> RolloutBatches::end_step(std::int64_t before, std::int64_t step,
     if (step < plan_.steps) {
       co_await publish(trained_);
     }
-    std::erase_if(versions_, [&](const auto& each) { return each.first < version_of(trained_); });
+    const std::int64_t needed = free() ? trained_ : version_of(trained_);
+    std::erase_if(versions_, [&](const auto& each) { return each.first < needed; });
     admission_.trained();
+    note();
     changes_.notify();  // the rollouts continue while a checkpoint is written
   }
   add_batches(state);

@@ -4,7 +4,7 @@
 // Version v of the weights is the policy after v batches. Batch b, counted from 0, is trained by
 // version b. With async.mode off it is also sampled by it, after batch b - 1 was trained. With
 // pinned it is sampled by version max(0, b - eta), as soon as that version exists and the rollouts
-// have finished the batches before it.
+// have finished the batches before it. With free it is sampled by that version or later ones.
 #pragma once
 
 #include <exception>
@@ -47,9 +47,11 @@ class RolloutBatches {
   /// The next batch, complete and in the order of admission; nullopt at the end of the prompts.
   /// Throws what its sampling threw.
   Task<std::optional<RolloutBatch>> next();
-  /// Metrics of the staleness of a batch from next(): with pinned staleness/{mean,max}, over the
-  /// sampled tokens, in batches.
-  Metrics staleness(const engine::data::Experience& batch) const;
+  /// Metrics of the versions that sampled a batch from next(). pinned and free:
+  /// staleness/{mean,max}, over the sampled tokens, in batches. free: the numbers of samples during
+  /// which new weights arrived (rollout/interrupted), of those that continued with them
+  /// (rollout/resumed), and of those with tokens of several versions (rollout/mixed_versions).
+  Metrics version_metrics(const RolloutBatch& samples) const;
   /// Evaluates the weights after the batch that is being trained, if that is due after step `step`.
   Task<void> evaluate(std::int64_t before, std::int64_t step, Metrics& metrics);
   /// Saves step `step` before a batch within which the run ends, as save_round_start() does.
@@ -64,7 +66,9 @@ class RolloutBatches {
 
  private:
   bool overlaps() const { return batches_.async.on(); }
+  bool free() const { return batches_.async.free(); }
   std::int64_t version_of(std::int64_t batch) const;
+  Sampling sampling_of(std::int64_t version);
   void set_end(std::int64_t step);
   Task<void> begin();
   Task<void> publish(std::int64_t version);
@@ -72,6 +76,8 @@ class RolloutBatches {
   Task<void> sample_batches();
   Task<void> sample_batch();
   bool may_start() const;
+  bool waits_for_weights() const;
+  void note();
   void close(std::exception_ptr why);
   std::vector<SharedWeights> kept_versions() const;
   void add_batches(protocol::RunState& state) const;
@@ -87,8 +93,9 @@ class RolloutBatches {
 
   std::int64_t trained_;                            // batches
   std::int64_t started_, sampled_, end_ = 0;        // batches: started, complete, to be started
+  bool policy_waits_ = false;                       // in next()
   std::int64_t oldest_ = 0;                         // version that the first batches fall back to
-  std::map<std::int64_t, SharedWeights> versions_;  // at most eta + 1
+  std::map<std::int64_t, SharedWeights> versions_;  // at most eta + 1; free: the newest
   std::map<std::int64_t, std::optional<RolloutBatch>> ready_;    // complete, not yet trained
   std::shared_ptr<bool> queued_ = std::make_shared<bool>(true);  // the last batch is in the pool
   bool exhausted_ = false, closed_ = false;

@@ -88,6 +88,11 @@ Task<void> generate_chunks(Cluster& c, const RolloutRef& rollout, ChunkedRequest
     if (auto valid = check_answers(chunk->sample_ids, chunk->completions); !valid)
       throw Failure(
           {valid.error().code, cat(to_string(rollout.address()), ": ", valid.error().what)});
+    if (step.stopped && !requested.empty()) {  // the rollout has begun the next one
+      protocol::CancelSamples message;
+      const auto ending = rollout.ask(std::move(message), c.timeout);
+    }
+    if (step.stopped) continue;
     request_rewards(c, step, *chunk);
     if (++step.done == step.chunks.size() && generated) generated->notify();
   }

@@ -27,8 +27,11 @@ struct ChunkedRequest {
   ChunkedRequest(PromptBatch prompts, RolloutOptions options, bool with_reference,
                  std::size_t parts);
   bool generated() const { return done == chunks.size(); }
-  /// No further chunk is requested.
-  void stop() { next = chunks.size(); }
+  /// No further chunk is requested, and those that are generated are not rewarded.
+  void stop() {
+    next = chunks.size();
+    stopped = true;
+  }
 
   const PromptBatch prompts;
   const RolloutOptions options;
@@ -36,6 +39,7 @@ struct ChunkedRequest {
   std::vector<Chunk> chunks;
   std::size_t next = 0;  ///< first chunk that has not been requested
   std::size_t done = 0;  ///< chunks that are generated
+  bool stopped = false;
 };
 
 /// Keeps one rollout supplied with chunks until none is left, and sends each to the verifier, the

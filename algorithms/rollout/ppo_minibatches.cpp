@@ -280,6 +280,7 @@ std::vector<PpoMinibatch> minibatches(const RolloutBatch& samples, const PpoConf
       minibatch.policy.value.clear();
       minibatch.policy.returns.clear();
       minibatch.critic.old_logp.clear();
+      minibatch.critic.rollout_logp.clear();
       minibatch.critic.reference_logp.clear();
       minibatch.critic.advantage.clear();
       out.push_back(std::move(minibatch));

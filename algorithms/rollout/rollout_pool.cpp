@@ -1,19 +1,27 @@
 #include "algorithms/rollout/rollout_pool.h"
 
-#include <optional>
-
 #include "algorithms/weight_sync.h"
 
 namespace troupe::algorithms {
 
-std::vector<Task<void>> RolloutPool::rollouts() {
+std::vector<Task<void>> RolloutPool::rollouts(bool adopts) {
   std::vector<Task<void>> tasks;
-  for (const auto& rollout : c_.rollouts) tasks.push_back(work(rollout, last_));
+  for (const auto& rollout : c_.rollouts) {
+    Worker& worker = workers_.emplace_back(Worker{rollout, std::nullopt});
+    tasks.push_back(guarded(serve(worker, last_)));
+    if (adopts) tasks.push_back(guarded(adopt(worker)));
+  }
+  if (adopts) tasks.push_back(end_samples());
   return tasks;
 }
 
+void RolloutPool::offer(std::shared_ptr<const protocol::Weights> weights) {
+  newest_ = std::move(weights);
+  changes_.notify();
+}
+
 Task<void> RolloutPool::generate(const Sampling& from, std::shared_ptr<ChunkedRequest> request) {
-  last_->next = std::make_shared<Job>(Job{request, from.weights, nullptr});
+  last_->next = std::make_shared<Job>(Job{request, from.weights, from.oldest, nullptr});
   last_ = last_->next;
   std::erase_if(open_, [](const auto& each) { return each.expired(); });
   open_.push_back(request);
@@ -35,37 +43,79 @@ void RolloutPool::close(std::exception_ptr why) {
   changes_.notify();
 }
 
-Task<void> RolloutPool::work(const RolloutRef& rollout, std::shared_ptr<Job> after) {
+Task<void> RolloutPool::guarded(Task<void> work) {
   try {
-    co_await serve(rollout, std::move(after));
+    co_await work;
   } catch (...) {
     close(std::current_exception());
   }
 }
 
-Task<void> RolloutPool::serve(const RolloutRef& rollout, std::shared_ptr<Job> after) {
-  std::optional<std::uint64_t> version;
+// Waits until there is a request behind `after`, or the end.
+Task<void> RolloutPool::next_job(const Job& after) {
+  if (after.next || closed_) co_return;
+  ++idle_;
+  idle_changed_();
+  while (!after.next && !closed_) co_await changes_.next();
+  --idle_;
+  idle_changed_();
+}
+
+Task<void> RolloutPool::serve(Worker& worker, std::shared_ptr<Job> after) {
   for (;;) {
-    while (!after->next && !closed_) co_await changes_.next();
+    co_await next_job(*after);
     if (closed_) co_return;
     after = after->next;
     if (after->request->next == after->request->chunks.size()) continue;  // the others have all
-    if (version != after->weights->version) {
-      co_await take_over(rollout, *after->weights);
-      version = after->weights->version;
-    }
-    co_await generate_chunks(c_, rollout, *after->request, &changes_);
+    co_await has_weights(worker, *after);
+    if (closed_) co_return;
+    co_await generate_chunks(c_, worker.rollout, *after->request, &changes_);
   }
 }
 
-Task<void> RolloutPool::take_over(const RolloutRef& rollout, const protocol::Weights& weights) {
-  protocol::PrepareWeights prepare{weights};
-  auto preparing = rollout.ask(std::move(prepare), c_.timeout);
+// Returns when the rollout has weights that may sample the request.
+Task<void> RolloutPool::has_weights(Worker& worker, const Job& job) {
+  if (!job.weights) {
+    while (!closed_ && !(worker.version && *worker.version >= job.oldest)) co_await changes_.next();
+  } else if (worker.version != job.weights->version) {
+    co_await take_over(worker, job.weights);
+  }
+}
+
+// The weights that are offered, while the rollout generates. Those that newer ones replace
+// meanwhile are left out.
+Task<void> RolloutPool::adopt(Worker& worker) {
+  while (!closed_) {
+    if (newest_ && worker.version != newest_->version) {
+      co_await take_over(worker, newest_);
+      changes_.notify();
+    } else {
+      co_await changes_.next();
+    }
+  }
+}
+
+// At the end of the run nobody waits for the samples that are being generated.
+Task<void> RolloutPool::end_samples() {
+  while (!closed_) co_await changes_.next();
+  std::vector<actors::Reply<std::uint64_t>> ending;
+  for (const Worker& worker : workers_) {
+    protocol::CancelSamples message;
+    ending.push_back(worker.rollout.ask(std::move(message), c_.timeout));
+  }
+  for (auto& reply : ending) co_await reply.try_get();
+}
+
+Task<void> RolloutPool::take_over(Worker& worker,
+                                  std::shared_ptr<const protocol::Weights> weights) {
+  protocol::PrepareWeights prepare{*weights};
+  auto preparing = worker.rollout.ask(std::move(prepare), c_.timeout);
   const auto logp = co_await preparing.get();
-  check_probe(weights, logp, rollout.address());
-  protocol::CommitWeights commit{weights.version};
-  auto committing = rollout.ask(std::move(commit), c_.timeout);
+  check_probe(*weights, logp, worker.rollout.address());
+  protocol::CommitWeights commit{weights->version};
+  auto committing = worker.rollout.ask(std::move(commit), c_.timeout);
   co_await committing.get();
+  worker.version = weights->version;
 }
 
 }  // namespace troupe::algorithms

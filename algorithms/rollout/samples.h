@@ -31,6 +31,9 @@ struct RolloutOptions {
   static void each_field(auto& self, auto&& field) {
     field("mask_truncated", self.mask_truncated,
           "do not train on samples truncated at rollout.max_new_tokens");
+    field("recompute_old_logp", self.recompute_old,
+          "recompute the old log-probabilities with the policy; the rollouts' then serve the "
+          "correction");
   }
 };
 

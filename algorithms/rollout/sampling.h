@@ -10,15 +10,18 @@ namespace troupe::algorithms {
 class RolloutPool;
 
 /// Where samples come from: the rollouts with the weights that they have, or a pool, whose rollouts
-/// take over `weights` first.
+/// take over `weights` first, or (null) have those of version `oldest` or later.
 struct Sampling {
   Sampling(Cluster& actors) : cluster(actors) {}
   Sampling(Cluster& actors, RolloutPool& rollouts, std::shared_ptr<const protocol::Weights> version)
       : cluster(actors), pool(&rollouts), weights(std::move(version)) {}
+  Sampling(Cluster& actors, RolloutPool& rollouts, std::uint64_t oldest_version)
+      : cluster(actors), pool(&rollouts), oldest(oldest_version) {}
 
   Cluster& cluster;
   RolloutPool* pool = nullptr;
   std::shared_ptr<const protocol::Weights> weights;
+  std::uint64_t oldest = 0;
   /// Set when the first prompts are queued in the pool.
   std::shared_ptr<bool> queued = std::make_shared<bool>(false);
 };

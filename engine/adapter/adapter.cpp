@@ -45,8 +45,13 @@ void init_adapter(models::Decoder& model, std::uint64_t seed) {
   check(model.spec().lora.has_value(), "init_adapter: a model without an adapter");
   nn::Parameters& parameters = model.parameters();
   for (const auto& target : model.spec().lora->targets) {
-    nn::Parameter& a = parameters.at(cat(target.module, models::lora_a));
-    parameters.device().upload(a.value, uniform_matrix(a, seed));
+    const nn::Parameter* a = parameters.find(cat(target.module, models::lora_a));
+    if (a == nullptr) {
+      check(model.pp() != nullptr, cat("init_adapter: no adapter of ", target.module));
+      continue;  // on another stage
+    }
+    Tensor values = a->value;
+    parameters.device().upload(values, uniform_matrix(*a, seed));
     parameters.device().fill(parameters.at(cat(target.module, models::lora_b)).value, 0);
     if (nn::Parameter* magnitude = parameters.find(cat(target.module, models::lora_magnitude)))
       parameters.device().upload(

@@ -135,7 +135,10 @@ Result<> load_adapter(const std::string& folder, models::Decoder& model) {
   nn::Parameters& parameters = model.parameters();
   std::vector<float> values;
   for (const auto& tensor : file->tensors()) {
-    nn::Parameter& parameter = parameters.at(name_of(tensor));
+    nn::Parameter* const own = parameters.find(name_of(tensor));
+    if (own == nullptr && model.whole().find(name_of(tensor)) != nullptr) continue;
+    check(own != nullptr, cat("load_adapter: no ", name_of(tensor)));
+    nn::Parameter& parameter = *own;
     const auto form = stored_layout(parameter.name, parameter.logical_shape(), model.spec());
     values.resize(
         static_cast<std::size_t>(form.plain() ? parameter.value.count() : tensor.count()));

@@ -68,13 +68,17 @@ std::string reason_of(int code) {
   return code == ENOMEM ? out_of_memory("") : std::strerror(code) + file_limit(code);
 }
 
+Error os_error(int code, std::string_view what) {
+  return {code == ENOMEM ? Errc::full : Errc::io, cat(what, ": ", reason_of(code))};
+}
+
 Result<> check_open_files(int count, std::string_view what) {
   std::vector<Descriptor> files;
   for (int i = 0; i < count; ++i) {
     files.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     if (files.back().open()) continue;
-    return fail(Errc::io, cat(what, " needs ", count, " more open files, but only ", i,
-                              " can be opened: ", reason_of(errno)));
+    return fail(os_error(
+        errno, cat(what, " needs ", count, " more open files, but only ", i, " can be opened")));
   }
   return {};
 }
@@ -82,7 +86,7 @@ Result<> check_open_files(int count, std::string_view what) {
 std::optional<Error> environment_error(const std::exception& exception) {
   if (dynamic_cast<const std::bad_alloc*>(&exception)) return Error{Errc::full, out_of_memory("")};
   if (const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(&exception))
-    return Error{Errc::io, cat(file->path1().string(), ": ", reason_of(file->code().value()))};
+    return os_error(file->code().value(), file->path1().string());
   const auto* failed = dynamic_cast<const std::system_error*>(&exception);
   if (!failed) return std::nullopt;
   if (failed->code() == std::errc::not_enough_memory)

@@ -21,14 +21,17 @@ bool is_out_of_memory(std::string_view message);
 /// strerror(code); for EMFILE with the limit: "Too many open files (ulimit -n allows 16)"; for
 /// ENOMEM out_of_memory("").
 std::string reason_of(int code);
+/// "WHAT: REASON" for the errno value `code`: Errc::full for ENOMEM, Errc::io otherwise.
+Error os_error(int code, std::string_view what);
 
 /// Checks that this process can open `count` more files, for libraries that abort when they cannot.
 /// `what` needs them ("a launch of 4 groups"). Errc::io.
 Result<> check_open_files(int count, std::string_view what);
 
 /// The error for an exception of the standard library that the environment can cause:
-/// std::bad_alloc (Errc::full), std::filesystem::filesystem_error (Errc::io), std::system_error
-/// (Errc::full if there are no more threads, otherwise Errc::io). Nothing for any other: a bug.
+/// std::bad_alloc (Errc::full), std::filesystem::filesystem_error (as os_error()),
+/// std::system_error (Errc::full if there is no memory or no more threads, otherwise Errc::io).
+/// Nothing for any other: a bug.
 std::optional<Error> environment_error(const std::exception& exception);
 
 }  // namespace troupe

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <utility>
 
 #include "engine/base/environment_error.h"
 #include "engine/base/text.h"
@@ -13,10 +14,9 @@ namespace troupe {
 
 tl::unexpected<Error> system_error(const std::string& path, std::string_view verb) {
   const int code = errno;
-  return fail(code == ENOENT   ? Errc::not_found
-              : code == ENOMEM ? Errc::full
-                               : Errc::io,
-              cat(path, ": cannot ", verb, ": ", reason_of(code)));
+  Error error = os_error(code, cat(path, ": cannot ", verb));
+  if (code == ENOENT) error.code = Errc::not_found;
+  return fail(std::move(error));
 }
 
 Result<std::size_t> regular_file_size(int file, const std::string& path) {

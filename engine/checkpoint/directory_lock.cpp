@@ -42,7 +42,7 @@ Result<> create_directory(const std::string& directory) {
     at = parent;
   }
   fs::create_directories(directory, failed);
-  if (failed) return fail(Errc::io, cat(directory, ": cannot create: ", reason_of(failed.value())));
+  if (failed) return fail(os_error(failed.value(), cat(directory, ": cannot create")));
   // A parent that cannot be read cannot be synchronized, but it can contain a run.
   for (const fs::path& parent : parents) static_cast<void>(sync_directory(parent.string()));
   return {};
@@ -54,10 +54,10 @@ Result<DirectoryLock> DirectoryLock::acquire(const std::string& directory) {
   RETURN_IF_ERROR(create_directory(directory));
   const std::string path = cat(directory, "/.lock");
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644);
-  if (fd < 0) return fail(Errc::io, cat(path, ": cannot open: ", reason_of(errno)));
+  if (fd < 0) return fail(os_error(errno, cat(path, ": cannot open")));
   DirectoryLock lock(directory, fd);
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) return fail(Errc::io, cat(path, ": cannot lock: ", reason_of(errno)));
+    if (errno != EWOULDBLOCK) return fail(os_error(errno, cat(path, ": cannot lock")));
     return fail(
         Errc::usage,
         cat(directory, ": ", owner_of(fd),
@@ -66,7 +66,7 @@ Result<DirectoryLock> DirectoryLock::acquire(const std::string& directory) {
   const std::string pid = cat(::getpid(), "\n");
   if (::ftruncate(fd, 0) != 0 ||
       ::pwrite(fd, pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size()))
-    return fail(Errc::io, cat(path, ": cannot write: ", reason_of(errno)));
+    return fail(os_error(errno, cat(path, ": cannot write")));
   return lock;
 }
 

@@ -64,7 +64,7 @@ Result<> set_aside_and_remove(const std::string& output, std::int64_t step,
   if (before) RETURN_IF_ERROR(before("remove"));
   std::error_code failed;
   fs::remove_all(aside, failed);
-  if (failed) return fail(Errc::io, cat(aside, ": cannot remove: ", reason_of(failed.value())));
+  if (failed) return fail(os_error(failed.value(), cat(aside, ": cannot remove")));
   return {};
 }
 
@@ -96,8 +96,7 @@ Result<> remove_temporaries(const std::string& directory) {
     if (failed) break;
   }
   if (failed && failed != std::errc::no_such_file_or_directory)
-    return fail(Errc::io,
-                cat(directory, ": cannot remove temporary files: ", reason_of(failed.value())));
+    return fail(os_error(failed.value(), cat(directory, ": cannot remove temporary files")));
   return {};
 }
 
@@ -110,7 +109,7 @@ Result<> prune_checkpoints(const std::string& output, const Kept& kept,
     if (const auto found = step_of_name(at->path().filename().string());
         found && *found < kept.newest && !at->is_symlink())
       older.push_back(*found);
-  if (failed) return fail(Errc::io, cat(output, ": cannot list: ", reason_of(failed.value())));
+  if (failed) return fail(os_error(failed.value(), cat(output, ": cannot list")));
   std::sort(older.rbegin(), older.rend());
   for (auto i = static_cast<std::size_t>(kept.last - 1); i < older.size(); ++i) {
     if (std::ranges::find(kept.steps, older[i]) != kept.steps.end()) continue;

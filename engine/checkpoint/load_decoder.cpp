@@ -74,13 +74,14 @@ Result<models::DecoderSpec> read_folder_spec(const std::string& folder) {
 Result<std::unique_ptr<models::Decoder>> load_decoder(ops::Device& device,
                                                       const std::string& folder,
                                                       bool with_gradients,
-                                                      parallel::Communicator* tp) {
+                                                      const models::ModelPart& part) {
   auto spec = read_folder_spec(folder);
   RETURN_IF_ERROR(spec);
-  return load_decoder(device, folder, std::move(*spec), with_gradients, tp);
+  return load_decoder(device, folder, std::move(*spec), with_gradients, part);
 }
 
 void init_score_head(models::Decoder& model, double std_dev, std::uint64_t seed) {
+  if (!model.stage().last()) return;
   const nn::ScoreHead& head = model.score();
   std::vector<float> values;
   for (std::int64_t i = 0; i < head.weight->value.count(); ++i)
@@ -92,14 +93,14 @@ void init_score_head(models::Decoder& model, double std_dev, std::uint64_t seed)
 Result<std::unique_ptr<models::Decoder>> load_decoder(ops::Device& device,
                                                       const std::string& folder,
                                                       models::DecoderSpec spec, bool with_gradients,
-                                                      parallel::Communicator* tp) {
+                                                      const models::ModelPart& part) {
   auto stored = read_folder_spec(folder);
   RETURN_IF_ERROR(stored);
   RETURN_IF_ERROR(check_size(folder, *stored));
-  RETURN_IF_ERROR(models::check_split(spec, tp ? tp->size() : 1));
-  const LoadOptions options{.tied = spec.tied,
-                            .fresh_score = spec.labels > 0 && stored->labels == 0};
-  auto model = std::make_unique<models::Decoder>(device, std::move(spec), with_gradients, tp);
+  RETURN_IF_ERROR(models::check_split(spec, part.tp ? part.tp->size() : 1));
+  LoadOptions options{.tied = spec.tied, .fresh_score = spec.labels > 0 && stored->labels == 0};
+  auto model = std::make_unique<models::Decoder>(device, std::move(spec), with_gradients, part);
+  options.whole = &model->whole();
   if (options.fresh_score) init_score_head(*model, 0, 0);
   RETURN_IF_ERROR(load_parameters(folder, model->parameters(), options));
   return model;

@@ -13,13 +13,13 @@ namespace troupe::engine::checkpoint {
 /// Reads config.json and adds the end tokens of generation_config.json. Does not read weights.
 Result<models::DecoderSpec> read_folder_spec(const std::string& folder);
 
-/// Loads a model, with `tp` this rank's part of it. Compares sizes with the weight files before it
-/// allocates memory. Errc::not_found, io, corrupt, bad_input, unsupported; usage when the model
-/// cannot be split so.
+/// Loads a model, or with `part` this rank's part of it. Compares sizes with the weight files
+/// before it allocates memory. Errc::not_found, io, corrupt, bad_input, unsupported; usage when the
+/// model cannot be split so.
 Result<std::unique_ptr<models::Decoder>> load_decoder(ops::Device& device,
                                                       const std::string& folder,
                                                       bool with_gradients,
-                                                      parallel::Communicator* tp = nullptr);
+                                                      const models::ModelPart& part = {});
 /// Loads a model with a modified spec of read_folder_spec. An adapter may be added, whose values
 /// are undefined. Where the folder has a language model, labels (and score_bias) may be set: a
 /// score head of zeros then replaces the language head, to start a critic or reward model from a
@@ -27,7 +27,7 @@ Result<std::unique_ptr<models::Decoder>> load_decoder(ops::Device& device,
 Result<std::unique_ptr<models::Decoder>> load_decoder(ops::Device& device,
                                                       const std::string& folder,
                                                       models::DecoderSpec spec, bool with_gradients,
-                                                      parallel::Communicator* tp = nullptr);
+                                                      const models::ModelPart& part = {});
 
 /// Initializes the weights of a score head from a normal distribution with mean 0, the bias with 0;
 /// equal on every rank. transformers' standard deviation is 0.02 (initializer_range).

@@ -103,7 +103,8 @@ Result<> load_parameters(const std::string& folder, nn::Parameters& into, LoadOp
   auto weights = SafetensorsFolder::open(folder);
   RETURN_IF_ERROR(weights);
   // Names and shapes first: report a wrong config.json before reading gigabytes.
-  const auto all = find_all(folder, *weights, into, options);
+  const nn::Parameters& whole = options.whole ? *options.whole : into;
+  const auto all = find_all(folder, *weights, whole, options);
   RETURN_IF_ERROR(all);
   std::unordered_set<const StoredTensor*> used;
   std::unordered_map<std::string, std::vector<const Found*>> holders;
@@ -114,7 +115,8 @@ Result<> load_parameters(const std::string& folder, nn::Parameters& into, LoadOp
       if (list.empty() || list.back() != &found) list.push_back(&found);
     }
   }
-  RETURN_IF_ERROR(check_unused(*weights, used, options.tied, into.find("score.weight") != nullptr));
+  RETURN_IF_ERROR(
+      check_unused(*weights, used, options.tied, whole.find("score.weight") != nullptr));
   Reader reader(into.device(), options.allow_nonfinite);
   for (auto& parameter : into.all()) {
     if (!wanted(parameter, options)) continue;

@@ -15,6 +15,9 @@ struct LoadOptions {
   /// either name, or both with equal values.
   bool tied = false;
   bool allow_nonfinite = false;
+  /// All tensors of a model whose other layers are on other ranks (Decoder::whole()); nullptr:
+  /// those that are read. The files are checked against them.
+  const nn::Parameters* whole = nullptr;
   bool fresh_score = false;  ///< do not read the score head: the folder has a language model
 };
 

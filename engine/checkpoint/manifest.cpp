@@ -53,7 +53,7 @@ Result<std::vector<std::string>> files_of(const std::string& folder) {
        at.increment(failed))
     if (!at->is_directory())
       out.push_back(fs::path(at->path()).lexically_relative(folder).generic_string());
-  if (failed) return fail(Errc::io, cat(folder, ": cannot list: ", reason_of(failed.value())));
+  if (failed) return fail(os_error(failed.value(), cat(folder, ": cannot list")));
   std::sort(out.begin(), out.end());
   return out;
 }

@@ -13,7 +13,7 @@
 namespace troupe::engine::checkpoint {
 
 tl::unexpected<Error> system_error(const std::string& path, std::string_view verb, int code) {
-  return fail(Errc::io, cat(path, ": cannot ", verb, ": ", reason_of(code)));
+  return fail(os_error(code, cat(path, ": cannot ", verb)));
 }
 
 Result<OutputFile> OutputFile::create(const std::string& path) {

@@ -42,7 +42,7 @@ Result<std::vector<std::int64_t>> candidates(const std::string& output) {
   for (fs::directory_iterator at(output, failed), end; !failed && at != end; at.increment(failed))
     if (const auto step = step_of_name(at->path().filename().string())) steps.push_back(*step);
   if (failed == std::errc::no_such_file_or_directory) return steps;
-  if (failed) return fail(Errc::io, cat(output, ": cannot list: ", reason_of(failed.value())));
+  if (failed) return fail(os_error(failed.value(), cat(output, ": cannot list")));
   std::sort(steps.rbegin(), steps.rend());
   const auto target = fs::read_symlink(cat(output, "/latest"), failed);
   if (failed) return steps;  // no link: a run was killed after its first checkpoint
@@ -113,13 +113,13 @@ Result<std::optional<FoundCheckpoint>> find_latest(const std::string& output) {
 
 Result<TrainingState> load_checkpoint(const std::string& path, nn::Parameters& into, bool tied,
                                       Tensor* exp_avg, Tensor* exp_avg_sq,
-                                      const nn::ArenaShards* shards) {
+                                      const nn::ArenaShards* shards, const nn::Parameters* whole) {
   check((exp_avg == nullptr) == (exp_avg_sq == nullptr),
         "load_checkpoint: one moment without the other");
   auto state = read_training_state(path);
   if (!state) return state;
   RETURN_IF_ERROR(check_resumable(*state, path));
-  RETURN_IF_ERROR(load_parameters(path, into, {.tied = tied}));
+  RETURN_IF_ERROR(load_parameters(path, into, {.tied = tied, .whole = whole}));
   auto tensors =
       load_training_tensors(cat(path, "/", optimizer_file), into, exp_avg, exp_avg_sq, shards);
   const bool unneeded = !tensors && tensors.error().code == Errc::not_found && !exp_avg;

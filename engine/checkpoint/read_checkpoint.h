@@ -40,12 +40,13 @@ Result<> check_resumable(const TrainingState& state, const std::string& path);
 
 /// Loads this rank's part of the weights (the exact f32 values of training, even where those of the
 /// model folder are rounded) and, where given, the moments ([into.count()] or [shards->count()]
-/// each). Does not verify checksums: find_latest or verify_checkpoint must have accepted `path`.
-/// Errc::not_found: no training state, or no moments where they are requested. Errc::usage
-/// (check_resumable), corrupt, io.
+/// each). `whole`: LoadOptions::whole. Does not verify checksums: find_latest or verify_checkpoint
+/// must have accepted `path`. Errc::not_found: no training state, or no moments where they are
+/// requested. Errc::usage (check_resumable), corrupt, io.
 Result<TrainingState> load_checkpoint(const std::string& path, nn::Parameters& into, bool tied,
                                       Tensor* exp_avg, Tensor* exp_avg_sq,
-                                      const nn::ArenaShards* shards = nullptr);
+                                      const nn::ArenaShards* shards = nullptr,
+                                      const nn::Parameters* whole = nullptr);
 
 /// The step of a checkpoint's name: 120 for "checkpoint-120".
 std::optional<std::int64_t> step_of_name(std::string_view name);

@@ -68,16 +68,13 @@ tl::unexpected<Error> no_weights(const std::string& folder) {
     return fail(Errc::not_found, cat(folder, ": no such folder"));
   const bool pickled = std::filesystem::exists(folder + "/pytorch_model.bin", ignored) ||
                        std::filesystem::exists(folder + "/pytorch_model.bin.index.json", ignored);
-  return fail(Errc::not_found,
-              cat(folder, ": expected ", weights_file, " or ", index_file, ", found neither",
-                  pickled ? cat("; pytorch_model.bin is a pickle, which can run any program and is "
-                                "never opened. If you trust its source, save it as safetensors "
-                                "with transformers: python3 -c \"from transformers import "
-                                "AutoModelForCausalLM as M; M.from_pretrained('",
-                                folder,
-                                "', torch_dtype='auto').save_pretrained('NEW')\" and copy the "
-                                "tokenizer's files to NEW (docs/models.md)")
-                          : ""));
+  return fail(
+      Errc::not_found,
+      cat(folder, ": expected ", weights_file, " or ", index_file, ", found neither",
+          pickled ? cat("; pytorch_model.bin is a pickle, which only `troupe convert` reads. "
+                        "Rewrite it as safetensors: troupe convert --from-pickle ",
+                        folder, " (docs/conversion.md)")
+                  : ""));
 }
 
 }  // namespace

@@ -26,6 +26,7 @@ constexpr std::string_view companions[] = {"generation_config.json",
                                            chat_template_file,
                                            "chat_template.json",
                                            "tokenizer.model",
+                                           "qwen.tiktoken",
                                            "vocab.json",
                                            "merges.txt",
                                            "vocab.txt"};

@@ -14,8 +14,9 @@ using Location = SafetensorsFolder::Location;
 // Names of the embedding and the head in the files of decoder families.
 constexpr std::string_view embedding_names[] = {
     "model.embed_tokens.weight", "transformer.wte.weight", "transformer.word_embeddings.weight",
-    "model.tok_embeddings.weight"};
-constexpr std::string_view head_names[] = {"lm_head.weight", "output.weight"};
+    "model.tok_embeddings.weight", "transformer.embedding.word_embeddings.weight"};
+constexpr std::string_view head_names[] = {"lm_head.weight", "output.weight",
+                                           "transformer.output_layer.weight"};
 constexpr std::string_view base_prefixes[] = {"model.", "transformer."};
 // transformers calls a score head "score" and in a few families "classifier"; so do other
 // exporters.
@@ -40,8 +41,8 @@ bool is_embedding(std::string_view name) {
 
 // Buffers that old versions of transformers stored, and every version recomputes from config.json.
 bool is_recomputed(std::string_view name) {
-  return name.ends_with(".rotary_emb.inv_freq") || name.ends_with(".attn.masked_bias") ||
-         name.ends_with(".attn.bias");
+  return name.ends_with(".rotary_emb.inv_freq") || name.ends_with(".rotary_pos_emb.inv_freq") ||
+         name.ends_with(".attn.masked_bias") || name.ends_with(".attn.bias");
 }
 
 std::optional<Location> first_of(const SafetensorsFolder& folder,

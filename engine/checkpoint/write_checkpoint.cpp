@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 
 #include "engine/base/check.h"
 #include "engine/base/environment_error.h"
@@ -78,7 +79,7 @@ class Protocol {
   // Of the weights as they are stored, the moments, and the f32 weights beside rounded ones.
   std::uint64_t tensor_bytes() const {
     std::int64_t values = 0;
-    for (const nn::Parameter& each : snapshot_.parameters.all())
+    for (const nn::Parameter& each : tensors_.parameters().all())
       values += each.logical_shape().count();
     const bool rounded = snapshot_.model.type != StoredType::f32;
     const bool whole = !snapshot_.only_model;
@@ -181,6 +182,13 @@ nn::LogicalTensors tensors_of(const Snapshot& snapshot, const parallel::Mesh* me
   return {snapshot.parameters, std::move(arenas), mesh ? &mesh->tp() : nullptr};
 }
 
+// Of all pipeline stages, where the model has several.
+nn::LogicalTensors tensors_of_group(const Snapshot& snapshot, const parallel::Mesh& mesh) {
+  if (mesh.grid().pp == 1) return tensors_of(snapshot, &mesh);
+  check(snapshot.whole != nullptr, "write_checkpoint: stages without a description of the model");
+  return {*snapshot.whole, std::make_unique<nn::LogicalTensors>(tensors_of(snapshot, &mesh)), mesh};
+}
+
 Result<std::string> write_checkpoint(const DirectoryLock& output, const Snapshot& snapshot,
                                      nn::LogicalTensors& tensors, const WriteOptions& options) {
   check(snapshot.step >= 0, "write_checkpoint: a negative step");
@@ -216,9 +224,10 @@ Result<std::string> write_checkpoint(const parallel::Mesh& mesh, const Directory
   check(mesh.is_root() == (output != nullptr),
         "write_checkpoint: only rank 0 holds the lock of the output");
   Result<std::string> result;
-  // Without shards the other replicas have the same weights and moments.
-  if (mesh.coordinates().dp == 0 || snapshot.shards != nullptr) {
-    auto tensors = tensors_of(snapshot, &mesh);
+  // Without shards the other replicas have the same weights and moments; with stages they serve,
+  // too, but send nothing.
+  if (mesh.coordinates().dp == 0 || snapshot.shards != nullptr || mesh.grid().pp > 1) {
+    auto tensors = tensors_of_group(snapshot, mesh);
     if (mesh.is_root()) {
       result = write_checkpoint(*output, snapshot, tensors, options);
       tensors.finish();

@@ -37,6 +37,8 @@ struct Snapshot {
   bool only_model = false;
   /// How the replicas divide the moments (nullptr: they do not). Every replica then sends its part.
   const nn::ArenaShards* shards = nullptr;
+  /// All tensors of a model with pipeline stages (Decoder::whole()); nullptr: `parameters` are all.
+  const nn::Parameters* whole = nullptr;
 };
 
 struct WriteOptions {

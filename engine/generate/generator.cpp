@@ -93,6 +93,8 @@ struct Generator::Impl {
   void add(Request request);
   void end(std::uint64_t sequence, FinishReason reason);
   void cancel_all();
+  void interrupt(const WeightChange& change);
+  void restart(std::uint64_t sequence);
 
   void step();
   Tensor forward(const Plan& plan);
@@ -176,6 +178,38 @@ void Generator::Impl::end(std::uint64_t sequence, FinishReason reason) {
 void Generator::Impl::cancel_all() {
   while (!sequences.empty()) end(sequences.begin()->first, FinishReason::cancelled);
   finished.clear();
+}
+
+// The weights have changed.
+void Generator::Impl::interrupt(const WeightChange& change) {
+  if (change.cache == CacheUse::keep)
+    scheduler.end_sharing();
+  else
+    scheduler.drop_cache();
+  std::vector<std::uint64_t> restarted;
+  for (auto& [number, state] : sequences) {
+    if (state.result.ids.empty()) continue;
+    ++state.result.interruptions;
+    if (change.partial == PartialSamples::restart && state.result.restarts == 0)
+      restarted.push_back(number);
+  }
+  for (const std::uint64_t number : restarted) restart(number);
+}
+
+// The sequence is then the last one that arrived.
+void Generator::Impl::restart(std::uint64_t sequence) {
+  const auto found = sequences.find(sequence);
+  Request request = std::move(found->second.request);
+  const Generation before = std::move(found->second.result);
+  scheduler.finish(sequence);
+  if (const auto group = groups.find(request.prompt); --group->second.users == 0)
+    groups.erase(group);
+  numbers.erase(before.id);
+  sequences.erase(found);
+  add(std::move(request));
+  Generation& again = sequences.at(arrivals).result;
+  again.interruptions = before.interruptions;
+  again.restarts = before.restarts + 1;
 }
 
 void Generator::Impl::step() {
@@ -315,14 +349,9 @@ const GeneratorStats& Generator::stats() const {
 Result<std::vector<Generation>> Generator::generate_all(std::vector<Request> requests) {
   check(idle(), "generate_all: other requests are pending");
   std::unordered_map<std::uint64_t, std::size_t> index_of;
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    index_of[requests[i].id] = i;
-    if (auto ok = submit(std::move(requests[i])); !ok) {
-      impl_->cancel_all();
-      return fail(ok);
-    }
-  }
+  for (std::size_t i = 0; i < requests.size(); ++i) index_of[requests[i].id] = i;
   std::vector<Generation> results(requests.size());
+  RETURN_IF_ERROR(submit_all(std::move(requests)));
   try {
     while (!idle()) {
       if (impl_->config.stop && impl_->config.stop())
@@ -336,8 +365,26 @@ Result<std::vector<Generation>> Generator::generate_all(std::vector<Request> req
   return results;
 }
 
-void Generator::weights_changed(std::uint64_t version) {
-  impl_->scheduler.drop_cache();
+Result<> Generator::submit_all(std::vector<Request> requests) {
+  std::vector<std::uint64_t> submitted;
+  for (auto& request : requests) {
+    const std::uint64_t id = request.id;
+    if (auto ok = submit(std::move(request)); !ok) {
+      for (const std::uint64_t each : submitted) cancel(each);
+      impl_->finished.resize(impl_->finished.size() - submitted.size());
+      return fail(ok);
+    }
+    submitted.push_back(id);
+  }
+  return {};
+}
+
+void Generator::discard_all() {
+  impl_->cancel_all();
+}
+
+void Generator::weights_changed(std::uint64_t version, const WeightChange& change) {
+  impl_->interrupt(change);
   impl_->version = version;
   impl_->weights_are_new = true;
 }

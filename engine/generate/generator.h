@@ -19,6 +19,7 @@
 
 #include "engine/base/error.h"
 #include "engine/generate/sampling_params.h"
+#include "engine/generate/weight_change.h"
 #include "engine/models/packed_weights.h"
 
 namespace troupe::engine::generate {
@@ -52,6 +53,8 @@ struct Generation {
   std::vector<float> sampling_logp;
   std::vector<std::vector<Alternative>> top;  ///< [M] or empty; most likely first, ties by id
   std::vector<std::uint64_t> versions;        ///< [M] version of the weights for each token
+  /// Changes of the weights between two of its tokens, and those of them that discarded the tokens.
+  std::uint32_t interruptions = 0, restarts = 0;
   FinishReason finish = FinishReason::length;
   std::string stop_string;  ///< the stop string that ended it, or empty
   /// Beam search only: sum of log-probabilities after penalties / length^length_penalty.
@@ -141,10 +144,15 @@ class Generator {
   /// `requests`. No other request may be pending. On an error or exception, all requests are
   /// cancelled; at a stop (GeneratorConfig) those that are unfinished return their tokens so far.
   Result<std::vector<Generation>> generate_all(std::vector<Request> requests);
+  /// Submits all requests, or none.
+  Result<> submit_all(std::vector<Request> requests);
+  /// Cancels all requests, whose results are discarded.
+  void discard_all();
 
-  /// Must be called after the weights have changed: drops the KV cache; later tokens have
-  /// `version`.
-  void weights_changed(std::uint64_t version);
+  /// Must be called after the weights have changed; later tokens have `version`. `change` names
+  /// the effect on unfinished requests. No request takes over cached keys and values that older
+  /// weights computed for another one.
+  void weights_changed(std::uint64_t version, const WeightChange& change = {});
   const GeneratorStats& stats() const;
 
  private:

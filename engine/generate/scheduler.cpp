@@ -130,6 +130,7 @@ bool Scheduler::admit_one(Sequence& sequence, bool alone, Plan& plan) {
 /// logits are needed.
 Scheduler::Share Scheduler::find_share(const Sequence& sequence) const {
   Share best;
+  if (sequence.group == no_group) return best;
   for (const Sequence& s : sequences_) {
     if (!s.running || s.group != sequence.group) continue;
     const std::int32_t tokens = std::min({s.ready, sequence.prompt_length, sequence.length - 1});
@@ -142,6 +143,7 @@ Scheduler::Share Scheduler::find_share(const Sequence& sequence) const {
 bool Scheduler::leader_is_busy(const Sequence& sequence) const {
   const std::int32_t wanted = std::min(sequence.prompt_length, sequence.length - 1);
   bool busy = false;
+  if (sequence.group == no_group) return busy;
   for (const Sequence& s : sequences_) {
     if (!s.running || s.group != sequence.group) continue;
     if (s.ready >= wanted) return false;
@@ -178,6 +180,11 @@ void Scheduler::recompute(std::uint64_t sequence) {
 
 void Scheduler::drop_cache() {
   for (Sequence& s : sequences_) release(s);
+}
+
+void Scheduler::end_sharing() {
+  for (Sequence& s : sequences_)
+    if (s.running) s.group = no_group;
 }
 
 void Scheduler::release(Sequence& sequence) {

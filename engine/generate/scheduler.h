@@ -64,12 +64,16 @@ class Scheduler {
   void recompute(std::uint64_t sequence);
   /// Drops all keys and values (the weights changed): all running sequences wait again.
   void drop_cache();
+  /// Running sequences leave their prompt group: no other sequence takes over their keys and
+  /// values.
+  void end_sharing();
 
   std::int32_t free_pages() const { return pool_.free_pages(); }
   std::size_t size() const { return sequences_.size(); }
   std::size_t running() const;
 
  private:
+  static constexpr std::uint64_t no_group = ~std::uint64_t{0};
   struct Sequence {
     std::uint64_t number = 0, group = 0;
     std::int32_t prompt_length = 0, length = 0;

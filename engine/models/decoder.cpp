@@ -32,6 +32,13 @@ Split split_over(parallel::Communicator* tp, const DecoderSpec& spec) {
   return split_of(spec, tp ? tp->rank() : 0, tp ? tp->size() : 1);
 }
 
+// The layers of this rank.
+PipelineStage stage_in(const ModelPart& part, const DecoderSpec& spec) {
+  const auto* pp = unless_single(part.pp);
+  const auto layers = value_or_throw(stage_layers(spec, pp ? pp->size() : 1, part.layers));
+  return stage_of(pp ? pp->rank() : 0, layers);
+}
+
 // ALiBi slope of each head (Press et al. 2021): powers of 2^(-8/n) for the first n = 2^k heads; the
 // others take every second power for 2n heads.
 std::vector<float> alibi_slopes(const DecoderSpec& spec, parallel::Range heads) {
@@ -54,6 +61,7 @@ struct ModuleBuilder {
   parallel::Communicator* tp;
   const std::vector<nn::RotaryTable>& rotary;
   const bool& adapter_on;
+  std::int64_t first_layer;
 
   nn::Lora lora(const std::string& name) const;
   nn::Linear linear(const std::string& name, parallel::Communicator* group = nullptr) const {
@@ -111,7 +119,7 @@ nn::Attention ModuleBuilder::attention(const std::string& layer, int index) cons
           linear(layer + "self_attn.o_proj", tp),
           shape,
           rotates ? &rotary[static_cast<std::size_t>(layer_spec.rotary)] : nullptr,
-          index,
+          index - static_cast<int>(first_layer),
           rms_norm(layer + "self_attn.q_norm"),
           rms_norm(layer + "self_attn.k_norm")};
 }
@@ -132,9 +140,11 @@ Block ModuleBuilder::block(int index) const {
 
 struct Decoder::Impl {
   DecoderSpec spec;
-  parallel::Communicator* tp;
+  parallel::Communicator *tp, *pp;
   Split split;
+  PipelineStage stage;
   nn::Parameters parameters;
+  std::unique_ptr<nn::Parameters> whole;  ///< with several stages
   std::vector<nn::RotaryTable> rotary;
   nn::Embedding embedding;
   std::vector<Block> blocks;
@@ -143,29 +153,46 @@ struct Decoder::Impl {
   nn::ScoreHead score;
   bool adapter_on = true;
 
-  Impl(ops::Device& device, DecoderSpec wanted, bool with_gradients, parallel::Communicator* group)
+  Impl(ops::Device& device, DecoderSpec wanted, bool with_gradients, const ModelPart& part)
       : spec(std::move(wanted)),
-        tp(unless_single(group)),
+        tp(unless_single(part.tp)),
+        pp(unless_single(part.pp)),
         split(split_over(tp, spec)),
-        parameters(device, parameter_list(spec, split), with_gradients) {
+        stage(stage_in(part, spec)),
+        parameters(device, parameter_list(spec, split, stage), with_gradients) {
+    if (pp != nullptr)
+      whole =
+          std::make_unique<nn::Parameters>(nn::Parameters::described(device, parameter_list(spec)));
     for (const auto& table : spec.rotary) rotary.emplace_back(device, table);
-    const ModuleBuilder build{parameters, spec, split, tp, rotary, adapter_on};
-    nn::Parameter& table = parameters.at("model.embed_tokens.weight");
-    embedding = {&table, tp, static_cast<float>(spec.embedding_multiplier),
-                 parameters.find("model.embed_positions.weight"), build.norm("model.embed_norm")};
-    for (int i = 0; i < spec.layers; ++i) blocks.push_back(build.block(i));
+    const ModuleBuilder build{parameters, spec, split, tp, rotary, adapter_on, stage.layers.begin};
+    nn::Parameter* table = parameters.find("model.embed_tokens.weight");
+    if (stage.first())
+      embedding = {table, tp, static_cast<float>(spec.embedding_multiplier),
+                   parameters.find("model.embed_positions.weight"), build.norm("model.embed_norm")};
+    for (std::int64_t i = stage.layers.begin; i < stage.layers.end; ++i)
+      blocks.push_back(build.block(static_cast<int>(i)));
+    if (stage.last()) add_head(device, build, table);
+  }
+
+  void add_head(ops::Device& device, const ModuleBuilder& build, nn::Parameter* table) {
     norm = build.norm("model.norm");
-    if (spec.tied && spec.labels == 0 && table.grad)
-      table.state->lookup = std::make_unique<nn::LookupGradient>(device, table.grad.shape());
+    // Stages that each have a copy of the table have one part of its gradient each.
+    if (stage.first() && spec.tied && spec.labels == 0 && table->grad)
+      table->state->lookup = std::make_unique<nn::LookupGradient>(device, table->grad.shape());
     if (spec.labels > 0)
       score = {&device, &parameters.at("score.weight"), parameters.find("score.bias")};
     else
       head = {&device,
-              spec.tied ? &table : &parameters.at("lm_head.weight"),
+              spec.tied ? table : &parameters.at("lm_head.weight"),
               tp,
               build.lora("lm_head"),
               static_cast<float>(spec.logit_scale),
-              static_cast<float>(spec.logit_softcap)};
+              static_cast<float>(spec.logit_softcap),
+              spec.normalized_head};
+    if (head.normalized && head.lora)
+      throw Failure(Error{Errc::usage,
+                          "an adapter of lm_head is not possible for a model whose "
+                          "output matrix is normalized (NormHead)"});
   }
 
   /// Extends the position tables to the positions of a pass.
@@ -181,9 +208,8 @@ struct Decoder::Impl {
   }
 };
 
-Decoder::Decoder(ops::Device& device, DecoderSpec spec, bool with_gradients,
-                 parallel::Communicator* tp)
-    : impl_(std::make_unique<Impl>(device, std::move(spec), with_gradients, tp)) {
+Decoder::Decoder(ops::Device& device, DecoderSpec spec, bool with_gradients, const ModelPart& part)
+    : impl_(std::make_unique<Impl>(device, std::move(spec), with_gradients, part)) {
 }
 Decoder::~Decoder() = default;
 Decoder::Decoder(Decoder&&) noexcept = default;
@@ -205,6 +231,16 @@ ops::Device& Decoder::device() const {
 }
 parallel::Communicator* Decoder::tp() const {
   return impl_->tp;
+}
+
+parallel::Communicator* Decoder::pp() const {
+  return impl_->pp;
+}
+const PipelineStage& Decoder::stage() const {
+  return impl_->stage;
+}
+const nn::Parameters& Decoder::whole() const {
+  return impl_->whole ? *impl_->whole : impl_->parameters;
 }
 
 const nn::Head& Decoder::head() const {
@@ -230,21 +266,42 @@ const nn::ScoreHead& Decoder::score() const {
 
 Tensor Decoder::forward(std::span<const std::int32_t> tokens, const nn::ForwardContext& pass,
                         nn::Saved& saved) {
-  check(static_cast<std::int32_t>(tokens.size()) == pass.layout.rows(),
-        "Decoder::forward: tokens and layout disagree");
-  impl_->reserve(pass);
-  Tensor x = nn::unique_rows(pass, impl_->embedding.forward(tokens, pass, saved));  // [U, D]
-  for (const auto& block : impl_->blocks) x = block.forward(x, pass, saved);
-  return nn::expand_rows(pass, impl_->norm.forward(x, pass, saved));
+  check(impl_->pp == nullptr, "Decoder::forward: the model has stages");
+  return forward_stage(tokens, {}, pass, saved);
 }
 
 void Decoder::backward(std::span<const std::int32_t> tokens, const Tensor& dhidden,
                        const nn::ForwardContext& pass, nn::Saved& saved) {
+  check(impl_->pp == nullptr, "Decoder::backward: the model has stages");
+  backward_stage(tokens, dhidden, pass, saved);
+}
+
+Tensor Decoder::forward_stage(std::span<const std::int32_t> tokens, const Tensor& input,
+                              const nn::ForwardContext& pass, nn::Saved& saved) {
+  check(static_cast<std::int32_t>(tokens.size()) == pass.layout.rows(),
+        "Decoder::forward: tokens and layout disagree");
+  check(static_cast<bool>(input) != impl_->stage.first(),
+        "Decoder::forward_stage: every stage but the first has an input");
+  impl_->reserve(pass);
+  Tensor x = input;  // [U, D]
+  if (impl_->stage.first())
+    x = nn::unique_rows(pass, impl_->embedding.forward(tokens, pass, saved));
+  for (const auto& block : impl_->blocks) x = block.forward(x, pass, saved);
+  if (!impl_->stage.last()) return x;
+  return nn::expand_rows(pass, impl_->norm.forward(x, pass, saved));
+}
+
+Tensor Decoder::backward_stage(std::span<const std::int32_t> tokens, const Tensor& dresult,
+                               const nn::ForwardContext& pass, nn::Saved& saved) {
   impl_->reserve(pass);  // another forward pass may have replaced the tables
-  Tensor dx = impl_->norm.backward(nn::expand_rows_backward(pass, dhidden), pass, saved);
+  Tensor dx = dresult;
+  if (impl_->stage.last())
+    dx = impl_->norm.backward(nn::expand_rows_backward(pass, dx), pass, saved);
   for (auto block = impl_->blocks.rbegin(); block != impl_->blocks.rend(); ++block)
     dx = block->backward(dx, pass, saved);
+  if (!impl_->stage.first()) return dx;
   impl_->embedding.backward(tokens, nn::unique_rows_backward(pass, dx), pass, saved);
+  return {};
 }
 
 nn::KvCache Decoder::make_cache(std::int32_t pages, int page_size) const {
@@ -253,7 +310,7 @@ nn::KvCache Decoder::make_cache(std::int32_t pages, int page_size) const {
   cache.pages = pages;
   const std::int64_t rows = std::int64_t{pages} * page_size,
                      columns = impl_->split.kv_heads.size() * impl_->spec.head_size;
-  for (std::int64_t i = 0; i < impl_->spec.layers; ++i) {
+  for (std::size_t i = 0; i < impl_->blocks.size(); ++i) {
     cache.k.push_back(device().empty({rows, columns}));
     cache.v.push_back(device().empty({rows, columns}));
   }

@@ -5,24 +5,39 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "engine/models/spec.h"
+#include "engine/models/stages.h"
 #include "engine/nn/forward_context.h"
 #include "engine/nn/head.h"
 #include "engine/nn/saved.h"
 
 namespace troupe::engine::models {
 
+/// The groups of ranks that share a decoder, and how.
+struct ModelPart {
+  /// Ranks that share every matrix (split.h); nullptr, or a group of one: this rank has all.
+  parallel::Communicator* tp = nullptr;
+  /// Pipeline stages (stages.h); nullptr, or a group of one: this rank has all layers.
+  parallel::Communicator* pp = nullptr;
+  std::vector<std::int64_t> layers = {};  ///< of each stage; empty: an even division
+
+  ModelPart(parallel::Communicator* tensor_parallel = nullptr) : tp(tensor_parallel) {}
+  ModelPart(parallel::Communicator* tensor_parallel, parallel::Communicator* stages,
+            std::vector<std::int64_t> wanted)
+      : tp(tensor_parallel), pp(stages), layers(std::move(wanted)) {}
+};
+
 class Decoder {
  public:
   /// Allocates the parameters; values are undefined until a checkpoint is loaded
-  /// (checkpoint/load_parameters.h) or copied in. The ranks of `tp` share the model (split.h): each
-  /// has its part of the parameters, all call forward and backward with the same tokens and get the
-  /// same hidden states; `tp` outlives this. nullptr, or a group of one: all of it is here.
-  /// Failure(usage) where the model cannot be split so.
-  Decoder(ops::Device& device, DecoderSpec spec, bool with_gradients,
-          parallel::Communicator* tp = nullptr);
+  /// (checkpoint/load_parameters.h) or copied in. The ranks of `part.tp` each have their part of
+  /// the parameters, call forward and backward with the same tokens and get the same hidden states;
+  /// those of `part.pp` have their layers. The groups outlive this. Failure(usage) where the model
+  /// cannot be split so.
+  Decoder(ops::Device& device, DecoderSpec spec, bool with_gradients, const ModelPart& part = {});
   ~Decoder();
   Decoder(Decoder&&) noexcept;
 
@@ -30,23 +45,40 @@ class Decoder {
   const DecoderSpec& spec() const;
   /// nullptr when this rank has the whole model.
   parallel::Communicator* tp() const;
+  /// nullptr when this rank has all layers.
+  parallel::Communicator* pp() const;
+  const PipelineStage& stage() const;
   /// Enables or disables the adapter; initially it is enabled.
   void set_adapter_enabled(bool on);
   nn::Parameters& parameters();
   const nn::Parameters& parameters() const;
+  /// All tensors of the model: parameters() or, with pipeline stages, a description of the whole
+  /// model without memory.
+  const nn::Parameters& whole() const;
   ops::Device& device() const;
 
-  /// Hidden states [T, D] after the final norm. Where there is a cache, keys and values of the T
-  /// rows are written to it first, and row t attends to cached positions 0 .. layout.positions[t].
+  /// Hidden states [T, D] after the final norm, of a model without stages. Where there is a cache,
+  /// keys and values of the T rows are written to it first, and row t attends to cached positions 0
+  /// .. layout.positions[t].
   Tensor forward(std::span<const std::int32_t> tokens, const nn::ForwardContext& pass,
                  nn::Saved& saved);
   /// Adds into the gradients; pops what forward pushed. dhidden [T, D].
   void backward(std::span<const std::int32_t> tokens, const Tensor& dhidden,
                 const nn::ForwardContext& pass, nn::Saved& saved);
+  /// forward() through the layers of this stage: `input` [U, D] comes from the stage before (absent
+  /// on the first), the result goes to the next one or, on the last, is that of forward(). U is
+  /// rows_between_stages().
+  Tensor forward_stage(std::span<const std::int32_t> tokens, const Tensor& input,
+                       const nn::ForwardContext& pass, nn::Saved& saved);
+  /// backward() of forward_stage(): gradient of its result -> gradient of its input, absent on the
+  /// first stage.
+  Tensor backward_stage(std::span<const std::int32_t> tokens, const Tensor& dresult,
+                        const nn::ForwardContext& pass, nn::Saved& saved);
 
   /// Matrices of the GEMMs of forward() and the language head, without those of adapters.
   std::vector<nn::Parameter*> weights();
-  /// The language head; its weight is the embedding when tied. Requires spec().labels == 0.
+  /// The heads are on the last stage. The language head; its weight is the embedding when tied.
+  /// Requires spec().labels == 0.
   const nn::Head& head() const;
   /// The score head. Requires spec().labels > 0.
   const nn::ScoreHead& score() const;

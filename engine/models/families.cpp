@@ -1,5 +1,6 @@
 #include "engine/models/families.h"
 
+#include <algorithm>
 #include <array>
 
 #include "engine/base/text.h"
@@ -26,7 +27,17 @@ constexpr std::array family_table = {
     Family{"SmolLM3", "smollm3", read_smollm3},
     Family{"Bloom", "bloom", read_bloom, store_bloom},
     Family{"GPT2", "gpt2", read_gpt2, store_gpt2, "LMHeadModel"},
+    Family{"InternLM", "internlm", read_internlm},
     Family{"InternLM2", "internlm2", read_internlm2, store_internlm2},
+    Family{"InternLM3", "internlm3", read_internlm3},
+    Family{"Aquila", "aquila", read_aquila},
+    Family{"Aquila", "aquila", read_aquila, nullptr, "Model"},
+    Family{"QWen", "qwen", read_qwen1, store_qwen1, "LMHeadModel"},
+    Family{"Baichuan", "baichuan", read_baichuan, store_baichuan},
+    Family{"BaiChuan", "baichuan", read_baichuan_7b, store_baichuan},
+    Family{"ChatGLM", "chatglm", read_chatglm, store_chatglm, "Model"},
+    Family{"ChatGLM", "chatglm", read_chatglm, store_chatglm, "ForConditionalGeneration"},
+    Family{"MiniCPM", "minicpm", read_minicpm},
 };
 
 std::string language_name(const Family& family) {
@@ -89,7 +100,7 @@ Result<DecoderSpec> read_spec(const Json& config, const std::string& where) {
 
 void read_sizes(ConfigReader& in, DecoderSpec& spec, const SizeNames& names) {
   constexpr std::int64_t limit = std::int64_t{1} << 20;
-  spec.vocabulary = in.size({"vocab_size"}, 1, std::int64_t{1} << 24);
+  spec.vocabulary = in.size(names.vocabulary, 1, std::int64_t{1} << 24);
   spec.width = in.size(names.width, 1, limit);
   spec.layers = in.size(names.layers, 1, 4096);
   const std::int64_t heads = in.size(names.heads, 1, 65536);
@@ -98,18 +109,20 @@ void read_sizes(ConfigReader& in, DecoderSpec& spec, const SizeNames& names) {
                    ? in.size(names.inner, 1, limit, names.inner_of_width * spec.width)
                    : in.size(names.inner, 1, limit);
   spec.max_positions = in.size(names.positions, 1, 1 << 28, names.default_positions);
-  const std::int64_t kv_heads = in.size({"num_key_value_heads"}, 1, heads, heads);
+  const std::int64_t kv_heads = in.size(names.kv_heads, 1, heads, heads);
   spec.kv_heads = static_cast<int>(kv_heads);
   if (heads % kv_heads)
-    in.fail(Errc::bad_input, cat("num_attention_heads ", heads,
-                                 " is not a multiple of num_key_value_heads ", kv_heads));
+    in.fail(Errc::bad_input, cat("num_attention_heads ", heads, " is not a multiple of ",
+                                 names.kv_heads.front(), " ", kv_heads));
   const bool divided = names.default_head_size == 0;
-  if (divided && !in.find("head_dim") && spec.width % heads)
+  const bool given =
+      std::ranges::any_of(names.head_size, [&](auto key) { return in.find(key) != nullptr; });
+  if (divided && !given && spec.width % heads)
     in.fail(Errc::bad_input,
             cat("hidden_size ", spec.width, " is not a multiple of num_attention_heads ", heads,
-                ", and there is no head_dim"));
+                ", and there is no ", names.head_size.front()));
   spec.head_size = static_cast<int>(
-      in.size({"head_dim"}, 2, 1024, divided ? spec.width / heads : names.default_head_size));
+      in.size(names.head_size, 2, 1024, divided ? spec.width / heads : names.default_head_size));
   if (spec.head_size < 2 || spec.head_size % 2)
     in.fail(Errc::bad_input,
             cat("the head size must be even for rotary positions, found ", spec.head_size));

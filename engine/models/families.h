@@ -43,7 +43,15 @@ void read_starcoder2(ConfigReader& in, DecoderSpec& spec);
 void read_smollm3(ConfigReader& in, DecoderSpec& spec);
 void read_bloom(ConfigReader& in, DecoderSpec& spec);
 void read_gpt2(ConfigReader& in, DecoderSpec& spec);
+void read_internlm(ConfigReader& in, DecoderSpec& spec);
 void read_internlm2(ConfigReader& in, DecoderSpec& spec);
+void read_internlm3(ConfigReader& in, DecoderSpec& spec);
+void read_aquila(ConfigReader& in, DecoderSpec& spec);
+void read_qwen1(ConfigReader& in, DecoderSpec& spec);
+void read_baichuan_7b(ConfigReader& in, DecoderSpec& spec);
+void read_baichuan(ConfigReader& in, DecoderSpec& spec);
+void read_chatglm(ConfigReader& in, DecoderSpec& spec);
+void read_minicpm(ConfigReader& in, DecoderSpec& spec);
 Storage store_phi3();
 Storage store_glm();
 Storage store_gemma2();
@@ -52,12 +60,17 @@ Storage store_starcoder2();
 Storage store_bloom();
 Storage store_gpt2();
 Storage store_internlm2();
+Storage store_qwen1();
+Storage store_baichuan();
+Storage store_chatglm();
 
 /// Names of the sizes in a family's config.json, and their defaults (0: the field is required).
 struct SizeNames {
   ConfigReader::Keys width = {"hidden_size"}, layers = {"num_hidden_layers"},
                      heads = {"num_attention_heads"}, inner = {"intermediate_size"},
-                     positions = {"max_position_embeddings"}, eps = {"rms_norm_eps"};
+                     positions = {"max_position_embeddings"}, eps = {"rms_norm_eps"},
+                     vocabulary = {"vocab_size"}, kv_heads = {"num_key_value_heads"},
+                     head_size = {"head_dim"};
   std::int64_t default_positions = 2048, default_head_size = 0;
   std::int64_t inner_of_width = 0;  ///< default inner width as a multiple of the width
   double default_eps = 1e-6;

@@ -90,6 +90,7 @@ struct DecoderSpec {
   bool embedding_norm = false;
   double embedding_multiplier = 1, residual_multiplier = 1;
   double logit_scale = 1, logit_softcap = 0;
+  bool normalized_head = false;  ///< the head's rows are divided by their norms (NormHead)
 
   std::int64_t max_positions = 0;
   std::vector<std::int32_t> eos_ids;  ///< of config.json; generation_config.json may add to them

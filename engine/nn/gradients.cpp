@@ -1,9 +1,13 @@
 #include "engine/nn/gradients.h"
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "engine/base/check.h"
+#include "engine/base/text.h"
 #include "engine/nn/tensor_parallel.h"
+#include "engine/ops/host_values.h"
 #include "engine/parallel/all_reduce.h"
 
 namespace troupe::engine::nn {
@@ -55,14 +59,34 @@ void all_reduce_gradients(Parameters& parameters, parallel::Communicator* tp,
   all_reduce(dp, parameters.device(), parameters.grads(), "the gradients of an update");
 }
 
-double sum_of_squares(Parameters& parameters, parallel::Communicator* tp) {
+void sum_tied_gradient(ops::Device& device, const Parameter& table, parallel::Communicator& pp) {
+  constexpr std::size_t at_once = std::size_t{1} << 20;  // values; bounds the memory of the copy
+  const int other = pp.rank() == 0 ? pp.size() - 1 : 0;
+  table.complete_gradient(device);
+  ops::HostValues host(device, table.grad);
+  std::vector<float> theirs(std::min(at_once, host.values().size()));
+  for (std::size_t begin = 0; begin < host.values().size(); begin += at_once) {
+    const auto mine = host.values().subspan(begin, std::min(at_once, host.values().size() - begin));
+    const auto received = std::span(theirs).first(mine.size());
+    const std::string what = cat("the gradient of the tied table from value ", begin);
+    auto sending = pp.start_send(std::as_bytes(mine), other, what);
+    auto receiving = pp.start_receive(std::as_writable_bytes(received), other, what);
+    sending.wait();
+    receiving.wait();
+    // The sum of two values does not depend on their order.
+    for (std::size_t i = 0; i < mine.size(); ++i) mine[i] += received[i];
+  }
+  host.store();
+}
+
+double sum_of_squares(Parameters& parameters, parallel::Communicator* tp, bool by_tensor) {
   ops::Device& device = parameters.device();
-  if (tp == nullptr) return device.sum_of_squares(parameters.grads());
+  if (tp == nullptr && !by_tensor) return device.sum_of_squares(parameters.grads());
   parameters.complete_gradients();
   double sum = 0;
   for (const auto& parameter : parameters.trained().all())
     if (parameter.shard.first) sum += device.sum_of_squares(parameter.grad);
-  parallel::all_reduce_sum(*tp, std::span(&sum, 1), norm_label);
+  if (tp != nullptr) parallel::all_reduce_sum(*tp, std::span(&sum, 1), norm_label);
   return sum;
 }
 

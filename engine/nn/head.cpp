@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
+#include "engine/nn/normalized_rows.h"
 #include "engine/nn/tensor_parallel.h"
 #include "engine/parallel/all_reduce.h"
 
@@ -35,7 +37,30 @@ VocabularyShard merge_shards(std::span<const VocabularyShard> all, std::size_t r
   return {static_cast<float>(logp), static_cast<float>(lse), static_cast<float>(entropy), 1};
 }
 
+/// The matrix of the logits during a pass with gradients, and where its gradient goes: to the
+/// weight, or through the normalization.
+struct MatrixInTraining {
+  const Head& head;
+  std::optional<NormalizedRows> normal = {};
+  Tensor gradient = {};
+
+  explicit MatrixInTraining(const Head& of) : head(of), gradient(of.weight->grad) {
+    if (!head.normalized) return;
+    normal.emplace(*head.device, *head.weight);
+    if (gradient) gradient = head.device->empty(gradient.shape());
+  }
+  const Tensor& rows() const { return normal ? normal->rows() : head.weight->value; }
+  bool accumulates() const { return !normal && head.weight->next_gemm_accumulates(); }
+  void finish() const {
+    if (normal && gradient) normal->backward(gradient);
+  }
+};
+
 }  // namespace
+
+Tensor Head::matrix() const {
+  return normalized ? NormalizedRows(*device, *weight).rows() : weight->value;
+}
 
 void Head::combine(std::span<const std::int32_t> own, TokenScores& scores) const {
   if (tp == nullptr) return;
@@ -91,7 +116,7 @@ TokenScores Head::forward(const Tensor& hidden, std::span<const std::int32_t> ta
       lora ? ops::HeadAdapter{down_project(hidden, precision), lora.b->value, {}, {}}
            : ops::HeadAdapter();
   device->head(
-      {hidden, weight->value, own, scale_at(inv_temperature), precision, lora ? &adapter : nullptr},
+      {hidden, matrix(), own, scale_at(inv_temperature), precision, lora ? &adapter : nullptr},
       {scores.logp, scores.lse, with_entropy ? &scores.entropy : nullptr,
        keep ? &scores.saved_logits : nullptr});
   combine(own, scores);
@@ -105,11 +130,13 @@ Tensor Head::backward(const Tensor& hidden, std::span<const std::int32_t> target
   const auto own = local_rows(*weight, targets, ops::target_elsewhere, storage);
   Tensor dhidden = device->empty(hidden.shape());
   ops::HeadAdapter adapter = adapter_inputs(hidden, precision);
+  MatrixInTraining matrix(*this);
   device->head_backward(
-      {hidden, weight->value, own, scale_at(inv_temperature), precision, lora ? &adapter : nullptr},
+      {hidden, matrix.rows(), own, scale_at(inv_temperature), precision, lora ? &adapter : nullptr},
       {scores.lse, dentropy ? &scores.entropy : nullptr, &scores.saved_logits},
       {dlogp, dentropy ? &dentropy : nullptr},
-      {dhidden, weight->grad, lora ? &adapter : nullptr, weight->next_gemm_accumulates()});
+      {dhidden, matrix.gradient, lora ? &adapter : nullptr, matrix.accumulates()});
+  matrix.finish();
   adapter_backward(hidden, adapter, precision, dhidden);
   all_reduce(tp, *device, dhidden, "gradients of the head");
   return dhidden;
@@ -128,12 +155,14 @@ Head::ForwardBackward Head::forward_backward(const Tensor& hidden,
   }
   ForwardBackward out{allocate(targets.size(), with_entropy), device->empty(hidden.shape())};
   ops::HeadAdapter adapter = adapter_inputs(hidden, precision);
+  MatrixInTraining matrix(*this);
   device->head_forward_backward(
-      {hidden, weight->value, targets, scale_at(inv_temperature), precision,
+      {hidden, matrix.rows(), targets, scale_at(inv_temperature), precision,
        lora ? &adapter : nullptr},
       {dlogp, dentropy ? &dentropy : nullptr},
       {out.scores.logp, out.scores.lse, with_entropy ? &out.scores.entropy : nullptr},
-      {out.dhidden, weight->grad, lora ? &adapter : nullptr, weight->next_gemm_accumulates()});
+      {out.dhidden, matrix.gradient, lora ? &adapter : nullptr, matrix.accumulates()});
+  matrix.finish();
   adapter_backward(hidden, adapter, precision, out.dhidden);
   return out;
 }
@@ -152,7 +181,10 @@ std::vector<float> Head::collision(const Tensor& hidden, std::span<const std::in
 
 Tensor Head::logits(const Tensor& hidden, ops::Precision precision, bool packed) const {
   Tensor z = device->empty({hidden.shape()[0], weight->value.shape()[0]});  // [M, V/tp]
-  weight->linear(*device, hidden, precision, packed, z);
+  if (normalized && !(packed && weight->packed))
+    device->gemm(hidden, matrix(), z, {.transpose_b = true, .precision = precision});
+  else
+    weight->linear(*device, hidden, precision, packed, z);
   if (lora)
     device->gemm(down_project(hidden, precision), lora.b->value, z,
                  {.transpose_b = true, .accumulate = true, .precision = precision});

@@ -29,6 +29,10 @@ struct Head {
   Lora lora = {};                        ///< without dropout and magnitudes
   /// Logits are cap(logit_scale * weight.hidden), as in ops::HeadScale.
   float logit_scale = 1, softcap = 0;
+  bool normalized = false;  ///< NormHead: the weight's rows are divided by their norms
+
+  /// The matrix of the logits, [V/tp, D]: the weight, or its normalized rows.
+  Tensor matrix() const;
 
   /// hidden [M, D] -> scores of the targets under softmax(logits * inv_temperature). `keep`:
   /// backward() follows.

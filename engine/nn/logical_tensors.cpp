@@ -4,6 +4,7 @@
 #include <array>
 
 #include "engine/base/check.h"
+#include "engine/base/text.h"
 #include "engine/parallel/all_reduce.h"
 
 namespace troupe::engine::nn {
@@ -71,6 +72,29 @@ LogicalTensors::LogicalTensors(const Parameters& parameters, std::vector<Tensor>
   exchange_parts();
 }
 
+LogicalTensors::LogicalTensors(const Parameters& whole, std::unique_ptr<LogicalTensors> stage,
+                               const parallel::Mesh& mesh)
+    : parameters_(whole),
+      undivided_(0),
+      tp_(nullptr),
+      readers_(unless_single(&mesh.world())),
+      stage_(std::move(stage)),
+      mesh_(&mesh) {
+  const auto stages = static_cast<std::size_t>(mesh.pp().size());
+  std::vector<std::uint8_t> mine, all;
+  for (const auto& parameter : whole.all())
+    mine.push_back(stage_->parameters().find(parameter.name) != nullptr);
+  all.resize(mine.size() * stages);
+  mesh.pp().all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
+                       "the tensors of the stages");
+  for (std::size_t i = 0; i < mine.size(); ++i) {
+    std::size_t owner = 0;
+    while (owner < stages && all[owner * mine.size() + i] == 0) ++owner;
+    check(owner < stages, cat("LogicalTensors: no stage has ", whole.all()[i].name));
+    owners_.push_back(static_cast<int>(owner));
+  }
+}
+
 // Every rank learns which parts of the tensors the others of its tensor-parallel group hold.
 void LogicalTensors::exchange_parts() {
   for (std::size_t i = 0; i < undivided_; ++i)
@@ -112,7 +136,30 @@ std::vector<float> LogicalTensors::own_part(std::size_t arena, std::size_t index
   return part;
 }
 
+std::vector<float> LogicalTensors::gather_from_stage(std::size_t arena, std::size_t index) {
+  const Parameter& wanted = parameters_.all().at(index);
+  parallel::Communicator& pp = mesh_->pp();
+  const int owner = owners_[index];
+  const bool replica = mesh_->coordinates().dp != 0;
+  std::vector<float> values;
+  // Divided moments are gathered from all replicas, the others from the first one.
+  if (owner == pp.rank() && (!replica || stage_->shards_ != nullptr)) {
+    const auto& own = stage_->parameters();
+    values =
+        stage_->gather(arena, static_cast<std::size_t>(own.find(wanted.name) - own.all().data()));
+  }
+  if (replica || mesh_->coordinates().tp != 0) return {};
+  if (owner == 0) return pp.rank() == 0 ? values : std::vector<float>();
+  const std::string what = cat("the values of ", wanted.name);
+  if (owner == pp.rank()) pp.send(std::as_bytes(std::span(values)), 0, what);
+  if (pp.rank() != 0) return {};
+  values.resize(static_cast<std::size_t>(wanted.logical_shape().count()));
+  pp.receive(std::as_writable_bytes(std::span(values)), owner, what);
+  return values;
+}
+
 std::vector<float> LogicalTensors::gather(std::size_t arena, std::size_t index) {
+  if (stage_) return gather_from_stage(arena, index);
   const Parameter& parameter = parameters_.all().at(index);
   if (shards_ && shards_->dp().rank() != 0 && arena < undivided_) return {};
   std::vector<float> mine = own_part(arena, index);
@@ -175,6 +222,20 @@ std::vector<float> gather_logical(const Parameters& parameters, const Tensor& ar
 
 std::vector<float> gather_logical(const Parameters& parameters, const parallel::Mesh& mesh) {
   return gather_logical(parameters, parameters.values(), mesh);
+}
+
+std::vector<float> gather_logical(const Parameters& whole, const Parameters& stage,
+                                  const parallel::Mesh& mesh) {
+  LogicalTensors tensors(
+      whole,
+      std::make_unique<LogicalTensors>(stage, std::vector<Tensor>{stage.values()}, &mesh.tp()),
+      mesh);
+  std::vector<float> all;
+  for (std::size_t i = 0; i < whole.all().size(); ++i) {
+    const auto values = tensors.gather(0, i);
+    all.insert(all.end(), values.begin(), values.end());
+  }
+  return all;
 }
 
 void copy_shard(std::span<const float> logical, const Parameter& parameter, std::span<float> part) {

@@ -3,6 +3,7 @@
 // not depend on the grid that wrote them.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -24,6 +25,11 @@ std::vector<float> gather_logical(const Parameters& parameters, const parallel::
 std::vector<float> gather_logical(const Parameters& parameters, const Tensor& arena,
                                   const parallel::Mesh& mesh, const ArenaShards* shards = nullptr);
 
+/// The same for a model whose layers are divided over the pipeline stages of `mesh`: `whole`
+/// describes all its tensors, `stage` are those of this rank. All ranks of the group must call it.
+std::vector<float> gather_logical(const Parameters& whole, const Parameters& stage,
+                                  const parallel::Mesh& mesh);
+
 /// Sets this rank's part of every parameter from gather_logical's array. No communication. Another
 /// length is a Bug.
 void scatter_logical(std::span<const float> logical, Parameters& parameters);
@@ -43,6 +49,12 @@ class LogicalTensors {
   /// Collective over the whole group of `mesh`: its ranks other than 0 serve.
   LogicalTensors(const Parameters& parameters, std::vector<Tensor> arenas,
                  std::vector<Tensor> divided, const ArenaShards& shards,
+                 const parallel::Mesh& mesh);
+
+  /// The tensors of all pipeline stages: `whole` describes them, `stage` reads those of this rank's
+  /// stage, and its owner is the first stage that has a tensor. Collective over the whole group of
+  /// `mesh`: its ranks other than 0 serve.
+  LogicalTensors(const Parameters& whole, std::unique_ptr<LogicalTensors> stage,
                  const parallel::Mesh& mesh);
 
   const Parameters& parameters() const { return parameters_; }
@@ -66,6 +78,8 @@ class LogicalTensors {
   /// This tensor-parallel rank's part of a tensor; collective over the replicas for a divided
   /// arena.
   std::vector<float> own_part(std::size_t arena, std::size_t parameter);
+  /// gather() from the stage that has the tensor.
+  std::vector<float> gather_from_stage(std::size_t arena, std::size_t parameter);
 
   const Parameters& parameters_;
   std::vector<Tensor> arenas_;
@@ -75,6 +89,9 @@ class LogicalTensors {
   parallel::Communicator* readers_;   ///< the ranks that read() and serve() together; nullptr: one
   std::vector<std::int64_t> starts_;  ///< offset of each parameter in an arena
   std::vector<Part> parts_;           ///< [ranks, parameters]
+  std::unique_ptr<LogicalTensors> stage_ = nullptr;  ///< with pipeline stages
+  const parallel::Mesh* mesh_ = nullptr;             ///< where stage_ is there
+  std::vector<int> owners_;                          ///< stage of each parameter
 };
 
 }  // namespace troupe::engine::nn

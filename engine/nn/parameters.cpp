@@ -56,36 +56,60 @@ void Parameters::complete_gradients() {
   for (const auto& parameter : all_) parameter.complete_gradient(*device_);
 }
 
+namespace {
+
+/// Sizes of a list: all values, and those that are frozen, which come first.
+struct Counts {
+  std::int64_t all = 0, frozen = 0;
+  explicit Counts(const std::vector<ParameterSpec>& specs) {
+    for (const auto& w : specs) {
+      check(w.trainable || frozen == all, "Parameters: frozen tensors come first");
+      all += w.shape.count();
+      if (!w.trainable) frozen = all;
+    }
+  }
+};
+
+}  // namespace
+
 Parameters::Parameters(ops::Device& device, const std::vector<ParameterSpec>& specs,
                        bool with_gradients)
     : device_(&device) {
-  std::int64_t frozen = 0;
-  for (const auto& w : specs) {
-    check(w.trainable || frozen == count_, "Parameters: frozen tensors come first");
-    count_ += w.shape.count();
-    if (!w.trainable) frozen = count_;
-  }
-  values_ = device.empty(Shape{count_});
+  const Counts counts(specs);
+  values_ = device.empty(Shape{counts.all});
   if (with_gradients) {
-    grads_ = device.empty(Shape{count_ - frozen});
+    grads_ = device.empty(Shape{counts.all - counts.frozen});
     device.fill(grads_, 0);
   }
-  std::int64_t at = 0;
+  place(specs, counts.frozen);
+}
+
+Parameters Parameters::described(ops::Device& device, const std::vector<ParameterSpec>& specs) {
+  const Counts counts(specs);
+  Parameters out(device);
+  // A buffer of no device: it has a size, but no memory.
+  const auto none = std::make_shared<Buffer>(static_cast<std::size_t>(counts.all) * sizeof(float));
+  out.values_ = Tensor(none, 0, Shape{counts.all}, DType::f32);
+  out.place(specs, counts.frozen);
+  return out;
+}
+
+void Parameters::place(const std::vector<ParameterSpec>& specs, std::int64_t frozen) {
   for (const auto& w : specs) {
-    const std::int64_t end = at + w.shape.count();
+    const std::int64_t at = count_, end = at + w.shape.count();
     check(w.shard.whole() || w.shape[w.shard.axis] == w.shard.end - w.shard.begin,
           "Parameters: a shape does not match its shard");
     Parameter parameter{w.name,   values_.flat(at, end).view(w.shape), {}, w.shard, w.trainable,
                         w.adapter};
-    if (with_gradients && w.trainable) {
+    if (grads_ && w.trainable) {
       parameter.grad = grads_.flat(at - frozen, end - frozen).view(w.shape);
       parameter.state = std::make_shared<GradientState>();
     }
     add(std::move(parameter));
-    at = end;
+    count_ = end;
   }
   if (frozen == 0) return;
-  trained_.reset(new Parameters(device));
+  trained_.reset(new Parameters(*device_));
   trained_->count_ = count_ - frozen;
   trained_->values_ = values_.flat(frozen, count_);
   trained_->grads_ = grads_;

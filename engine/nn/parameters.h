@@ -70,6 +70,8 @@ class Parameters {
   /// Allocates `specs` in order; frozen parameters come first. Values are undefined, gradients
   /// zero.
   Parameters(ops::Device& device, const std::vector<ParameterSpec>& specs, bool with_gradients);
+  /// Names and shapes alone, without memory: values must not be read or written.
+  static Parameters described(ops::Device& device, const std::vector<ParameterSpec>& specs);
 
   std::vector<Parameter>& all() { return all_; }
   const std::vector<Parameter>& all() const { return all_; }
@@ -92,6 +94,7 @@ class Parameters {
 
  private:
   explicit Parameters(ops::Device& device) : device_(&device) {}
+  void place(const std::vector<ParameterSpec>& specs, std::int64_t frozen);
   void add(Parameter parameter);
 
   ops::Device* device_;

@@ -8,6 +8,7 @@
 #include "engine/base/random.h"
 #include "engine/base/text.h"
 #include "engine/nn/gradients.h"
+#include "engine/parallel/all_reduce.h"
 
 namespace troupe::engine::optim {
 namespace {
@@ -20,8 +21,8 @@ float clip_factor(double norm, double max_norm) {
 }  // namespace
 
 AdamW::AdamW(nn::Parameters& parameters, parallel::Communicator* tp,
-             std::shared_ptr<const nn::ArenaShards> shards)
-    : parameters_(parameters.trained()), tp_(tp), shards_(std::move(shards)) {
+             std::shared_ptr<const nn::ArenaShards> shards, parallel::Communicator* pp)
+    : parameters_(parameters.trained()), tp_(tp), pp_(pp), shards_(std::move(shards)) {
   check(static_cast<bool>(parameters.grads()), "AdamW: parameters without gradients");
   check(!shards_ || shards_->arena_count() == parameters_.count(),
         "AdamW: shards of another model");
@@ -49,18 +50,34 @@ std::vector<AdamW::Range> AdamW::ranges(Gradients after) const {
   return all;
 }
 
+double AdamW::gradient_norm() {
+  // f64: a sum of f32 squares cannot overflow
+  double sum = shards_ ? nn::sum_of_squares(parameters_, *shards_, tp_)
+                       : nn::sum_of_squares(parameters_, tp_, pp_ != nullptr);
+  if (pp_ != nullptr)
+    parallel::all_reduce_sum(*pp_, std::span(&sum, 1), "the norm of the gradients of all stages");
+  return std::sqrt(sum);
+}
+
+std::string AdamW::first_nonfinite() {
+  const std::string name = shards_ ? nn::first_nonfinite_parameter(parameters_, *shards_, tp_)
+                                   : nn::first_nonfinite_parameter(parameters_, tp_);
+  if (pp_ == nullptr) return name;
+  const auto names =
+      parallel::gather_strings(*pp_, name, "the tensors with a gradient that is not finite");
+  const auto first = std::ranges::find_if(names, [](const auto& each) { return !each.empty(); });
+  return first == names.end() ? "" : *first;
+}
+
 Result<AdamW::Report> AdamW::step(double learning_rate, const AdamWConfig& config,
                                   Gradients after) {
   check(config.beta1 >= 0 && config.beta1 < 1 && config.beta2 >= 0 && config.beta2 < 1,
         "AdamW: betas must lie in [0, 1)");
   check(config.eps >= 0 && config.weight_decay >= 0 && config.max_grad_norm >= 0,
         "AdamW: eps, weight_decay, max_grad_norm must be >= 0");
-  // f64: a sum of f32 squares cannot overflow
-  const double norm = std::sqrt(shards_ ? nn::sum_of_squares(parameters_, *shards_, tp_)
-                                        : nn::sum_of_squares(parameters_, tp_));
+  const double norm = gradient_norm();
   if (!std::isfinite(norm)) {
-    const std::string name = shards_ ? nn::first_nonfinite_parameter(parameters_, *shards_, tp_)
-                                     : nn::first_nonfinite_parameter(parameters_, tp_);
+    const std::string name = first_nonfinite();
     if (after == Gradients::cleared) zero_grad();
     return fail(Errc::bad_input,
                 cat("the gradient of ", name, " is not finite at update ", steps_ + 1,
@@ -112,15 +129,22 @@ void AdamW::apply(double learning_rate, const AdamWConfig& config, Gradients aft
 void AdamW::round_weights(std::uint64_t seed) {
   const std::uint64_t key =
       uniform_below(~std::uint64_t{0}, seed, static_cast<std::uint64_t>(steps_), 0);
-  std::uint32_t stream = 0;
+  std::uint32_t next = 0;
   for (auto& parameter : parameters_.all()) {
+    const std::uint32_t stream = numbers_.empty() ? next : numbers_[next];
+    ++next;
     const auto& shard = parameter.shard;
     const Shape whole = parameter.logical_shape();
     const std::int64_t pitch = whole.rank() == 2 ? whole[1] : 1,
                        first = shard.whole() ? 0 : shard.begin * (shard.axis == 0 ? pitch : 1);
-    parameters_.device().round_to_bf16(
-        parameter.value, {.key = key, .stream = stream++, .first = first, .ld = pitch});
+    parameters_.device().round_to_bf16(parameter.value,
+                                       {.key = key, .stream = stream, .first = first, .ld = pitch});
   }
+}
+
+void AdamW::set_numbers(std::vector<std::uint32_t> numbers) {
+  check(numbers.size() == parameters_.all().size(), "AdamW::set_numbers: one for each tensor");
+  numbers_ = std::move(numbers);
 }
 
 void AdamW::zero_grad() {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "engine/base/error.h"
@@ -33,8 +34,11 @@ class AdamW {
   /// `shards` (nullptr: none): the replicas that divide the moments, of parameters.trained(). The
   /// gradients were summed over them by nn::reduce_scatter_gradients(); step() is collective over
   /// them, too, and gives every replica all weights, with the bits of an undivided optimizer.
+  /// `pp`: the ranks with the other pipeline stages (nullptr: none); as `tp`. The norm is a sum
+  /// over tensors, then over the stages in their order; `shards` are by tensor.
   explicit AdamW(nn::Parameters& parameters, parallel::Communicator* tp = nullptr,
-                 std::shared_ptr<const nn::ArenaShards> shards = nullptr);
+                 std::shared_ptr<const nn::ArenaShards> shards = nullptr,
+                 parallel::Communicator* pp = nullptr);
 
   struct Report {
     double grad_norm = 0;  ///< L2 norm over all logical gradients, before clipping
@@ -47,6 +51,10 @@ class AdamW {
   Result<Report> step(double learning_rate, const AdamWConfig& config,
                       Gradients after = Gradients::kept);
   void zero_grad();
+
+  /// Numbers of the trained tensors in the whole model, which key stochastic rounding; initially 0,
+  /// 1, ... For a rank that has some of them.
+  void set_numbers(std::vector<std::uint32_t> numbers);
 
   /// Number of updates.
   std::int64_t steps() const { return steps_; }
@@ -69,6 +77,9 @@ class AdamW {
     bool decays, clears;
   };
   std::vector<Range> ranges(Gradients after) const;
+  /// Of the gradients on all ranks.
+  double gradient_norm();
+  std::string first_nonfinite();
   /// Calls update(values, gradients, first and second moments) for the part of a range of the arena
   /// whose moments this rank has.
   template <class Update>
@@ -77,8 +88,9 @@ class AdamW {
   void round_weights(std::uint64_t seed);
 
   nn::Parameters& parameters_;
-  parallel::Communicator* tp_;
+  parallel::Communicator *tp_, *pp_;
   std::shared_ptr<const nn::ArenaShards> shards_;
+  std::vector<std::uint32_t> numbers_;  ///< of the tensors; empty: 0, 1, ...
   Tensor exp_avg_, exp_avg_sq_;
   std::int64_t steps_ = 0;
 };

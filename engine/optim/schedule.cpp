@@ -18,20 +18,32 @@ double half_cosine(double progress) {
 double with_floor(double factor, double floor) {
   return std::max(0.0, factor * (1 - floor) + floor);
 }
+double decay(DecayStyle style, double progress) {
+  switch (style) {
+    case DecayStyle::cosine:
+      return half_cosine(progress);
+    case DecayStyle::linear:
+      return 1 - progress;
+    case DecayStyle::exponential:
+      return 2 * std::pow(0.5, progress) - 1;
+    case DecayStyle::minus_sqrt:
+      return 1 - std::sqrt(progress);
+  }
+  return 0;
+}
+Result<> check_ratio(std::string_view name, double ratio) {
+  if (ratio >= 0 && ratio <= 1) return {};
+  return fail(Errc::usage, cat(name, " must be a ratio in [0, 1], found ", ratio));
+}
 
 }  // namespace
 
 double Schedule::operator()(std::int64_t updates_done) const {
-  const auto& [total, warmup, floor, decay] = options_;
+  const auto& [total, warmup, start, floor, decay_steps, style] = options_;
   // The factor is constant after the end; transformers' cosine would rise again.
-  const std::int64_t step = kind_ == ScheduleKind::constant || kind_ == ScheduleKind::inverse_sqrt
-                                ? updates_done
-                                : std::min(updates_done, total);
-  if (step < warmup) {
-    const double rising = part(step, warmup);
-    // Only this schedule applies the floor to its warm-up in transformers.
-    return kind_ == ScheduleKind::wsd ? with_floor(rising, floor) : rising;
-  }
+  const bool ends = total > 0 && kind_ != ScheduleKind::constant;
+  const std::int64_t step = ends ? std::min(updates_done, total) : updates_done;
+  if (step < warmup) return with_floor(part(step, warmup), start);
   switch (kind_) {
     case ScheduleKind::constant:
       return 1;
@@ -40,13 +52,15 @@ double Schedule::operator()(std::int64_t updates_done) const {
     case ScheduleKind::cosine:
       return with_floor(half_cosine(part(step - warmup, total - warmup)), floor);
     case ScheduleKind::inverse_sqrt: {
+      if (ends && updates_done > total) return floor;
       const double timescale = static_cast<double>(warmup > 0 ? warmup : 10000);
-      return 1 / std::sqrt((static_cast<double>(step - warmup) + timescale) / timescale);
+      const double passed = static_cast<double>(step - warmup);
+      return std::max(floor, 1 / std::sqrt((passed + timescale) / timescale));
     }
-    case ScheduleKind::wsd:
-      return step < total - decay
-                 ? 1
-                 : with_floor(half_cosine(part(step - (total - decay), decay)), floor);
+    case ScheduleKind::wsd: {
+      const std::int64_t stable = total - decay_steps;
+      return step < stable ? 1 : with_floor(decay(style, part(step - stable, decay_steps)), floor);
+    }
   }
   return 1;
 }
@@ -62,13 +76,11 @@ Result<Schedule> Schedule::create(ScheduleKind kind, const ScheduleOptions& opti
     return fail(Errc::usage,
                 cat("the schedule ", name, " needs the number of steps of the run, found ",
                     with.total_steps));
-  if (!(with.min_ratio >= 0 && with.min_ratio <= 1))
+  RETURN_IF_ERROR(check_ratio("the minimum learning rate", with.min_ratio));
+  RETURN_IF_ERROR(check_ratio("the learning rate at the start of the warmup", with.warmup_start));
+  if (kind == ScheduleKind::constant && with.min_ratio > 0)
     return fail(Errc::usage,
-                cat("the minimum learning rate must be a ratio in [0, 1], found ", with.min_ratio));
-  if (!ends && with.min_ratio > 0)
-    return fail(Errc::usage,
-                cat("the schedule ", name,
-                    " never ends, so it has no minimum learning rate; use linear, cosine or wsd"));
+                "the schedule constant has no minimum learning rate; use another schedule");
   if (kind == ScheduleKind::wsd) {
     const std::int64_t room = std::max<std::int64_t>(0, with.total_steps - with.warmup_steps);
     if (with.decay_steps == 0)

@@ -1,6 +1,7 @@
 // Learning-rate schedules as pure functions of the number of updates done: the multipliers of
-// transformers' get_*_schedule (huggingface/transformers: src/transformers/optimization.py), with
-// its step convention: LambdaLR gives update k (from 0) the factor of k.
+// transformers' get_*_schedule (huggingface/transformers: src/transformers/optimization.py) and of
+// Megatron-LM (megatron/core/optimizer_param_scheduler.py), which agree where both define a
+// schedule, with their step convention: update k (from 0) has the factor of k.
 #pragma once
 
 #include <array>
@@ -11,11 +12,22 @@
 
 namespace troupe::engine::optim {
 
+/// Shape of the final decay of wsd, from 1 at its start to 0 at its end: cosine is transformers';
+/// the others are those of Megatron's --lr-wsd-decay-style.
+enum class DecayStyle : std::uint8_t { cosine, linear, exponential, minus_sqrt };
+constexpr std::array<std::string_view, 4> names_of(DecayStyle) {
+  return {"cosine", "linear", "exponential", "minus_sqrt"};
+}
+
 struct ScheduleOptions {
-  std::int64_t total_steps = 0;   ///< updates of the run; unused by constant and inverse_sqrt
-  std::int64_t warmup_steps = 0;  ///< linear warm-up: factor 0 at update 0, 1 at this update
-  double min_ratio = 0;           ///< final factor of linear, cosine and wsd
+  /// Updates until the end of the decay, after which the factor is min_ratio. 0: never ends, for
+  /// constant and inverse_sqrt only.
+  std::int64_t total_steps = 0;
+  std::int64_t warmup_steps = 0;  ///< linear warm-up: factor 1 at this update
+  double warmup_start = 0;        ///< factor at update 0 of the warm-up
+  double min_ratio = 0;           ///< least factor after the warm-up
   std::int64_t decay_steps = 0;   ///< wsd: length of the final decay; 0: a tenth of the run
+  DecayStyle decay_style = DecayStyle::cosine;  ///< of wsd
 };
 
 /// transformers' names; wsd is its warmup_stable_decay.
@@ -26,9 +38,9 @@ constexpr std::array<std::string_view, 5> names_of(ScheduleKind) {
 
 class Schedule {
  public:
-  /// Unlike in transformers, constant uses warmup_steps and linear uses min_ratio. A warm-up longer
-  /// than the run is cut off by its end. Errc::usage: a decay that does not fit the run, a ratio
-  /// outside [0, 1].
+  /// Unlike in transformers, constant uses warmup_steps, and linear and inverse_sqrt use min_ratio.
+  /// A warm-up longer than the run is cut off by its end. Errc::usage: a decay that does not fit
+  /// the run, a ratio outside [0, 1].
   static Result<Schedule> create(ScheduleKind kind, const ScheduleOptions& options);
 
   /// Factor on the learning rate of the update after `updates_done` updates, in [0, 1].

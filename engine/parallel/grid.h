@@ -9,25 +9,27 @@
 
 namespace troupe::engine::parallel {
 
-/// Sizes of the axes; tp varies fastest: rank = dp_index * tp + tp_index.
+/// Sizes of the axes; tp varies fastest, then dp: rank = (pp_index * dp + dp_index) * tp +
+/// tp_index.
 struct Grid {
   int dp = 1;  ///< data parallel: replicas that partition the batch
   int tp = 1;  ///< tensor parallel: parts of every matrix
-  int ranks() const { return dp * tp; }
+  int pp = 1;  ///< pipeline parallel: stages of layers
+  int ranks() const { return dp * tp * pp; }
   bool operator==(const Grid&) const = default;
 };
-/// "dp 2 x tp 4"
+/// "dp 2 x tp 4", with pipeline stages "dp 2 x tp 4 x pp 3"
 std::string to_string(const Grid& grid);
 /// Errc::usage when the grid does not have `ranks` ranks; the message lists the grids that do.
 Result<void> check_fits(const Grid& grid, int ranks);
 
 /// Indices of a rank on the axes.
 struct Coordinates {
-  int dp = 0, tp = 0;
+  int dp = 0, tp = 0, pp = 0;
 };
 
-/// A rank's coordinates in the grid and its communicators: the whole group, its tensor-parallel
-/// group, its data-parallel group.
+/// A rank's coordinates in the grid and its communicators: the whole group, and its group along
+/// each axis.
 class Mesh {
  public:
   /// A group of one.
@@ -40,13 +42,14 @@ class Mesh {
   Communicator& world() const { return *world_; }
   Communicator& tp() const { return *tp_; }
   Communicator& dp() const { return *dp_; }
+  Communicator& pp() const { return *pp_; }
   /// Whether this is rank 0 of the group, which alone answers messages and writes files.
   bool is_root() const { return world_->rank() == 0; }
 
  private:
   Grid grid_;
   Coordinates coordinates_;
-  std::unique_ptr<Communicator> world_, tp_, dp_;
+  std::unique_ptr<Communicator> world_, tp_, dp_, pp_;
 };
 
 }  // namespace troupe::engine::parallel

@@ -121,7 +121,9 @@ Footprint footprint(const models::DecoderSpec& spec, const nn::Recomputed& recom
   if (recomputed.activation) temporary += of.inner;
   if (recomputed.norm) temporary += of.hidden;
   out.passing = bytes(tokens * temporary);
-  out.products = bytes(packed(spec, of, tokens, grads_known));
+  const std::int64_t head = of.vocabulary * of.hidden;  // normalized, and its two gradients
+  out.products =
+      bytes(packed(spec, of, tokens, grads_known) + (spec.normalized_head ? 3 * head : 0));
   return out;
 }
 

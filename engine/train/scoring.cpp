@@ -1,9 +1,12 @@
 #include "engine/train/scoring.h"
 
+#include <span>
+#include <utility>
+
 #include "engine/base/check.h"
 #include "engine/ops/phase.h"
+#include "engine/train/micro_batches.h"
 #include "engine/train/partition.h"
-#include "engine/train/shared_prefixes.h"
 
 namespace troupe::engine::train {
 
@@ -31,19 +34,14 @@ std::optional<nn::Dropout> dropout_of(const data::Experience& part,
 
 namespace {
 
-HeadOutputs forward_part(models::Decoder& decoder, const data::Experience& batch,
-                         const loss::Needs& needs, const ScoringOptions& options) {
-  OutputHead head(decoder, batch, needs, {options.precision, options.every_token});
-  if (head.empty()) return head.forward({});
-  const ops::Layout layout = layout_of(batch);
-  nn::Saved nothing = nn::Saved::nothing();
-  const auto dropout = dropout_of(batch, options.dropout);
-  const auto shared = dropout ? std::nullopt : shared_prefixes(batch, decoder.spec());
-  nn::ForwardContext pass{decoder.device(), layout, options.precision,
-                          nullptr,          {},     dropout ? &*dropout : nullptr};
-  pass.shared = shared ? &*shared : nullptr;
-  return head.forward(ops::in_phase(decoder.device(), "forward",
-                                    [&] { return decoder.forward(batch.tokens, pass, nothing); }));
+// The last stage has the outputs; the other stages receive them.
+void share_outputs(parallel::Communicator& pp, HeadOutputs& outputs, const loss::Needs& needs,
+                   const models::DecoderSpec& spec, std::size_t tokens) {
+  for (auto* column : outputs.columns(needs, spec)) {
+    column->resize(tokens);
+    pp.broadcast(std::as_writable_bytes(std::span(*column)), pp.size() - 1,
+                 "the outputs of the last stage");
+  }
 }
 
 HeadOutputs local_head_outputs(models::Decoder& decoder, const data::Experience& batch,
@@ -51,10 +49,19 @@ HeadOutputs local_head_outputs(models::Decoder& decoder, const data::Experience&
   return ops::in_phase(decoder.device(), "score", [&] {
     HeadOutputs all;
     all.columns(needs, decoder.spec());
-    const auto bounds = data::micro_batches(batch, options.micro_batch_tokens);
-    for (std::size_t i = 0; i + 1 < bounds.size(); ++i)
-      all.append(forward_part(decoder, batch.slice(bounds[i], bounds[i + 1]), needs, options),
-                 needs, decoder.spec());
+    const auto append = [&](std::size_t, HeadOutputs outputs) {
+      all.append(std::move(outputs), needs, decoder.spec());
+      return loss::ValueAndGrads();
+    };
+    run_micro_batches(decoder,
+                      {split_into_parts(batch, options.micro_batch_tokens), needs, {}, append},
+                      {.precision = options.precision,
+                       .share_prefixes = true,
+                       .dropout = options.dropout,
+                       .every_token = options.every_token,
+                       .backward = false});
+    if (decoder.pp() != nullptr)
+      share_outputs(*decoder.pp(), all, needs, decoder.spec(), batch.tokens.size());
     return all;
   });
 }

@@ -9,22 +9,12 @@
 #include "engine/nn/gradients.h"
 #include "engine/ops/phase.h"
 #include "engine/parallel/all_reduce.h"
+#include "engine/train/micro_batches.h"
 #include "engine/train/partition.h"
-#include "engine/train/shared_prefixes.h"
 #include "engine/train/zero_gradients.h"
 
 namespace troupe::engine::train {
 namespace {
-
-bool zero(const std::vector<float>& values) {
-  return std::all_of(values.begin(), values.end(), [](float v) { return v == 0; });
-}
-
-bool zero(const loss::ValueAndGrads& grads) {
-  return zero(grads.dlogp) && zero(grads.dentropy) &&
-         std::all_of(grads.dscores.begin(), grads.dscores.end(),
-                     [](const auto& column) { return zero(column); });
-}
 
 // Gradients of a loss whose gradients do not depend on the outputs.
 std::optional<loss::ValueAndGrads> input_independent_grads(const loss::AnyLoss& loss,
@@ -55,7 +45,7 @@ Partition nonzero_grad_groups(const Partition& share, const loss::ValueAndGrads&
   const auto size = static_cast<std::size_t>(batch.sequences_per_group);
   for (std::size_t first = 0; first < share.size(); first += size) {
     const auto group = std::span(share).subspan(first, size);
-    if (!zero(select(grads, batch, group))) out.insert(out.end(), group.begin(), group.end());
+    if (!is_zero(select(grads, batch, group))) out.insert(out.end(), group.begin(), group.end());
   }
   return out;
 }
@@ -73,12 +63,32 @@ BatchLoss all_reduce_loss(parallel::Communicator& dp, const BatchLoss& mine) {
   return all;
 }
 
+// The result of the last stage, which alone has the outputs.
+void share_loss(parallel::Communicator& pp, BatchLoss& loss) {
+  pp.broadcast(std::as_writable_bytes(std::span(&loss.loss, 1)), pp.size() - 1,
+               "the loss of the last stage");
+  const auto reports =
+      parallel::gather_strings(pp, pp.rank() == pp.size() - 1 ? loss.report.to_json().dump() : "",
+                               "the report of the last stage");
+  const auto json = value_or_throw(parse_json(reports.back(), "the report of the last stage"));
+  loss.report = value_or_throw(loss::Report::from_json(json));
+}
+
 // How the replicas divide the optimizer state; `dp` nullptr: they do not.
 std::shared_ptr<const nn::ArenaShards> shards_of(models::Decoder& model,
                                                  parallel::Communicator* dp) {
   if (dp == nullptr) return nullptr;
   return std::make_shared<const nn::ArenaShards>(model.parameters().trained(), *dp,
-                                                 model.tp() != nullptr);
+                                                 model.tp() != nullptr || model.pp() != nullptr);
+}
+
+// Of the trained tensors of this stage in the whole model.
+std::vector<std::uint32_t> numbers_of(const models::Decoder& model) {
+  const nn::Parameters& whole = model.whole().trained();
+  std::vector<std::uint32_t> numbers;
+  for (const auto& parameter : model.parameters().trained().all())
+    numbers.push_back(static_cast<std::uint32_t>(whole.find(parameter.name) - whole.all().data()));
+  return numbers;
 }
 
 }  // namespace
@@ -89,63 +99,46 @@ Trainer::Trainer(std::unique_ptr<models::Decoder> model, TrainerOptions options,
       options_(std::move(options)),
       dp_(mesh && mesh->grid().dp > 1 ? &mesh->dp() : nullptr),
       optimizer_(model_->parameters(), model_->tp(),
-                 shards_of(*model_, options_.shard_optimizer ? dp_ : nullptr)) {
-  check(model_->tp() == (mesh && mesh->grid().tp > 1 ? &mesh->tp() : nullptr),
+                 shards_of(*model_, options_.shard_optimizer ? dp_ : nullptr), model_->pp()) {
+  check(model_->tp() == (mesh && mesh->grid().tp > 1 ? &mesh->tp() : nullptr) &&
+            model_->pp() == (mesh && mesh->grid().pp > 1 ? &mesh->pp() : nullptr),
         "Trainer: the model belongs to another mesh");
+  if (model_->pp() != nullptr) optimizer_.set_numbers(numbers_of(*model_));
 }
 
-void Trainer::run_micro_batch(const data::Experience& part, const loss::Needs& needs,
-                              const std::optional<loss::ValueAndGrads>& known,
-                              const LossFn& loss_fn) {
-  const ops::Layout layout = layout_of(part);
-  const auto dropout = dropout_of(part, dropout_key());
-  ops::Device& device = model_->device();
-  const auto shared =
-      dropout || !options_.share_prefixes ? std::nullopt : shared_prefixes(part, model_->spec());
-  nn::ForwardContext pass{device,
-                          layout,
-                          options_.precision,
-                          nullptr,
-                          {},
-                          dropout ? &*dropout : nullptr,
-                          {},
-                          options_.recomputed};
-  pass.shared = shared ? &*shared : nullptr;
-  OutputHead head(*model_, part, needs, {.precision = options_.precision, .backward = true});
-  nn::Saved saved;
-  const auto forward = [&] { return model_->forward(part.tokens, pass, saved); };  // [T, D]
-  const Tensor hidden = head.empty() ? Tensor() : ops::in_phase(device, "forward", forward);
-  const loss::ValueAndGrads grads = loss_fn(head.forward(hidden, known ? &*known : nullptr));
-  if (head.empty() || zero(grads)) return;  // all gradients would stay as they are
-  ops::in_phase(device, "backward",
-                [&] { model_->backward(part.tokens, head.backward(grads), pass, saved); });
-  check(saved.empty(), "Trainer: backward left tensors on the stack");
+PassOptions Trainer::passes() const {
+  return {.precision = options_.precision,
+          .recomputed = options_.recomputed,
+          .share_prefixes = options_.share_prefixes,
+          .dropout = dropout_key()};
 }
 
 BatchLoss Trainer::one_pass(const data::Experience& batch, const loss::AnyLoss& loss) {
   BatchLoss out;
   out.tokens = batch.token_count();
   HeadOutputs all;
-  const auto bounds = data::micro_batches(batch, options_.micro_batch_tokens);
-  const bool split = bounds.size() > 2;
-  for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
-    const data::Experience part = batch.slice(bounds[i], bounds[i + 1]);
-    const auto part_loss = [&](const HeadOutputs& outputs) {
-      loss::Report of_part;
-      auto grads = loss::value_and_grads(loss, outputs.outputs(), part, of_part);
-      if (split) {
-        all.append(outputs, loss.needs(), model_->spec());
-      } else {
-        out.loss = grads.loss;
-        out.report = of_part;
-      }
-      return grads;
-    };
-    run_micro_batch(part, loss.needs(), input_independent_grads(loss, part, model_->spec()),
-                    part_loss);
-  }
+  auto parts = split_into_parts(batch, options_.micro_batch_tokens);
+  const bool split = parts.size() > 1;
+  MicroBatches run{std::move(parts), loss.needs(), {}, {}};
+  run.known = [&](std::size_t i) {
+    return input_independent_grads(loss, run.parts[i], model_->spec());
+  };
+  run.loss = [&](std::size_t i, HeadOutputs outputs) {
+    loss::Report of_part;
+    auto grads = loss::value_and_grads(loss, outputs.outputs(), run.parts[i], of_part);
+    if (split) {
+      all.append(std::move(outputs), loss.needs(), model_->spec());
+    } else {
+      out.loss = grads.loss;
+      out.report = of_part;
+    }
+    return grads;
+  };
+  run_micro_batches(*model_, run, passes());
   // Sums over the tokens of the batch in their order, wherever it was split.
-  if (split) out.loss = loss::value(loss, all.outputs(), batch, out.report);
+  if (split && model_->stage().last())
+    out.loss = loss::value(loss, all.outputs(), batch, out.report);
+  if (model_->pp() != nullptr) share_loss(*model_->pp(), out);
   return out;
 }
 
@@ -163,13 +156,15 @@ BatchLoss Trainer::two_passes(const data::Experience& batch, const loss::AnyLoss
   const Partition mine = nonzero_grad_groups(share, grads, batch);
   const data::Experience own = batch.select(mine);
   const auto bounds = data::micro_batches(own, options_.micro_batch_tokens);
-  for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
+  const auto given = [&](std::size_t i) {
     const auto begin = static_cast<std::size_t>(bounds[i]),
                end = static_cast<std::size_t>(bounds[i + 1]);
-    const auto given = select(grads, batch, std::span(mine).subspan(begin, end - begin));
-    run_micro_batch(own.slice(bounds[i], bounds[i + 1]), loss.needs(), given,
-                    [&](const auto&) { return given; });
-  }
+    return select(grads, batch, std::span(mine).subspan(begin, end - begin));
+  };
+  run_micro_batches(*model_,
+                    {split_into_parts(own, options_.micro_batch_tokens), loss.needs(), given,
+                     [&](std::size_t i, const HeadOutputs&) { return given(i); }},
+                    passes());
   return out;
 }
 
@@ -216,6 +211,12 @@ Result<optim::AdamW::Report> Trainer::update(double learning_rate) {
 void Trainer::sum_gradients() {
   nn::Parameters& parameters = model_->parameters();
   const nn::ArenaShards* shards = optimizer_.shards();
+  const auto& spec = model_->spec();
+  const models::PipelineStage& stage = model_->stage();
+  const nn::Parameter* table = parameters.find("model.embed_tokens.weight");
+  if (model_->pp() != nullptr && spec.tied && spec.labels == 0 && (stage.first() || stage.last()) &&
+      table->grad)
+    nn::sum_tied_gradient(model_->device(), *table, *model_->pp());
   nn::all_reduce_gradients(parameters, model_->tp(), shards ? nullptr : dp_);
   if (shards) nn::reduce_scatter_gradients(model_->device(), *shards, parameters.grads());
 }

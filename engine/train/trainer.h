@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "engine/models/decoder.h"
 #include "engine/optim/adamw.h"
 #include "engine/parallel/grid.h"
+#include "engine/train/micro_batch_pass.h"
 #include "engine/train/scoring.h"
 
 namespace troupe::engine::train {
@@ -40,8 +40,8 @@ struct BatchLoss {
 class Trainer {
  public:
   /// `model` has gradients and loaded weights. `mesh` (nullptr: one rank) outlives this; `model`
-  /// was created with its tp. Every method is collective: all ranks pass the same arguments and get
-  /// the same result.
+  /// was created with its tp and pp. Every method is collective: all ranks pass the same arguments
+  /// and get the same result.
   Trainer(std::unique_ptr<models::Decoder> model, TrainerOptions options,
           const parallel::Mesh* mesh = nullptr);
 
@@ -70,14 +70,10 @@ class Trainer {
 
  private:
   void sum_gradients();
-  /// Value and gradients of the loss on a micro-batch, from the outputs of the heads.
-  using LossFn = std::function<loss::ValueAndGrads(const HeadOutputs& outputs)>;
   BatchLoss run_batch(const data::Experience& batch, const loss::AnyLoss& loss);
-  /// `known`: the gradients, where they are known before the forward pass.
-  void run_micro_batch(const data::Experience& part, const loss::Needs& needs,
-                       const std::optional<loss::ValueAndGrads>& known, const LossFn& loss_fn);
   BatchLoss one_pass(const data::Experience& batch, const loss::AnyLoss& loss);
   BatchLoss two_passes(const data::Experience& batch, const loss::AnyLoss& loss);
+  PassOptions passes() const;
   ScoringOptions scoring(double temperature) const;
   std::optional<std::uint64_t> dropout_key() const;
 

@@ -23,8 +23,7 @@ namespace {
 
 Result<> pipe_of(Descriptor& read, Descriptor& write) {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0)
-    return fail(Errc::io, cat("cannot create a pipe: ", reason_of(errno)));
+  if (::pipe2(ends, O_CLOEXEC) != 0) return fail(os_error(errno, "cannot create a pipe"));
   read = Descriptor(ends[0]);
   write = Descriptor(ends[1]);
   return {};
@@ -77,7 +76,7 @@ Result<ChildProcess> ChildProcess::start(const std::vector<std::string>& command
   arguments.push_back(nullptr);
   const pid_t parent = ::getpid();
   child.pid_ = ::fork();
-  if (child.pid_ < 0) return fail(Errc::io, cat("cannot start a process: ", reason_of(errno)));
+  if (child.pid_ < 0) return fail(os_error(errno, "cannot start a process"));
   if (child.pid_ == 0) execute(arguments.data(), child_input.get(), child_output.get(), parent);
   child.exited_ = Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, child.pid_, 0)));
   if (child.exited_.open()) return child;

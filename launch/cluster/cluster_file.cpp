@@ -132,8 +132,8 @@ class Reader {
       problem(node,
               cat("parallel.zero: expected 0 or 1, found ",
                   node.kind == Kind::scalar ? quote(node.text) : std::string(to_string(node.kind)),
-                  "; gradients and weights are divided over ranks by parallel.tp (and by "
-                  "pipeline stages, parallel.pp, which are not supported yet)"));
+                  "; gradients and weights are divided over ranks by parallel.tp (and "
+                  "without a cluster file by pipeline stages, parallel.pp)"));
   }
 
   bool needs(Role role) const { return roles_of(config_).of(role).needed; }

@@ -199,6 +199,12 @@ class Controller final : public Placement {
 /// Copies the policy's grid from the cluster file to the run. Throws Failure if the run file sets a
 /// different one.
 void take_grid(Resolved& run, const std::vector<NodeSpec>& nodes, const std::string& cluster) {
+  if (run.config.parallel.pp > 1)
+    throw Failure(
+        {Errc::usage, cat("parallel.pp ", run.config.parallel.pp, " (",
+                          run.origins.at("parallel.pp"), ") and ", cluster,
+                          ": pipeline stages are the threads of one process or the ranks of one "
+                          "mpirun (troupe train); the groups of a cluster file take tp and dp")});
   for (const NodeSpec& node : nodes) {
     if (node.role != Role::policy) continue;
     auto& ours = run.config.parallel;
@@ -251,7 +257,7 @@ int launch(const LaunchOptions& options) {
   for (const NodeSpec& node : nodes) largest = std::max(largest, node.grid.ranks());
   value_or_throw(check_profile_ranks(run.config, largest));
   for (const NodeSpec& node : nodes)
-    value_or_throw(check_grid(run.config, node.role, node.grid.tp, node.name));
+    value_or_throw(check_grid(run.config, node.role, node.grid, node.name));
   raise_open_files_limit();
   constexpr int files = 20, files_of_group = 8;
   value_or_throw(check_open_files(files + files_of_group * static_cast<int>(nodes.size()),

@@ -104,7 +104,7 @@ Result<PrivateFolder> PrivateFolder::make_in(const std::string& place) {
   if (path.size() > longest_path)
     return fail(Errc::io, cat(place, " is too long for the path of a socket"));
   sweep(place);
-  if (!::mkdtemp(path.data())) return fail(Errc::io, cat(place, ": ", reason_of(errno)));
+  if (!::mkdtemp(path.data())) return fail(os_error(errno, place));
   Descriptor folder = open_folder(path);
   if (!folder.open() || !is_own(folder))
     return fail(Errc::io, cat(path, " was replaced after its creation"));
@@ -118,7 +118,7 @@ Result<std::string> PrivateFolder::part(const std::string& name) const {
     return fail(Errc::io, cat(path_, " was renamed or replaced; start the run again"));
   std::string path = cat(path_, "/", name);
   if (::mkdirat(folder_.get(), name.c_str(), 0700) != 0 && errno != EEXIST)
-    return fail(Errc::io, cat("cannot create the folder ", path, ": ", reason_of(errno)));
+    return fail(os_error(errno, cat("cannot create the folder ", path)));
   return path;
 }
 

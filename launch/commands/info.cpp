@@ -14,6 +14,7 @@
 #include "launch/commands/info/checksums.h"
 #include "launch/commands/info/data.h"
 #include "launch/commands/info/model.h"
+#include "launch/commands/info/models.h"
 #include "launch/commands/info/run.h"
 #include "launch/commands/info/tokenizer.h"
 
@@ -57,11 +58,13 @@ void inspect_file(const InfoOptions& options, Report& report) {
   const std::string& path = options.path;
   const std::string name = fs::path(path).filename().string(),
                     extension = fs::path(path).extension().string();
-  if (name == "tokenizer.json" || extension == ".model") return inspect_tokenizer(path, 0, report);
+  if (name == "tokenizer.json" || extension == ".model" || extension == ".tiktoken")
+    return inspect_tokenizer(path, 0, report);
+  if (name == "config.json") return inspect_config(path, report);
   if (extension == ".jinja") return inspect_template(path, report);
   if (extension == ".safetensors") return inspect_weights_file(path, report);
   for (const char* part :
-       {"config.json", "generation_config.json", "tokenizer_config.json", "special_tokens_map.json",
+       {"generation_config.json", "tokenizer_config.json", "special_tokens_map.json",
         "adapter_config.json", "vocab.json", "merges.txt", "vocab.txt", "added_tokens.json",
         "model.safetensors.index.json"}) {
     if (name == part) return inspect_part(path, name, report);
@@ -108,7 +111,10 @@ void inspect_folder(const InfoOptions& options, Report& report) {
 }  // namespace
 
 int info(const InfoOptions& options) {
+  if (options.models) return list_models(options.json);
   const std::string& path = options.path;
+  if (path.empty())
+    throw Failure({Errc::usage, "info: expected a file or folder, or --models, found neither"});
   Report report;
   if (!options.checksums.empty()) {
     if (!fs::is_directory(path))

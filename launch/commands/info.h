@@ -11,6 +11,7 @@ struct InfoOptions {
   /// Columns of csv and tsv files without a header: data.column_names.
   std::vector<std::string> column_names;
   std::string checksums;  ///< compare only with this list of SHA-256 sums; may be empty
+  bool models = false;    ///< list the known models instead
   bool json = false;      ///< print one JSON object
 };
 /// Returns the exit code. Throws Failure.

@@ -7,6 +7,7 @@
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/generate/kv_cache.h"
+#include "engine/models/stages.h"
 #include "engine/train/footprint.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"
@@ -47,14 +48,42 @@ std::uint64_t reward_bytes(const RunConfig& config) {
   return bytes;
 }
 
-/// A model on the ranks of the policy's group: dp replicas, each sharded over parallel.tp ranks.
+std::vector<engine::models::PipelineStage> stages_of(const RunConfig& config,
+                                                     const engine::models::DecoderSpec& spec) {
+  const auto layers = value_or_throw(engine::models::stage_layers(
+      spec, static_cast<int>(config.parallel.pp), layers_of_stages(config)));
+  std::vector<engine::models::PipelineStage> stages;
+  for (int i = 0; i < std::ssize(layers); ++i)
+    stages.push_back(engine::models::stage_of(i, layers));
+  return stages;
+}
+
+/// Share of each pipeline stage in the parameters of the model. A tied table is on two stages.
+std::vector<double> shares_of_stages(const RunConfig& config, engine::models::DecoderSpec spec) {
+  spec.lora.reset();
+  std::vector<double> shares;
+  for (const auto& stage : stages_of(config, spec)) {
+    std::int64_t count = 0;
+    for (const auto& tensor :
+         engine::models::parameter_list(spec, engine::models::split_of(spec, 0, 1), stage))
+      count += tensor.shape.count();
+    shares.push_back(static_cast<double>(count) / static_cast<double>(spec.parameter_count()));
+  }
+  return shares;
+}
+
+/// A model on the ranks of the policy's group: dp replicas, each sharded over parallel.tp ranks and
+/// the stages of parallel.pp.
 struct Sharded {
-  std::uint64_t dp, ranks;
+  std::uint64_t dp, ranks;  ///< ranks of one stage
   bool zero;
-  explicit Sharded(const RunConfig& config)
+  std::vector<double> shares = {1};  ///< of the stages
+  Sharded(const RunConfig& config, const engine::models::DecoderSpec& spec)
       : dp(size(config.parallel.dp)),
         ranks(dp * size(config.parallel.tp)),
-        zero(config.parallel.zero > 0) {}
+        zero(config.parallel.zero > 0) {
+    if (config.parallel.pp > 1) shares = shares_of_stages(config, spec);
+  }
   MemoryPart part(const std::string& what, std::uint64_t bytes) const {
     return divided(what, bytes, bytes * dp);
   }
@@ -69,8 +98,20 @@ struct Sharded {
 
  private:
   MemoryPart divided(const std::string& what, std::uint64_t alone, std::uint64_t total) const {
+    if (shares.size() > 1) return over_stages(what, total);
     if (ranks <= 1) return {what, alone};
     return {cat(what, ", ", bytes_text(total / ranks), " on each of ", ranks, " ranks"), total};
+  }
+  MemoryPart over_stages(const std::string& what, std::uint64_t total) const {
+    std::vector<std::string> each;
+    std::uint64_t all = 0;
+    for (const double share : shares) {
+      const auto stage = static_cast<std::uint64_t>(share * static_cast<double>(total));
+      each.push_back(bytes_text(stage / ranks));
+      all += stage;
+    }
+    return {cat(what, ", ", join(each, ", "), " on a rank of each of ", shares.size(), " stages"),
+            all};
   }
 };
 
@@ -83,13 +124,19 @@ engine::train::Footprint step_footprint(const RunConfig& config,
   const Recipe& recipe = recipe_of(config);
   const bool grads_known = recipe.grads_known != nullptr && recipe.grads_known(config);
   engine::train::Footprint all;
-  for (int index = 0; index < tp; ++index) {
-    const auto own =
-        engine::train::footprint(spec, recomputed_settings(config), config.train.micro_batch_tokens,
-                                 engine::models::split_of(spec, index, tp), grads_known);
-    all.kept += size(config.parallel.dp) * own.kept;
-    all.passing += size(config.parallel.dp) * own.passing;
-    all.products += size(config.parallel.dp) * own.products;
+  for (const auto& stage : stages_of(config, spec)) {
+    engine::models::DecoderSpec part = spec;
+    part.layers = stage.layers.size();
+    if (!stage.last()) part.labels = 1;  // no logits
+    for (int index = 0; index < tp; ++index) {
+      const auto own = engine::train::footprint(
+          part, recomputed_settings(config), config.train.micro_batch_tokens,
+          engine::models::split_of(spec, index, tp), grads_known);
+      // A stage holds the activations of the micro-batches that are on the later ones.
+      all.kept += size(config.parallel.dp * (stage.count - stage.index)) * own.kept;
+      all.passing += size(config.parallel.dp) * own.passing;
+      all.products += size(config.parallel.dp) * own.products;
+    }
   }
   return all;
 }
@@ -153,10 +200,11 @@ std::vector<MemoryPart> memory_needed(const RunConfig& config,
   const std::uint64_t weights = 4 * size(spec.parameter_count());
   const std::uint64_t adapter = adapter_bytes(config, spec),
                       trained = adapter > 0 ? adapter : weights;
-  const Sharded sharded(config);
+  const Sharded sharded(config, spec);
   std::vector<MemoryPart> parts{sharded.part("weights (f32)", weights)};
   if (adapter > 0) parts.push_back(sharded.part("adapter", adapter));
-  const std::uint64_t lookup = lookup_gradient_bytes(config, spec);
+  // Pipeline stages each have one of the two gradients.
+  const std::uint64_t lookup = config.parallel.pp > 1 ? 0 : lookup_gradient_bytes(config, spec);
   parts.push_back(sharded.part(lookup > 0 ? "gradients, two of the tied embedding" : "gradients",
                                trained + lookup));
   parts.push_back(sharded.moments("AdamW's two moments", 2 * trained));
@@ -167,6 +215,10 @@ std::vector<MemoryPart> memory_needed(const RunConfig& config,
   if (roles.reward.needed) parts.push_back({"reward models", reward_bytes(config)});
   add_activations(parts, config, spec);
   if (roles.rollout.needed) add_rollout(parts, config, spec, weights, adapter);
+  if (roles.rollout.needed && config.async.on())
+    parts.push_back({cat(config.async.eta + 1, config.async.eta == 0 ? " version" : " versions",
+                         " of the weights to sample with"),
+                     size(config.async.eta + 1) * trained});
   return parts;
 }
 

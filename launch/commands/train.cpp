@@ -117,7 +117,7 @@ int train(const Sources& sources, bool only_dry_run) {
                        "(troupe launch --cluster)")});
   if (run.config.async.on() && run.config.rollout.threads == 0)
     log_warning(
-        "async.mode pinned: sampling and training take turns, because the rollouts share the "
+        "async.mode: sampling and training take turns, because the rollouts share the "
         "trainer's threads; set rollout.threads, or start groups of processes (troupe launch)");
   if (only_dry_run) {
     if (transports::mpi::under_mpirun())

@@ -266,19 +266,20 @@ class Resolver {
     if (!recipe) return;
     out_.config.algorithm = algorithm;
     for (const MethodDefault& each : method_defaults(recipe->name)) method_default(each);
-    if (algorithm == algorithms::GrpoConfig::name) off_policy_defaults();
+    off_policy_defaults(algorithm);
   }
 
   /// Samples of older weights are corrected by the ratio of the policy to these weights (decoupled
   /// PPO, AReaL), unless the file says otherwise.
-  void off_policy_defaults() {
-    const bool approximated = out_.config.grpo.loss.proximal != algorithms::Proximal::given;
+  void off_policy_defaults(const std::string& section) {
+    const bool grpo = section == algorithms::GrpoConfig::name;
+    const bool approximated = grpo && out_.config.grpo.loss.proximal != algorithms::Proximal::given;
+    if (!(grpo || section == algorithms::PpoConfig::name)) return;
     if (!out_.config.async.stale() || approximated) return;
-    constexpr std::pair<const char*, const char*> defaults[] = {{"grpo.recompute_old_logp", "true"},
-                                                                {"grpo.correction", "token"},
-                                                                {"grpo.correction_high", "2"}};
-    for (const auto& [key, value] : defaults)
-      if (out_.origins[key] == default_origin)
+    constexpr std::pair<const char*, const char*> defaults[] = {
+        {"recompute_old_logp", "true"}, {"correction", "token"}, {"correction_high", "2"}};
+    for (const auto& [name, value] : defaults)
+      if (const std::string key = cat(section, ".", name); out_.origins[key] == default_origin)
         put(key, word(value), cat(default_origin, " for async.eta above 0"));
   }
 

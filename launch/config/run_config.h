@@ -32,11 +32,17 @@ constexpr std::array<std::string_view, 5> names_of(Compat) {
 struct ParallelConfig {
   std::int64_t tp = 1;
   std::int64_t dp = 1;
+  std::int64_t pp = 1;
+  std::vector<double> layers;
   std::int64_t zero = 0;
 
   static void each_field(auto& self, auto&& field) {
     field("tp", self.tp, Range{1, 1024}, "tensor-parallel size");
     field("dp", self.dp, Range{1, 1024}, "data-parallel size");
+    field("pp", self.pp, Range{1, 1024}, "number of pipeline stages, which divide the layers");
+    field("layers", self.layers, Range{1, 10000},
+          "layers of each pipeline stage, in the order of the model; empty: an even division whose "
+          "earlier stages are one layer longer");
     field("zero", self.zero, Range{0, 3},
           "0: every data-parallel rank holds the whole optimizer state; 1: each holds its share "
           "(ZeRO-1); results are the same");

@@ -1,6 +1,7 @@
 // The sections `train` and `critic` of a run file.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -23,7 +24,10 @@ struct OptimizerConfig {
   engine::optim::ScheduleKind schedule = engine::optim::ScheduleKind::linear;
   std::int64_t warmup_steps = 0;
   double warmup_ratio = 0;
+  double warmup_start_ratio = -1;
+  std::int64_t schedule_steps = 0;
   std::int64_t decay_steps = 0;
+  engine::optim::DecayStyle decay_style = engine::optim::DecayStyle::cosine;
   double min_lr_ratio = 0;
   std::array<double, 2> betas{0.9, 0.999};
   double eps = 1e-8;
@@ -36,8 +40,14 @@ struct OptimizerConfig {
     field("warmup_steps", self.warmup_steps, count_from_0, "steps of linear warmup");
     field("warmup_ratio", self.warmup_ratio, from_0_to_1,
           "length of the linear warmup as a fraction of the run's steps, instead of warmup_steps");
+    field("warmup_start_ratio", self.warmup_start_ratio, Range{-1, 1},
+          "learning rate of the first step of the warmup as a fraction of the peak; below 0: "
+          "min_lr_ratio with wsd, as in transformers, otherwise 0");
+    field("schedule_steps", self.schedule_steps, count_from_0,
+          "steps until the learning rate reaches its minimum and stays there; 0: those of the run");
     field("decay_steps", self.decay_steps, count_from_0,
           "wsd: steps of the final decay; 0: a tenth of the run");
+    field("decay_style", self.decay_style, "wsd: shape of the final decay");
     field("min_lr_ratio", self.min_lr_ratio, from_0_to_1,
           "final learning rate as a fraction of the peak");
     field("betas", self.betas, from_0_below_1, "AdamW betas");
@@ -54,10 +64,13 @@ struct OptimizerConfig {
                : warmup_steps;
   }
   engine::optim::ScheduleOptions schedule_options(std::int64_t steps) const {
-    return {.total_steps = steps,
+    const bool lifted = schedule == engine::optim::ScheduleKind::wsd && warmup_start_ratio < 0;
+    return {.total_steps = schedule_steps > 0 ? schedule_steps : steps,
             .warmup_steps = warmup_of(steps),
+            .warmup_start = lifted ? min_lr_ratio : std::max(0.0, warmup_start_ratio),
             .min_ratio = min_lr_ratio,
-            .decay_steps = decay_steps};
+            .decay_steps = decay_steps,
+            .decay_style = decay_style};
   }
 };
 

@@ -136,15 +136,31 @@ class General {
   void parallel() {
     const ParallelConfig& p = c_.parallel;
     if (p.zero != 0 && p.zero != 1)
-      problem(cat(named("parallel.zero"),
-                  ": expected 0 or 1; gradients and weights are not sharded over data-parallel "
-                  "ranks (ZeRO-2, ZeRO-3): divide them over tensor-parallel ranks with parallel.tp "
-                  "(pipeline stages, parallel.pp, are not supported yet)"));
+      problem(
+          cat(named("parallel.zero"),
+              ": expected 0 or 1; gradients and weights are not sharded over data-parallel "
+              "ranks (ZeRO-2, ZeRO-3): divide them over tensor-parallel ranks with parallel.tp or "
+              "over pipeline stages with parallel.pp"));
+    stages(p);
     constexpr std::int64_t maximum = 1024;
-    if (p.tp < 1 || p.dp < 1 || p.tp > maximum || p.dp > maximum || p.tp * p.dp <= maximum)
+    const auto outside = [](std::int64_t size) { return size < 1 || size > maximum; };
+    if (outside(p.tp) || outside(p.dp) || outside(p.pp) || p.tp * p.dp * p.pp <= maximum)
       return;  // valid, or reported as out of range
-    problem(cat(named("parallel.dp"), " x ", named("parallel.tp"), ": a group has at most ",
-                maximum, " ranks, found ", p.tp * p.dp));
+    problem(cat(named("parallel.dp"), " x ", named("parallel.tp"),
+                p.pp > 1 ? cat(" x ", named("parallel.pp")) : "", ": a group has at most ", maximum,
+                " ranks, found ", p.tp * p.dp * p.pp));
+  }
+
+  void stages(const ParallelConfig& p) {
+    const auto whole = [](double count) {
+      return count >= 1 && count <= 1e6 && count == std::floor(count);
+    };
+    if (!std::ranges::all_of(p.layers, whole))
+      problem(cat(named("parallel.layers"), ": expected positive integers"));
+    if (p.pp < 1 || p.layers.empty()) return;
+    if (std::ssize(p.layers) != p.pp)
+      problem(cat(named("parallel.layers"), ": expected ", p.pp, p.pp == 1 ? " number" : " numbers",
+                  ", one for each stage of ", named("parallel.pp"), ", found ", p.layers.size()));
   }
 
   void unused() {

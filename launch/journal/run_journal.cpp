@@ -156,14 +156,18 @@ void RunJournal::begin(std::int64_t total_steps, std::int64_t done_steps) {
   if (megatron_) megatron_->begin(total_steps);
   began_ = steady_seconds();
   times_.begin(steady_nanoseconds_now());
+  async_.begin(steady_nanoseconds_now());
   const std::lock_guard lock(terminal);
   progress_->begin(total_steps, done_steps);
 }
 
 // Writes the line of timings.jsonl and returns its metrics.
 algorithms::Metrics RunJournal::end_step_times(std::int64_t step) {
-  seconds_ = times_.end(steady_nanoseconds_now());
+  const std::int64_t now = steady_nanoseconds_now();
+  seconds_ = times_.end(now);
   auto metrics = timing_metrics(seconds_, work_, measured_);
+  const auto async = async_.end(now);
+  metrics.insert(metrics.end(), async.begin(), async.end());
   const double wall = wall_before_ + steady_seconds() - began_;
   files_->timings.append(timings_line(step, wall_time(), wall, metrics));
   return metrics;
@@ -217,6 +221,10 @@ void RunJournal::passed(const algorithms::ModelPass& pass) {
   const auto [model, hardware] = measured_.flops(pass);
   work_.model_flops += model;
   work_.hardware_flops += hardware;
+}
+
+void RunJournal::overlap(const algorithms::Overlap& now) {
+  async_.changed(now, steady_nanoseconds_now());
 }
 
 void RunJournal::answered(const actors::AskRecord& ask) {

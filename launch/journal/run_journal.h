@@ -10,6 +10,7 @@
 #include "algorithms/health.h"
 #include "algorithms/journal.h"
 #include "engine/base/output_folder.h"
+#include "launch/journal/async_times.h"
 #include "launch/journal/commit_record.h"
 #include "launch/journal/megatron_line.h"
 #include "launch/journal/timings_file.h"
@@ -47,6 +48,9 @@ class RunJournal final : public algorithms::Journal {
   void enter(algorithms::Activity activity) override;
   void processed(const algorithms::Processed& batch) override { work_.add(batch); }
   void passed(const algorithms::ModelPass& pass) override;
+  void overlap(const algorithms::Overlap& now) override;
+  /// Times without work of a run with async.mode on, while both sides had batches.
+  IdleSeconds idle() const { return async_.idle(); }
   /// Handler for NodeOptions::on_answered of the node that executes the algorithm.
   void answered(const actors::AskRecord& ask);
   /// Sets a function that is called with the number of each step when it begins.
@@ -71,6 +75,7 @@ class RunJournal final : public algorithms::Journal {
   Measured measured_;
   std::optional<MegatronLog> megatron_;
   StepTimes times_;
+  AsyncTimes async_;
   StepSeconds seconds_;  ///< of the last step
   StepWork work_;        ///< of the step in progress
   double wall_before_ = 0, began_ = 0;

@@ -6,7 +6,7 @@ namespace {
 
 constexpr std::string_view mindspeed_rows = R"(
 # Method, model and output
-stage | algorithm | sft=sft dpo=dpo simpo=simpo orm=orm prm=prm ray_ppo=ppo trl_ppo=ppo ray_grpo=grpo ray_dapo=dapo pretrain=algorithm:sft,sft.mask_prompt:false ray_online_dpo=! |
+stage | algorithm | sft=sft dpo=dpo simpo=simpo orm=orm prm=prm ray_ppo=ppo trl_ppo=ppo ray_grpo=grpo ray_dapo=dapo pretrain=pretrain ray_online_dpo=! |
 adv_estimator | algorithm | group_norm=grpo gae=ppo |
 tokenizer_name_or_path | model | @model | a Hugging Face model directory, with its weights
 load, pretrained_checkpoint | model | @weights | Megatron's checkpoints are not read: the Hugging Face model directory
@@ -21,10 +21,13 @@ use_wandb, wandb_* | - | metrics.jsonl and TensorBoard events are always written
 auto_settings*, exit_interval, exit_duration_in_mins, exit_signal_handler | - | troupe explain prints parameters and memory before a run; a signal saves and ends it
 
 # Data
+data_path | pretrain:data.path, pretrain:data.mix | @blend | token files, with their weights
 data_path, input, train_data_path | data.path | @files | files of rows, as they are
 valid_data_path, test_data_path | eval.path | @files |
 eval_interval | eval.every | |
+eval_iters | pretrain:pretrain.eval_batches | @eval_iters | 0: no evaluation | 100
 eval_iters | = | all rows of eval.path are evaluated
+split | pretrain:pretrain.split | | weights of training, validation and test data
 split | = | data.path is for training, eval.path is held out
 handler_name | data.format | * | detected from the rows
 json_keys, map_keys | data.map_keys | | or data.columns
@@ -36,6 +39,8 @@ max_samples | data.max_samples | |
 sample_rate, mock_data, dataset_dir | - | name shorter files in data.path
 seq_length | train.max_length | |
 max_position_embeddings, max_model_len | = | the model's own limit; train.max_length lowers it
+reset_position_ids, reset_attention_mask | pretrain:pretrain.reset_documents | | both together
+eod_mask_loss | pretrain:pretrain.mask_end_of_document | |
 pad_to_multiple_of, variable_seq_lengths, no_pad_to_seq_lengths, padded_samples, pack, neat_pack, reset_position_ids, reset_attention_mask, eod_mask_loss, use_remove_padding, no_create_attention_mask_in_dataloader, is_instruction_dataset, is_pairwise_dataset, attention_mask_type | = | sequences are packed without padding and never attend to each other
 append_eod | = | the end token is appended to plain text
 no_shuffle | data.shuffle | true=false false= |
@@ -49,14 +54,20 @@ reward_tokens | prm.reward_tokens | @list |
 # Training
 train_iters, train_samples | train.steps | @iterations | optimizer steps; MindSpeed-RL counts rollouts
 global_batch_size | train.batch_size | @batch | rows of an optimizer step; MindSpeed-RL: prompts of a rollout
-micro_batch_size, rampup_batch_size, ref_forward_micro_batch_size, actor_forward_micro_batch_size, use_dynamic_bsz, *max_packing_token_size, *dynamic_max_batch_size, *_dispatch_size | = | train.micro_batch_tokens: tokens per pass, which never change the result
+rampup_batch_size | pretrain:train.batch_rampup.start | @rampup | START INCREMENT SAMPLES
+rampup_batch_size | - | batches have one size
+micro_batch_size, ref_forward_micro_batch_size, actor_forward_micro_batch_size, use_dynamic_bsz, *max_packing_token_size, *dynamic_max_batch_size, *_dispatch_size | = | train.micro_batch_tokens: tokens per pass, which never change the result
 lr | train.learning_rate | |
 min_lr | train.min_lr_ratio | @min_lr | divided by lr
 lr_decay_style | train.schedule | linear=linear cosine=cosine constant=constant inverse-square-root=inverse_sqrt WSD=wsd | | linear
 lr_warmup_iters | train.warmup_steps | |
 lr_warmup_fraction | train.warmup_ratio | |
 lr_wsd_decay_iters | train.decay_steps | | with train.schedule: wsd
-lr_decay_iters, lr_decay_samples, lr_warmup_samples, lr_warmup_init, lr_wsd_decay_samples, lr_wsd_decay_style, override_opt_param_scheduler, use_checkpoint_opt_param_scheduler | - | the schedule spans the run
+lr_wsd_decay_style | train.decay_style | cosine=cosine linear=linear exponential=exponential minus_sqrt=minus_sqrt | | exponential
+lr_decay_iters | train.schedule_steps | |
+lr_warmup_init | train.warmup_start_ratio | @min_lr | divided by lr | 0
+lr_decay_samples, lr_warmup_samples, lr_wsd_decay_samples | - | schedules count steps
+override_opt_param_scheduler, use_checkpoint_opt_param_scheduler | = | a resumed run takes the schedule of its configuration
 decoupled_lr, decoupled_min_lr, start_weight_decay, end_weight_decay, weight_decay_incr_style | - | one learning rate and one weight decay
 adam_beta1 | train.betas | @beta1 | the first of the two
 adam_beta2 | train.betas | @beta2 | the second of the two
@@ -80,10 +91,14 @@ lora_load | lora.adapter | @model |
 lora_fusion, lora_ckpt_filter, lora_register_forward_hook | = | only the adapter is saved
 qlora, share_backbone | - | train an adapter over the unquantized model
 tensor_model_parallel_size | parallel.tp | |
-pipeline_model_parallel_size, num_layers_per_virtual_pipeline_stage, num_layer_list, noop_layers, context_parallel_size, context_parallel_algo, cp_*, expert_model_parallel_size, expert_tensor_parallel_size, sequence_parallel, use_tp_pp_dp_mapping, tp_split_expert, standalone_embedding_stage | - | parallel.tp and parallel.dp are the only parallelism
-use_distributed_optimizer, swap_optimizer, reuse_fp32_param, overlap_grad_reduce, overlap_param_gather, delay_param_gather, ddp_bucket_size, ddp_average_in_collective, no_delay_grad_reduce, use_cp_send_recv_overlap | - | parallel.zero: 1 divides the optimizer state over replicas; communication is not overlapped
+pipeline_model_parallel_size | parallel.pp | |
+num_layer_list | parallel.layers | @list |
+num_layers_per_virtual_pipeline_stage, noop_layers, context_parallel_size, context_parallel_algo, cp_*, expert_model_parallel_size, expert_tensor_parallel_size, sequence_parallel, use_tp_pp_dp_mapping, tp_split_expert, standalone_embedding_stage | - | parallel.tp, parallel.dp and parallel.pp are the only parallelism; parallel.layers lists the layers of each stage
+use_distributed_optimizer | parallel.zero | true=1 false= | the optimizer state is divided over replicas
+swap_optimizer, reuse_fp32_param, overlap_grad_reduce, overlap_param_gather, delay_param_gather, ddp_bucket_size, ddp_average_in_collective, no_delay_grad_reduce, use_cp_send_recv_overlap | - | parallel.zero: 1 divides the optimizer state over replicas; communication is not overlapped
 num_experts, moe_*, n_shared_experts, first_k_dense_replace, seq_aux, routed_scaling_factor, norm_topk_prob, multi_head_latent_attention, multi_latent_attention, num_nextn_predict_layers, qk_*_head_dim, q_lora_rank, kv_lora_rank, v_head_dim, enable_expert_parallel, eplb_token_collects, expert_map_path | - | mixtures of experts and latent attention are not supported
 num_layers, hidden_size, ffn_hidden_size, num_attention_heads, kv_channels, num_query_groups, group_query_attention, position_embedding_type, use_rotary_position_embeddings, rotary_*, rope_scaling_*, low_freq_factor, high_freq_factor, original_max_position_embeddings, beta_fast, beta_slow, normalization, norm_epsilon, swiglu, geglu, gelu_tanh, squared_relu, openai_gelu, add_qkv_bias, add_dense_bias, disable_bias_linear, untie_embeddings_and_output_weights, make_vocab_size_divisible_by, padded_vocab_size, vocab_size, qk_layernorm, sliding_window, input_embeds_norm, output_logit_softcapping, attn_logit_softcapping, query_pre_attn_scalar, post_norm, scale_emb, scale_depth, dim_model_base, apply_layernorm_1p, add_rmsnorm_offset, embed_layernorm, use_glm_rope | = | config.json of the model's folder says it
+init_method_std | pretrain:init.std | | | 0.02
 attention_dropout, hidden_dropout, init_method_std, init_method_xavier_uniform, data_parallel_random_init | = | models are trained without dropout, from their weights
 distributed_backend, distributed_timeout_minutes, nproc_per_node, nnodes, node_rank, master_addr, master_port, local_rank | = | mpirun or troupe launch start the processes; train.timeout bounds each request
 use_deter_comp, deterministic_mode, npu_deterministic, guarantee_order | = | the same run always gives the same bits

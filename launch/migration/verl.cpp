@@ -78,7 +78,8 @@ actor_rollout_ref.actor.optim.total_training_steps, actor_rollout_ref.actor.opti
 actor_rollout_ref.actor.optim.* | - | AdamW is the only optimizer
 actor_rollout_ref.actor.fsdp_config.*, actor_rollout_ref.ref.fsdp_config.*, critic.model.fsdp_config.*, reward_model.model.fsdp_config.*, actor_rollout_ref.actor.strategy, actor_rollout_ref.ref.strategy, critic.strategy, *ulysses_sequence_parallel_size | - | parallel.dp and parallel.tp; parallel.zero: 1 divides the optimizer state over replicas, weights are not divided and nothing is offloaded
 actor_rollout_ref.actor.megatron.tensor_model_parallel_size | parallel.tp | |
-actor_rollout_ref.actor.megatron.*, actor_rollout_ref.ref.megatron.*, critic.megatron.*, engine.* | - | parallel.tp and parallel.dp are the only parallelism
+actor_rollout_ref.actor.megatron.pipeline_model_parallel_size | parallel.pp | |
+actor_rollout_ref.actor.megatron.*, actor_rollout_ref.ref.megatron.*, critic.megatron.*, engine.* | - | parallel.tp, parallel.dp and parallel.pp are the only parallelism
 actor_rollout_ref.actor.use_torch_compile, actor_rollout_ref.actor.use_fused_kernels, actor_rollout_ref.actor.entropy_*, actor_rollout_ref.actor.calculate_*, actor_rollout_ref.actor.use_prefix_grouper, actor_rollout_ref.actor.data_loader_seed, actor_rollout_ref.actor.rollout_n | = | there is one set of kernels; train.share_prefixes computes the prompt of a group once
 actor_rollout_ref.actor.checkpoint.*, trainer.checkpoint.*, checkpoint.* | = | a checkpoint has the model and the training state
 actor_rollout_ref.actor.profiler.*, actor_rollout_ref.ref.profiler.*, critic.profiler.*, global_profiler.*, actor_rollout_ref.actor.router_replay.* | - | profile.enabled, profile.step_start, profile.step_end (docs/operations.md)

@@ -36,9 +36,9 @@ TokenType type_of(const PreprocessOptions& options, const Tokenizer& tokenizer) 
 Json tokenizer_checksums(const std::string& path) {
   Json out = Json::Object{};
   if (!fs::is_directory(path)) return out.set("tokenizer", value_or_throw(sha256_of_file(path)));
-  for (const char* name :
-       {"tokenizer.json", "tokenizer.model", "tokenizer_config.json", "special_tokens_map.json",
-        "added_tokens.json", "vocab.json", "merges.txt", "vocab.txt", "chat_template.jinja"}) {
+  for (const char* name : {"tokenizer.json", "tokenizer.model", "tokenizer_config.json",
+                           "special_tokens_map.json", "added_tokens.json", "qwen.tiktoken",
+                           "vocab.json", "merges.txt", "vocab.txt", "chat_template.jinja"}) {
     const std::string file = path + "/" + name;
     if (fs::exists(file)) out.set(name, value_or_throw(sha256_of_file(file)));
   }

@@ -5,6 +5,7 @@
 #include "engine/base/text.h"
 #include "launch/recipes/grpo_formula.h"
 #include "launch/recipes/held_out.h"
+#include "launch/recipes/off_policy.h"
 #include "launch/recipes/rewards.h"
 #include "launch/recipes/sampling.h"
 
@@ -170,28 +171,6 @@ void validate_proximal(Validation& v, bool corrects) {
                "grpo.correction, such as token"));
 }
 
-void validate_correction(Validation& v) {
-  const GrpoConfig& g = v.config.grpo;
-  const Correction& c = g.loss.correction;
-  validate_proximal(v, c.any());
-  if (c.filter == FilterOver::none)
-    v.unused({"grpo.filter_by", "grpo.filter_low", "grpo.filter_high"}, "grpo.filter is none");
-  if (c.filter != FilterOver::none && c.filter_by != FilterBy::k1)
-    v.unused("grpo.filter_low", cat("grpo.filter_by ", name_of(c.filter_by),
-                                    " is a distance, which has no lower bound"));
-  if (c.any() && !recomputes_old_logp(v.config) && g.loss.proximal == Proximal::given)
-    v.warn(
-        "grpo.correction, grpo.filter: the old log-probabilities are those of the rollouts, so "
-        "every weight is exactly 1; grpo.recompute_old_logp = true recomputes them with the "
-        "policy");
-  if (!c.any() && g.recompute_old && !samples_in_int8(v.config))
-    v.warn(cat(v.named("grpo.recompute_old_logp"),
-               ": costs a forward pass over every sample, and no correction uses the difference"));
-  if (c.weight == Over::sequence)
-    v.warn(cat(v.named("grpo.correction"),
-               ": a product over the sample grows or shrinks with its length; geometric does not"));
-}
-
 void validate_shaping(Validation& v) {
   const GrpoConfig& g = v.config.grpo;
   const Shaping& s = g.shaping;
@@ -244,7 +223,11 @@ void validate_grpo(Validation& v) {
   validate_clipping(v);
   validate_surrogate(v);
   validate_entropy(v);
-  validate_correction(v);
+  validate_proximal(v, g.loss.correction.any());
+  validate_correction(v, "grpo", g.loss.correction,
+                      {.recomputed = recomputes_old_logp(v.config),
+                       .set = g.recompute_old,
+                       .approximated = g.loss.proximal != Proximal::given});
   validate_shaping(v);
   validate_dynamic_sampling(v);
   if (g.constant_length > 0 && g.loss.aggregation != Aggregation::constant)

@@ -69,26 +69,14 @@ std::string surrogate(const Surrogate& g) {
 
 std::string weight(const GrpoConfig& g) {
   const Correction& c = g.loss.correction;
-  std::string text;
-  if (c.weight != Over::none) text += "w ";
+  std::string text = weight_factor(c);
   if (g.loss.top_entropy_quantile < 1)
     text += cat("[among the ", to_text(100 * g.loss.top_entropy_quantile),
                 " % of tokens with the most entropy] ");
   if (g.loss.off_policy_mask > 0)
     text += cat("[A >= 0, or less than ", to_text(g.loss.off_policy_mask),
                 " nats a token less likely than when sampled] ");
-  if (c.filter != FilterOver::none && c.filter_by != FilterBy::k1)
-    text += cat("[", c.filter_by == FilterBy::k2 ? "y^2 / 2" : "e^y - 1 - y",
-                ", y = log p_old(t) - log p_rollout(t), ",
-                c.filter == FilterOver::token      ? "of the token"
-                : c.filter == FilterOver::sequence ? "summed over the sample"
-                : c.filter == FilterOver::greatest ? "the sample's greatest"
-                                                   : "the sample's mean",
-                ", at most ", to_text(c.filter_high), "] ");
-  if (c.filter != FilterOver::none && c.filter_by == FilterBy::k1)
-    text += cat("[ratio to the rollout, ", name_of(c.filter), ", within ", to_text(c.filter_low),
-                " and ", to_text(c.filter_high), "] ");
-  return text;
+  return text + filter_factor(c);
 }
 
 std::string kl_estimator(KlEstimator kl) {
@@ -180,7 +168,6 @@ std::string shaping(const RunConfig& config) {
 
 std::string grpo_formula(const RunConfig& config) {
   const GrpoConfig& g = config.grpo;
-  const Correction& c = g.loss.correction;
   std::string text =
       cat("L = ", grpo_average(config), "\nl = ", weight(g), surrogate(g.loss.surrogate));
   if (g.loss.beta != 0)
@@ -193,13 +180,7 @@ std::string grpo_formula(const RunConfig& config) {
   else if (g.loss.entropy_coef != 0)
     text += cat(" - ", to_text(g.loss.entropy_coef), " H");
   text += cat("\n", ratio(g.loss));
-  if (c.weight != Over::none)
-    text += cat("w = p_old(t) / p_rollout(t) over the ",
-                c.weight == Over::token      ? "token"
-                : c.weight == Over::sequence ? "sample"
-                                             : "sample's geometric mean",
-                ", ", name_of(c.outside), " outside ", to_text(c.low), " and ",
-                c.high > 0 ? to_text(c.high) : "any", "\n");
+  text += weight_definition(g.loss.correction);
   if (g.compares())
     text += cat("x = log p(t) - log p_ref(t),  p_ref: ",
                 g.reference.empty() ? "the initial weights" : g.reference, "\n");

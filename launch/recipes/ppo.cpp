@@ -2,6 +2,7 @@
 
 #include "engine/base/text.h"
 #include "launch/recipes/held_out.h"
+#include "launch/recipes/off_policy.h"
 #include "launch/recipes/rewards.h"
 #include "launch/recipes/sampling.h"
 
@@ -97,6 +98,9 @@ void validate_ppo(Validation& v) {
   validate_ppo_kl(v);
   validate_ppo_samples(v);
   validate_ppo_steps(v);
+  const bool recomputes = v.config.ppo.recompute_old;
+  validate_correction(v, "ppo", v.config.ppo.policy.correction,
+                      {.recomputed = recomputes || samples_in_int8(v.config), .set = recomputes});
   validate_rollout(v);
   validate_async(v, std::int64_t{v.config.ppo.minibatches} * v.config.ppo.group);
   validate_reward(v);
@@ -154,8 +158,11 @@ std::string ppo_rewards(const PpoConfig& p) {
 std::string ppo_formula(const RunConfig& config) {
   const PpoConfig& p = config.ppo;
   const CriticConfig& c = config.critic;
-  std::string text = cat("L = ", ppo_average(p), "\nl = ", ppo_policy(p),
-                         "\nrho = p(t) / p_old(t), p_old: the weights that sampled t\n");
+  std::string text = cat("L = ", ppo_average(p), "\nl = ", weight_factor(p.policy.correction),
+                         filter_factor(p.policy.correction), ppo_policy(p),
+                         "\nrho = p(t) / p_old(t), p_old: the weights that ",
+                         p.recompute_old ? "the updates of a batch start from\n" : "sampled t\n",
+                         weight_definition(p.policy.correction));
   text += cat("A = sum over k of (", to_text(p.gae.gamma), " x ", to_text(p.gae.lambda),
               ")^k (r + ", to_text(p.gae.gamma), " V_next - V) of the k-th token on",
               p.whiten_advantages ? ", whitened over the batch\n" : "\n");
@@ -193,7 +200,7 @@ Result<PpoConfig> ppo_settings(const RunConfig& config) {
   out.sampling = sampling_settings(config);
   out.async = config.async;
   out.logged_completions = recorded_samples(config, out.logged_completions);
-  out.recompute_old = samples_in_int8(config) || config.async.stale();
+  out.recompute_old = config.ppo.recompute_old || samples_in_int8(config);
   out.value = config.critic.loss;
   out.critic_warmup = static_cast<int>(config.critic.warmup_rounds);
   return out;

@@ -20,7 +20,14 @@ void validate_rollout(Validation& v) {
 
 void validate_async(Validation& v, std::int64_t samples_per_row) {
   const algorithms::AsyncConfig& a = v.config.async;
-  if (!a.on()) return v.unused({"async.eta", "async.in_flight"}, "async.mode is off");
+  for (const auto* key : {"async.partial", "async.cache"})
+    if (v.given(key) && a.mode == algorithms::AsyncMode::pinned)
+      v.problem(cat(v.named(key),
+                    ": applies to async.mode free; with pinned every sample has one version of the "
+                    "weights, so none is interrupted"));
+  if (!a.on())
+    return v.unused({"async.eta", "async.in_flight", "async.partial", "async.cache"},
+                    "async.mode is off");
   const std::int64_t samples = v.config.train.batch_size * samples_per_row;
   if (a.in_flight > 0 && a.in_flight < samples)
     v.problem(cat(v.named("async.in_flight"), ": a batch has ", samples,

@@ -10,6 +10,7 @@
 #include "launch/run/exit_code.h"
 #include "launch/run/interrupt.h"
 #include "launch/run/measured_run.h"
+#include "launch/run/overlap_summary.h"
 #include "launch/run/settings.h"
 
 namespace troupe::launch {
@@ -150,6 +151,11 @@ int AlgorithmRun::run(actors::Task<void> algorithm, const algorithms::Plan& plan
     throw Failure({Errc::bad_input, cat(failure.error().what, last_checkpoint(config().output))});
   }
   journal_.plot();
+  // One request per rollout: the rollouts share the processors of the policy.
+  const bool take_turns = placement_->chunks_per_rollout() == 1;
+  if (const auto found = overlap_summary(journal_.idle(), config().async.eta, take_turns);
+      !found.empty())
+    log_info(found);
   if (!stop_.requested()) return 0;
   log_info(cat("interrupted by ", interrupt_name(), "; run the same command again to resume"));
   return exit_interrupted;

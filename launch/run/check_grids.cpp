@@ -5,6 +5,7 @@
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/models/split.h"
+#include "engine/models/stages.h"
 #include "launch/recipes/recipes.h"
 #include "launch/recipes/rewards.h"
 #include "launch/run/role_table.h"
@@ -44,14 +45,19 @@ Result<std::vector<std::string>> models_of(const RunConfig& config, Role role) {
 
 }  // namespace
 
-Result<> check_grid(const RunConfig& config, Role role, int tp, const std::string& node) {
-  if (tp == 1) return {};
+Result<> check_grid(const RunConfig& config, Role role, const engine::parallel::Grid& grid,
+                    const std::string& node) {
+  if (grid.tp == 1 && grid.pp == 1) return {};
   const auto models = models_of(config, role);
   RETURN_IF_ERROR(models);
   for (const std::string& model : *models) {
     const auto spec = engine::checkpoint::read_folder_spec(model);
     RETURN_IF_ERROR(spec);
-    if (auto fits = engine::models::check_split(*spec, tp); !fits)
+    auto fits = engine::models::check_split(*spec, grid.tp);
+    if (const auto layers = engine::models::stage_layers(*spec, grid.pp, layers_of_stages(config));
+        fits && !layers)
+      fits = fail(layers);
+    if (!fits)
       return fail(fits.error().code,
                   node.empty() ? fits.error().what : cat(node, ": ", fits.error().what));
   }
@@ -66,7 +72,7 @@ Result<> check_grids(const RunConfig& config) {
   Result<> all;
   for_each_role([&]<Role R>() {
     if (all && needed.of(R).needed && role_entry<R>().sharing == Sharing::grid)
-      all = check_grid(config, R, grid.tp, "");
+      all = check_grid(config, R, grid, "");
   });
   return all;
 }

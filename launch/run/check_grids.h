@@ -3,16 +3,18 @@
 
 #include <string>
 
+#include "engine/parallel/grid.h"
 #include "launch/config/run_config.h"
 #include "launch/recipes/role.h"
 
 namespace troupe::launch {
 
-/// Checks that the models of a role can be split into `tp` parts. `node`: the group, for the
-/// message. Errc::usage; the errors of reading their configuration.
-Result<> check_grid(const RunConfig& config, Role role, int tp, const std::string& node);
-/// The same for a run in one process or under one mpirun: the roles that parallel.tp splits. Under
-/// mpirun also parallel.tp x parallel.dp against the number of ranks.
+/// Checks that the models of a role can be split into the parts and the stages of a grid. `node`:
+/// the group, for the message. Errc::usage; the errors of reading their configuration.
+Result<> check_grid(const RunConfig& config, Role role, const engine::parallel::Grid& grid,
+                    const std::string& node);
+/// The same for a run in one process or under one mpirun: the roles that parallel.* splits.
+/// Under mpirun also the grid against the number of ranks.
 Result<> check_grids(const RunConfig& config);
 
 }  // namespace troupe::launch

@@ -51,15 +51,16 @@ constexpr std::array<std::string_view, 10> inputs{
     "critic.model", "dpo.reference", "kto.reference", "ppo.reference", "grpo.reference"};
 
 constexpr std::array<std::string_view, 2> spec_files{"config.json", "generation_config.json"};
-constexpr std::array<std::string_view, 9> tokenizer_files{"tokenizer.json",
-                                                          "tokenizer.model",
-                                                          "tokenizer_config.json",
-                                                          "special_tokens_map.json",
-                                                          "added_tokens.json",
-                                                          "vocab.json",
-                                                          "merges.txt",
-                                                          "vocab.txt",
-                                                          "chat_template.jinja"};
+constexpr std::array<std::string_view, 10> tokenizer_files{"tokenizer.json",
+                                                           "tokenizer.model",
+                                                           "qwen.tiktoken",
+                                                           "tokenizer_config.json",
+                                                           "special_tokens_map.json",
+                                                           "added_tokens.json",
+                                                           "vocab.json",
+                                                           "merges.txt",
+                                                           "vocab.txt",
+                                                           "chat_template.jinja"};
 constexpr std::array<std::string_view, 2> adapter_files{"adapter_config.json",
                                                         "adapter_model.safetensors"};
 

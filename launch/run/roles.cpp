@@ -100,7 +100,8 @@ roles::Saver trainer_saver(const RunConfig& config, const std::string& source,
         std::move(whole),
         spec.lora ? adapter_writer(config, spec) : checkpoint::ModelWriter(),
         config.train.save_only_model,
-        optimizer.shards()};
+        optimizer.shards(),
+        trainer.model().pp() ? &trainer.model().whole().trained() : nullptr};
     const checkpoint::WriteOptions options{.keep_last = static_cast<int>(config.train.keep_last),
                                            .best_step = state.best_step,
                                            .round_start = state.round_start};
@@ -261,13 +262,16 @@ roles::Rollout make_rollout(const RoleParts& parts) {
   settings.decode = [text = parts.text](std::span<const std::int32_t> ids) {
     return text->decode(ids);
   };
-  if (adapts(parts.config))
-    return value_or_throw(roles::Rollout::create(load_adapted_decoder(parts), nullptr,
-                                                 std::move(settings), parts.mesh));
-  auto model = std::make_unique<engine::models::Decoder>(parts.device, spec, false, tp_of(parts));
-  auto shadow = std::make_unique<engine::models::Decoder>(parts.device, spec, false, tp_of(parts));
-  return value_or_throw(
-      roles::Rollout::create(std::move(model), std::move(shadow), std::move(settings), parts.mesh));
+  const auto empty = [&] {
+    return std::make_unique<engine::models::Decoder>(parts.device, spec, false, tp_of(parts));
+  };
+  auto rollout = value_or_throw(
+      adapts(parts.config)
+          ? roles::Rollout::create(load_adapted_decoder(parts), nullptr, std::move(settings),
+                                   parts.mesh)
+          : roles::Rollout::create(empty(), empty(), std::move(settings), parts.mesh));
+  if (parts.config.async.free()) rollout.interrupt_generation(parts.config.async.change);
+  return rollout;
 }
 
 roles::Verifier make_verifier(const RunConfig& config) {

@@ -43,7 +43,13 @@ engine::generate::GeneratorConfig generator_settings(const RunConfig& config,
 }
 
 engine::parallel::Grid policy_grid(const RunConfig& config) {
-  return {.dp = static_cast<int>(config.parallel.dp), .tp = static_cast<int>(config.parallel.tp)};
+  return {.dp = static_cast<int>(config.parallel.dp),
+          .tp = static_cast<int>(config.parallel.tp),
+          .pp = static_cast<int>(config.parallel.pp)};
+}
+
+std::vector<std::int64_t> layers_of_stages(const RunConfig& config) {
+  return {config.parallel.layers.begin(), config.parallel.layers.end()};
 }
 
 engine::nn::Recomputed recomputed_settings(const RunConfig& config) {

@@ -1,6 +1,10 @@
 // Options of the libraries from the run's configuration, as pure functions.
 #pragma once
 
+#include <cstdint>
+#include <string>
+#include <vector>
+
 #include "algorithms/plan.h"
 #include "engine/data/loader/dataset.h"
 #include "engine/data/loader/loader.h"
@@ -19,6 +23,8 @@ engine::generate::GeneratorConfig generator_settings(const RunConfig& config,
                                                      const engine::models::DecoderSpec& spec);
 /// The policy's grid, from parallel.*.
 engine::parallel::Grid policy_grid(const RunConfig& config);
+/// parallel.layers: the number of layers of each stage; empty: an even division.
+std::vector<std::int64_t> layers_of_stages(const RunConfig& config);
 /// The recomputed modules, from train.recompute.
 engine::nn::Recomputed recomputed_settings(const RunConfig& config);
 engine::train::TrainerOptions trainer_settings(const RunConfig& config);

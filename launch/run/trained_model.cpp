@@ -52,12 +52,12 @@ Result<> apply_head(engine::models::DecoderSpec& spec, const std::string& folder
 // depend on `seed` alone.
 Result<std::unique_ptr<engine::models::Decoder>> load_starting_model(
     engine::ops::Device& device, const std::string& folder, const ScoreHeadSpec& wanted,
-    std::uint64_t seed, engine::parallel::Communicator* tp) {
+    std::uint64_t seed, const models::ModelPart& part) {
   auto spec = engine::checkpoint::read_folder_spec(folder);
   RETURN_IF_ERROR(spec);
   const bool fresh = spec->labels == 0 && wanted.labels > 0;
   RETURN_IF_ERROR(apply_head(*spec, folder, wanted));
-  auto model = engine::checkpoint::load_decoder(device, folder, std::move(*spec), true, tp);
+  auto model = engine::checkpoint::load_decoder(device, folder, std::move(*spec), true, part);
   if (model && fresh && wanted.init_std > 0)
     engine::checkpoint::init_score_head(**model, wanted.init_std, seed);
   return model;
@@ -71,7 +71,8 @@ std::unique_ptr<engine::models::Decoder> new_model(const RoleParts& parts) {
   const double std_dev = config.init.std_dev > 0
                              ? config.init.std_dev
                              : value_or_throw(checkpoint::initializer_range(config.model));
-  auto model = std::make_unique<models::Decoder>(parts.device, std::move(spec), true, tp_of(parts));
+  auto model =
+      std::make_unique<models::Decoder>(parts.device, std::move(spec), true, part_of(parts));
   checkpoint::init_weights(*model, {.std_dev = std_dev,
                                     .scaled_output = config.init.scaled_output,
                                     .seed = static_cast<std::uint64_t>(config.train.seed)});
@@ -85,12 +86,12 @@ std::unique_ptr<engine::train::Trainer> resume_trainer(
   auto spec = value_or_throw(checkpoint::read_folder_spec(from));
   const bool tied = spec.tied;
   auto model =
-      std::make_unique<engine::models::Decoder>(parts.device, std::move(spec), true, tp_of(parts));
+      std::make_unique<models::Decoder>(parts.device, std::move(spec), true, part_of(parts));
   auto trainer = std::make_unique<engine::train::Trainer>(std::move(model), options, parts.mesh);
   auto& optimizer = trainer->optimizer();
-  const auto loaded = value_or_throw(
-      checkpoint::load_checkpoint(from, trainer->model().parameters(), tied, &optimizer.exp_avg(),
-                                  &optimizer.exp_avg_sq(), optimizer.shards()));
+  const auto loaded = value_or_throw(checkpoint::load_checkpoint(
+      from, trainer->model().parameters(), tied, &optimizer.exp_avg(), &optimizer.exp_avg_sq(),
+      optimizer.shards(), &trainer->model().whole()));
   const Json* updates = loaded.state.find("updates");
   optimizer.set_steps(updates ? static_cast<std::int64_t>(updates->number()) : loaded.step);
   return trainer;
@@ -151,7 +152,13 @@ std::unique_ptr<engine::train::Trainer> load_adapted_trainer(
   models::DecoderSpec spec = base;
   add_adapter(config, spec);
   auto model = value_or_throw(
-      checkpoint::load_decoder(parts.device, config.model, std::move(spec), true, tp_of(parts)));
+      checkpoint::load_decoder(parts.device, config.model, std::move(spec), true, part_of(parts)));
+  if (model->parameters().trained().count() == 0)
+    throw Failure(
+        {Errc::usage,
+         cat("parallel.pp: stage ", model->stage().index + 1, " of ", model->stage().count,
+             " would train nothing, because lora.targets names no layer on it; expected "
+             "an adapter on every stage, or other parallel.layers")});
   const auto head = head_of(config);
   if (head.labels > 0 && head.init_std > 0 &&
       value_or_throw(checkpoint::read_folder_spec(config.model)).labels == 0)
@@ -178,6 +185,11 @@ engine::train::TrainerOptions critic_options(const RunConfig& config) {
 
 }  // namespace
 
+models::ModelPart part_of(const RoleParts& parts) {
+  if (parts.mesh == nullptr || parts.mesh->grid().pp == 1) return tp_of(parts);
+  return {&parts.mesh->tp(), &parts.mesh->pp(), layers_of_stages(parts.config)};
+}
+
 std::string companion_checkpoint(const std::string& policy, std::string_view folder) {
   const std::filesystem::path path(policy);
   const std::string companion =
@@ -199,7 +211,7 @@ std::unique_ptr<engine::train::Trainer> load_trainer(const RoleParts& parts) {
     return std::make_unique<engine::train::Trainer>(new_model(parts), options, parts.mesh);
   auto model = value_or_throw(
       load_starting_model(parts.device, parts.config.model, head_of(parts.config),
-                          static_cast<std::uint64_t>(parts.config.train.seed), tp_of(parts)));
+                          static_cast<std::uint64_t>(parts.config.train.seed), part_of(parts)));
   return std::make_unique<engine::train::Trainer>(std::move(model), options, parts.mesh);
 }
 
@@ -210,7 +222,7 @@ std::unique_ptr<engine::train::Trainer> load_critic(const RoleParts& parts) {
   const std::string source =
       parts.config.critic.model.empty() ? parts.config.model : parts.config.critic.model;
   // A fresh head is zero: every state has value 0 at first.
-  auto model = load_starting_model(parts.device, source, {.labels = 1}, 0, tp_of(parts));
+  auto model = load_starting_model(parts.device, source, {.labels = 1}, 0, part_of(parts));
   if (!model) throw Failure({model.error().code, cat("the critic: ", model.error().what)});
   return std::make_unique<engine::train::Trainer>(std::move(*model), options, parts.mesh);
 }

@@ -16,6 +16,9 @@ namespace troupe::launch {
 /// The folder of the run's output with the critic's checkpoints.
 inline constexpr std::string_view critic_folder = "critic", reference_folder = "reference";
 
+/// This rank's part of a model that the policy's grid divides, with the stages of parallel.layers.
+engine::models::ModelPart part_of(const RoleParts& parts);
+
 inline engine::parallel::Communicator* tp_of(const RoleParts& parts) {
   return parts.mesh ? &parts.mesh->tp() : nullptr;
 }

@@ -22,20 +22,17 @@ namespace {
 
 constexpr int page_tokens = 16;
 
-/// Blocks the signals that end a server, in this thread and those that it starts; wait() takes
-/// them.
+/// Blocks the signals that end a server, in this thread and those that it starts, until the process
+/// ends; wait() takes them. A second one does not end the process before the requests.
 class EndSignals {
  public:
   EndSignals() {
     sigemptyset(&signals_);
     for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals_, number);
-    pthread_sigmask(SIG_BLOCK, &signals_, &before_);
+    pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
     // A client that disconnects is no reason to end.
     std::signal(SIGPIPE, SIG_IGN);
   }
-  EndSignals(const EndSignals&) = delete;
-  EndSignals& operator=(const EndSignals&) = delete;
-  ~EndSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
   /// Waits for a signal, at most a second; false if none came.
   bool wait() const {
@@ -44,7 +41,7 @@ class EndSignals {
   }
 
  private:
-  sigset_t signals_{}, before_{};
+  sigset_t signals_{};
 };
 
 std::unique_ptr<GenerationService> start_service(const ServeOptions& options,

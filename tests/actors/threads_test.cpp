@@ -80,6 +80,26 @@ TEST_F(Threads, ActorsOnTheirOwnExecutorsWorkAtTheSameTime) {
   EXPECT_EQ(run(node, both(reference, rollout)), 2);
 }
 
+// A Meeting whose handlers may run at the same time.
+struct Crowd : Meeting {
+  std::size_t concurrency() const { return 3; }
+};
+
+TEST_F(Threads, AConcurrentActorHandlesSeveralMessagesAtTheSameTime) {
+  std::latch together(3);
+  auto crowd = node.spawn("crowd", Crowd{{&together}});
+  auto three = [](ActorRef<Add> to) -> Task<int> {
+    auto x = to.ask(Add{});
+    auto y = to.ask(Add{});
+    auto z = to.ask(Add{});
+    int sum = co_await x.get();
+    sum += co_await y.get();
+    sum += co_await z.get();
+    co_return sum;
+  };
+  EXPECT_EQ(run(node, three(crowd)), 3);
+}
+
 TEST_F(Threads, TimersTickDuringAStep) {
   std::promise<void> ticked;
   struct Step {

@@ -99,8 +99,8 @@ struct FakeCritic {
 };
 
 struct FakeRollout {
-  using Handled =
-      actors::Messages<protocol::Generate, protocol::PrepareWeights, protocol::CommitWeights>;
+  using Handled = actors::Messages<protocol::Generate, protocol::PrepareWeights,
+                                   protocol::CommitWeights, protocol::CancelSamples>;
   protocol::Weights weights, prepared;
   float probe_error = 0;  ///< what is wrong with the weights that arrive
   std::vector<protocol::Completion> on(protocol::Generate m) {
@@ -122,6 +122,7 @@ struct FakeRollout {
     prepared = std::move(m.weights);
     return {prepared.values->front() + probe_error};
   }
+  std::uint64_t on(protocol::CancelSamples) { return 0; }
   void on(protocol::CommitWeights m) {
     check(m.version == prepared.version, "commit of another version than was prepared");
     weights = prepared;

@@ -56,6 +56,27 @@ TEST(HealthMonitor, LowEntropyIsNoFailureWhileTheRewardRises) {
       << "the reward is lost again";
 }
 
+TEST(HealthMonitor, SaysOnceThatSamplesAreTooOld) {
+  const auto warnings = [](double staleness, double beyond, double difference) {
+    HealthMonitor monitor("grpo");
+    std::vector<std::string> all;
+    for (std::int64_t step = 1; step <= 20; ++step)
+      for (auto& warning :
+           monitor.check(step, {{"sampling/is_oob_ratio", beyond},
+                                {"sampling/sampling_logp_difference/mean", difference},
+                                {"staleness/max", staleness}}))
+        all.push_back(std::move(warning));
+    return all;
+  };
+  EXPECT_THAT(
+      warnings(2, 0.25, 0.5),
+      ElementsAre(AllOf(HasSubstr("step 3: "), HasSubstr("is_oob_ratio is 0.25 for 3 steps"),
+                        HasSubstr("a lower async.eta"))));
+  EXPECT_THAT(warnings(2, 0.01, 0.5), ElementsAre(HasSubstr("logp_difference/mean is 0.5")));
+  EXPECT_THAT(warnings(2, 0.01, 0.05), IsEmpty());
+  EXPECT_THAT(warnings(0, 0.25, 0.5), IsEmpty()) << "the samples are those of the policy";
+}
+
 TEST(HealthMonitor, NumbersHaveThreeDigits) {
   HealthMonitor monitor("ppo");
   EXPECT_THAT(check_steps(monitor, "objective/kl", {1, 123.456789, 123.456789, 123.456789}),
@@ -155,7 +176,13 @@ TEST(HealthMonitor, EveryRuleHasATextWithoutUnknownNames) {
     const double start = rule.bound == HealthRule::Bound::below_first ? -1 : 1;
     std::vector<double> values(5, start);
     values.insert(values.end(), 12, far);
-    const auto said = check_steps(monitor, std::string(rule.metric), values);
+    std::vector<std::string> said;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      Metrics metrics{{std::string(rule.metric), values[i]}};
+      if (!rule.where_above_0.empty()) metrics.emplace_back(rule.where_above_0, 1);
+      for (auto& warning : monitor.check(static_cast<std::int64_t>(i) + 1, metrics))
+        said.push_back(std::move(warning));
+    }
     ASSERT_FALSE(said.empty()) << rule.metric;
     for (const auto& text : said) EXPECT_EQ(text.find('{'), std::string::npos) << text;
   }

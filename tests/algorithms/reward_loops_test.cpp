@@ -39,7 +39,7 @@ struct RewardWorld {
   void run(Task<void> task) { actors::run(node, std::move(task)); }
 };
 
-Plan plan_of(std::int64_t steps, std::int64_t save_every = 0) {
+Plan reward_plan(std::int64_t steps, std::int64_t save_every = 0) {
   const auto schedule = value_or_throw(engine::optim::Schedule::create(
       engine::optim::ScheduleKind::constant, {.total_steps = steps}));
   return {.steps = steps, .save_every = save_every, .learning_rate = 0.01, .schedule = schedule};
@@ -66,7 +66,7 @@ TEST(RewardLoops, AnOutcomeModelIsTrainedSavedAndJudgedOnHeldOutPairs) {
   HeldOut held_out{.batches = {engine::data::to_scored_pairs({{&better}, {0}}),
                                engine::data::to_scored_pairs({{&worse}, {1}})},
                    .every = 2};
-  world.run(orm(world.cluster, data, plan_of(5, 2), OrmLoss{}, held_out));
+  world.run(orm(world.cluster, data, reward_plan(5, 2), OrmLoss{}, held_out));
   EXPECT_THAT(world.saved, ElementsAre(StartsWith("2 "), StartsWith("4 "), StartsWith("5 ")));
   ASSERT_EQ(world.journal.lines.size(), 5u);
   EXPECT_THAT(world.journal.lines[0], Not(HasSubstr("eval/")));
@@ -81,7 +81,7 @@ TEST(RewardLoops, AProcessModelIsTrainedAndJudgedOnEveryStepOfHeldOutRows) {
   RewardWorld world;
   auto data = solutions();
   const StepExample row{{1, 3, 0}, {-1, 0, 1}};
-  world.run(prm(world.cluster, data, plan_of(3), PrmLoss{},
+  world.run(prm(world.cluster, data, reward_plan(3), PrmLoss{},
                 {.batches = {engine::data::to_experience({{&row}, {0}})}}));
   ASSERT_EQ(world.journal.lines.size(), 3u);
   EXPECT_THAT(world.journal.lines[1], Not(HasSubstr("eval/")));
@@ -92,11 +92,11 @@ TEST(RewardLoops, AProcessModelIsTrainedAndJudgedOnEveryStepOfHeldOutRows) {
 TEST(RewardLoops, GoOnWhereTheyStopped) {
   RewardWorld whole, first, second;
   auto data = five_seeded_pairs(), before = five_seeded_pairs(), after = five_seeded_pairs();
-  whole.run(orm(whole.cluster, data, plan_of(6), OrmLoss{}));
-  first.run(orm(first.cluster, before, plan_of(3), OrmLoss{}));
+  whole.run(orm(whole.cluster, data, reward_plan(6), OrmLoss{}));
+  first.run(orm(first.cluster, before, reward_plan(3), OrmLoss{}));
   ASSERT_THAT(first.saved, ElementsAre(StartsWith("3 ")));
   value_or_throw(after.restore(value_or_throw(parse_json(first.saved[0].substr(2), "saved"))));
-  auto rest = plan_of(6);
+  auto rest = reward_plan(6);
   rest.done = 3;
   second.run(orm(second.cluster, after, rest, OrmLoss{}));
   EXPECT_EQ(second.saved.back(), whole.saved.back()) << "the same place in the data";

@@ -75,6 +75,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   try_nth<TrainStep, StepStats, Logprobs, std::vector<float>, Save, Weights, Score, Generate,
           std::vector<Completion>, ComputeRewards, std::vector<RewardResult>, Error, Json,
-          std::vector<std::optional<std::string>>>(type, body);
+          std::vector<std::optional<std::string>>, CancelSamples>(type, body);
   return 0;
 }

@@ -181,9 +181,8 @@ const std::vector<Case> cases = {
      [](const Folder& f) { f.model().remove(file).write("pytorch_model.bin", "\x80\x02."); },
      score_ids, 4,
      "@: expected model.safetensors or model.safetensors.index.json, found neither; "
-     "pytorch_model.bin is a pickle, which can run any program and is never opened. If you trust "
-     "its "
-     "source, save it as safetensors with transformers: python3 -c "},
+     "pytorch_model.bin is a pickle, which only `troupe convert` reads. Rewrite it as safetensors: "
+     "troupe convert --from-pickle @"},
 };
 
 }  // namespace

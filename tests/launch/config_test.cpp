@@ -77,6 +77,13 @@ TEST(Config, AGridOfMoreRanksThanAGroupCanHaveIsRefused) {
     EXPECT_THAT(refused.error().what, AllOf(HasSubstr("(--set): expected 0 or 1"),
                                             HasSubstr("parallel.tp"), HasSubstr("parallel.pp")));
   }
+  EXPECT_TRUE(with({"parallel.pp=2", "parallel.layers=[3, 2]"}));
+  const auto stages = [&](const std::string& more) {
+    const auto refused = with({"parallel.pp=2", more});
+    return refused ? std::string("taken") : refused.error().what;
+  };
+  EXPECT_THAT(stages("parallel.layers=[5]"), HasSubstr("expected 2 numbers, one for each stage"));
+  EXPECT_THAT(stages("parallel.layers=[4.5, 0.5]"), HasSubstr("parallel.layers"));
 }
 
 TEST(Config, JsonIsReadEvenWithTabs) {

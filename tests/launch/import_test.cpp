@@ -14,6 +14,7 @@ namespace troupe::launch {
 namespace {
 
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -55,7 +56,7 @@ TEST_P(PublishedExamples, BecomeRunFilesThatExplainAccepts) {
           data(rows),
           " --set eval.path=[] --set train.max_length=512 --set rollout.max_new_tokens=64"
           " --set parallel.tp=1 --set reward=boxed --set dpo.reference= --set critic.model= --set "
-          "data.columns={}"));
+          "data.columns={} --set data.mix=[]"));
   EXPECT_EQ(explained.code, 0) << explained.err;
 }
 
@@ -84,7 +85,8 @@ INSTANTIATE_TEST_SUITE_P(
         Example{"verl_sft.sh", "", text_rows}, Example{"openr1_grpo.yaml", "", text_rows},
         Example{"openrlhf_dpo.sh", "", pair_rows}, Example{"openrlhf_ppo.sh", "", text_rows},
         Example{"mindspeed_rl_grpo.yaml", "", text_rows},
-        Example{"mindspeed_llm_dpo.sh", "", pair_rows}),
+        Example{"mindspeed_llm_dpo.sh", "", pair_rows},
+        Example{"mindspeed_llm_pretrain.sh", "", "datasets/pretrain/c4_demo_head.jsonl"}),
     [](const auto& info) {
       std::string name = info.param.input;
       return name.substr(0, name.find('.'));
@@ -269,6 +271,28 @@ TEST(Import, MindSpeedsConservativeSmoothingAndLikelihoodTerm) {
   EXPECT_EQ(config.train.steps, 200);
   EXPECT_NEAR(config.train.min_lr_ratio, 0.1, 1e-12);
   EXPECT_EQ(config.dpo.loss.weights, (std::vector<double>{1, 0.1}));
+}
+
+TEST(Import, MindSpeedsPretraining) {
+  const Imported got = import_of(example("mindspeed_llm_pretrain.sh"));
+  const RunConfig config = config_in(got.file);
+  EXPECT_EQ(config.algorithm, "pretrain");
+  ASSERT_EQ(config.data.mix.size(), 2u);
+  EXPECT_THAT(config.data.mix[1].path, ElementsAre("./dataset/code_text_document"));
+  EXPECT_EQ(config.data.mix[1].weight, 0.7);
+  EXPECT_EQ(config.pretrain.split, "100,0,0");
+  EXPECT_TRUE(config.pretrain.reset_documents);
+  EXPECT_TRUE(config.pretrain.mask_end_of_document);
+  EXPECT_EQ(config.eval.every, 0);
+  EXPECT_EQ(config.init.std_dev, 0.01);
+  EXPECT_EQ(config.train.batch_rampup.start, 8);
+  EXPECT_EQ(config.train.batch_rampup.increment, 8);
+  EXPECT_EQ(config.train.batch_rampup.samples, 1000);
+  EXPECT_EQ(config.train.batch_size, 32);
+  EXPECT_EQ(config.train.steps, 2000);
+  EXPECT_EQ(config.train.max_length, 4096);
+  EXPECT_EQ(config.parallel.zero, 1);
+  EXPECT_EQ(config.train.betas, (std::array<double, 2>{0.9, 0.95}));
 }
 
 TEST(Import, MindSpeedRlsVerifiersAreRules) {

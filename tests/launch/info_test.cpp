@@ -84,6 +84,13 @@ auto folder_with(std::function<void(const std::string&)> fill) {
     return folder;
   };
 }
+/// The file `name` of a folder that `fill` fills.
+auto folder_path_with(std::string name, std::function<void(const std::string&)> fill) {
+  return [name = std::move(name), fill = std::move(fill)](const std::string& folder) {
+    fill(folder);
+    return folder + "/" + name;
+  };
+}
 auto file_with(std::string name, std::string text) {
   return [name = std::move(name), text = std::move(text)](const std::string& folder) {
     write(folder + "/" + name, text);
@@ -110,6 +117,14 @@ const Case cases[] = {
      folder_with([](const std::string& f) {
        write(f + "/config.json", R"({"architectures": ["NoSuchModel"]})");
      }),
+     6,
+     {"NoSuchModel"}},
+    {"ConfigAlone",
+     folder_path_with("config.json", [](const std::string& f) { copy(f, {"config.json"}); }),
+     0,
+     {"architecture: LlamaForCausalLM", "260032 parameters", "memory to serve"}},
+    {"ConfigOfAnUnknownFamily",
+     file_with("config.json", R"({"architectures": ["NoSuchModel"]})"),
      6,
      {"NoSuchModel"}},
     {"OtherModelsWeights",
@@ -245,9 +260,10 @@ const Case cases[] = {
      2,
      {"did you mean train.steps?"}},
     {"PartOfAFolder",
-     file_with("config.json", "{}"),
+     file_with("generation_config.json", "{}"),
      2,
-     {"config.json is only useful with the other files of its folder; inspect the folder"}},
+     {"generation_config.json is only useful with the other files of its folder; inspect the "
+      "folder"}},
     {"Pickle", file_with("pytorch_model.bin", "x"), 6, {"pickles (.bin, .pt) are never opened"}},
     {"EmptyFolder", folder_with([](const std::string&) {}), 6, {"neither a model (config.json)"}},
     {"Nothing",
@@ -285,6 +301,19 @@ TEST(Info, IsToldTheColumnsOfATableWithoutAHeader) {
   for (const char* words : {"columns: \"prompt\", \"response\"", "2 rows", "for sft: "})
     EXPECT_THAT(said.out, HasSubstr(words));
   EXPECT_THAT(run_program("info " + path).out, HasSubstr("columns: \"2+2=\", \"4\""));
+}
+
+TEST(Info, ListsTheDenseModelsAndWhatLoadsThem) {
+  const Said text = run_program("info --models"), machine = run_program("info --models --json");
+  EXPECT_EQ(text.code, 0);
+  EXPECT_THAT(text.out, HasSubstr("Baichuan2"));
+  const Json rows = json_lines(machine.out).at(0);
+  std::vector<std::string> unusable;
+  for (const Json& row : rows.array())
+    if (!row.find("usable")->boolean()) unusable.push_back(row.find("model")->string());
+  EXPECT_EQ(unusable, (std::vector<std::string>{"grok-1", "MiniCPM3", "Seed-OSS"}));
+  EXPECT_EQ(rows.array().size(), 42U);
+  EXPECT_EQ(run_program("info").code, 2);
 }
 
 TEST(InfoJson, HasTheSizesOfAModel) {

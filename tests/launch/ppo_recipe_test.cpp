@@ -91,6 +91,34 @@ TEST(PpoRecipe, RolloutsInInt8HaveThePolicyRecomputeLogProbabilities) {
   EXPECT_TRUE(settings({"rollout.weights=int8"}).recompute_old);
 }
 
+TEST(PpoRecipe, SamplesOfOlderWeightsAreCorrected) {
+  EXPECT_FALSE(settings({"async.mode=pinned", "async.eta=0"}).policy.correction.any());
+  for (const char* each : {"pinned", "free"}) {
+    const std::string mode = each;
+    const auto stale = settings({"async.mode=" + mode, "async.eta=1"});
+    EXPECT_TRUE(stale.recompute_old);
+    EXPECT_EQ(stale.policy.correction.weight, algorithms::Over::token);
+    EXPECT_EQ(stale.policy.correction.high, 2);
+    const auto own =
+        settings({"async.mode=" + mode, "ppo.correction=geometric", "ppo.correction_high=5"});
+    EXPECT_TRUE(own.recompute_old);
+    EXPECT_EQ(own.policy.correction.weight, algorithms::Over::geometric);
+    EXPECT_EQ(own.policy.correction.high, 5);
+    EXPECT_FALSE(settings({"async.mode=" + mode, "ppo.recompute_old_logp=false"}).recompute_old);
+  }
+  const auto config = value_or_throw(with({"async.mode=free"})).config;
+  EXPECT_THAT(recipe_of(config).formula(config),
+              HasSubstr("w = p_old(t) / p_rollout(t) over the token, truncate outside 0 and 2"));
+}
+
+TEST(PpoRecipe, ReportsACorrectionWithoutEffect) {
+  EXPECT_THAT(warnings({"ppo.correction=token"}),
+              Contains(HasSubstr("ppo.recompute_old_logp = true recomputes them")));
+  EXPECT_THAT(warnings({"ppo.filter_low=0.1"}), Contains(HasSubstr("ppo.filter is none")));
+  EXPECT_THAT(refusal({"ppo.correction=token", "ppo.correction_low=3", "ppo.correction_high=2"}),
+              HasSubstr("ppo.correction: expected 0 <= correction_low < correction_high"));
+}
+
 TEST(PpoRecipe, TheFormulaHasTheRunsNumbers) {
   const auto config =
       value_or_throw(with({"ppo.kl_coef=0.07", "ppo.lambda=0.9", "critic.value_clip=0.3"})).config;

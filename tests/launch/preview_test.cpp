@@ -76,6 +76,24 @@ TEST_F(Preview, LinesFitIntoEightyColumns) {
   }
 }
 
+TEST_F(Preview, StatesWhatOverlapsAndTheVersionsThatAreKept) {
+  const auto prompts = write("prompts.jsonl", "{\"prompt\":\"q\",\"answer\":\"7\"}\n");
+  const Said off = explain("grpo", prompts);
+  EXPECT_THAT(off.out, HasSubstr("none: async.mode is off"));
+  EXPECT_THAT(off.out, Not(HasSubstr("versions of the weights")));
+  const Said on =
+      explain("grpo", prompts, "--set async.mode=pinned --set async.eta=2 --set rollout.threads=1");
+  EXPECT_THAT(on.out, ContainsRegex("3 versions of the weights to sample with +3.0 MiB"))
+      << "of 1.0 MiB each";
+  EXPECT_THAT(on.out, AllOf(HasSubstr("sampling and rewards of later batches, with training"),
+                            HasSubstr("25 % and 75 % of the FLOPs: at most 1.33 times as fast"),
+                            Not(HasSubstr("rollout.threads is 0"))));
+  EXPECT_THAT(explain("grpo", prompts, "--set async.mode=pinned").out,
+              HasSubstr("not in one: rollout.threads is 0"));
+  EXPECT_THAT(explain("grpo", prompts, "--set async.mode=pinned --set async.eta=0").out,
+              HasSubstr("none: async.eta is 0"));
+}
+
 TEST_F(Preview, ReadsTheRowsOfEveryMethod) {
   const auto pairs =
       write("pairs.jsonl", "{\"prompt\":\"q\",\"chosen\":\" good\",\"rejected\":\" bad\"}\n");

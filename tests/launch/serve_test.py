@@ -72,7 +72,7 @@ class Server:
 
 
 def run(command, *lines):
-    said = subprocess.run([PROGRAM, *command, "--threads", "1", "--quiet"], input="".join(json.dumps(line) + "\n" for line in lines),
+    said = subprocess.run([PROGRAM, *command, "--quiet"], input="".join(json.dumps(line) + "\n" for line in lines),
                           capture_output=True, text=True, check=True)
     return [json.loads(line) for line in said.stdout.splitlines()]
 
@@ -204,8 +204,15 @@ class Stories(unittest.TestCase):
         self.assertGreaterEqual(len(ids(temperature=0, stop_token_ids=[greedy[2]], min_tokens=5)), 5)
         self.assertEqual(len(ids(temperature=0, logit_bias={"2": 100})), 1)
         self.assertEqual(ids(temperature=0, logit_bias={"2": 100}, ignore_eos=True), [2] * 6)
-        self.assertNotEqual(ids(temperature=0, frequency_penalty=2, presence_penalty=2, repetition_penalty=3), greedy)
         self.assertNotEqual(ids(temperature=1.5), ids(temperature=1.5))
+
+    def test_penalties_are_those_of_generate(self):
+        base = {"prompt": "Lily", "temperature": 0, "max_tokens": 60}
+        lines = [base, dict(base, presence_penalty=1.5), dict(base, frequency_penalty=0.5), dict(base, repetition_penalty=1.3)]
+        expected = [each["ids"] for each in run(["generate", "--model", STORIES], *lines)]
+        found = [self.server.complete(return_token_ids=True, **line)["choices"][0]["token_ids"] for line in lines]
+        self.assertEqual(found, expected)
+        self.assertEqual(len({tuple(each) for each in found}), 4)
 
     def test_best_of_returns_the_most_likely(self):
         def means(**fields):
@@ -336,6 +343,7 @@ class Limits(unittest.TestCase):
         first = answer.read(50)
         server.process.send_signal(signal.SIGTERM)
         text = (first + answer.read()).decode()
+        connection.close()
         self.assertTrue(text.endswith("data: [DONE]\n\n"), text[-200:])
         self.assertIn('"finish_reason":"length"', text)
         self.assertEqual(server.stop(), 0)

@@ -8,18 +8,22 @@
 #include "engine/base/file.h"
 #include "engine/base/log_file.h"
 #include "engine/base/text.h"
+#include "launch/journal/async_times.h"
 #include "launch/journal/metrics_file.h"
 #include "launch/journal/run_journal.h"
 #include "launch/journal/timings_file.h"
 #include "launch/profile/pass_flops.h"
+#include "launch/run/overlap_summary.h"
 
 namespace troupe::launch {
 namespace {
 
 using algorithms::Activity;
 using algorithms::PassModel;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Pair;
 
 constexpr std::int64_t second = 1'000'000'000;
 
@@ -196,6 +200,46 @@ TEST(Timings, KeysAreThoseOfTheMethod) {
       keys({.parts = {Part::update, Part::save, Part::rollout, Part::reward}}),
       ElementsAre("timing/all", "timing/rollout", "timing/reward", "timing/update", "timing/save",
                   "timing/other", "timing/non_overlap_rollout", "timing/non_overlap_reward"));
+}
+
+TEST(Timings, OfAnAsynchronousRunCountWhatHasNoWork) {
+  AsyncTimes times;
+  times.begin(100 * second);
+  EXPECT_THAT(times.end(101 * second), testing::IsEmpty()) << "a run that does not overlap";
+  times.changed({.in_flight = 8, .rollouts = 4, .policy_waits = true}, 101 * second);
+  times.changed({.queue = 1, .in_flight = 4, .rollouts = 4, .idle_rollouts = 1, .steady = true},
+                103 * second);
+  times.changed(
+      {.queue = 2, .waiting_for_weights = true, .rollouts = 4, .idle_rollouts = 4, .steady = true},
+      104 * second);
+  EXPECT_THAT(times.end(105 * second),
+              ElementsAre(Pair("async/queue", 0.75), Pair("async/in_flight", 5),
+                          Pair("async/waiting_for_weights", 1), Pair("timing/idle/rollout", 1.25),
+                          Pair("timing/idle/policy", 2)));
+  times.changed({.in_flight = 8, .rollouts = 4, .policy_waits = true, .steady = true},
+                107 * second);
+  EXPECT_THAT(times.end(109 * second),
+              ElementsAre(Pair("async/queue", 1), Pair("async/in_flight", 4),
+                          Pair("async/waiting_for_weights", 2), Pair("timing/idle/rollout", 2),
+                          Pair("timing/idle/policy", 2)));
+  EXPECT_DOUBLE_EQ(times.idle().all, 6) << "without the first batch";
+  EXPECT_DOUBLE_EQ(times.idle().rollout, 3.25);
+  EXPECT_DOUBLE_EQ(times.idle().policy, 2);
+}
+
+TEST(OverlapSummary, NamesTheSlowerSideAndWhatToChange) {
+  const auto summary = [](double rollout, double policy, std::int64_t eta = 1) {
+    return overlap_summary({.all = 10, .rollout = rollout, .policy = policy}, eta, false);
+  };
+  EXPECT_THAT(summary(0.2, 4), AllOf(HasSubstr("the rollouts were idle for 2 % of the time, the "
+                                               "policy for 40 %: rollout-bound"),
+                                     HasSubstr("rollout.threads")));
+  EXPECT_THAT(summary(4, 0.2), AllOf(HasSubstr("training-bound"), HasSubstr("train.threads")));
+  EXPECT_THAT(summary(0.2, 0.4), HasSubstr("balanced"));
+  EXPECT_THAT(summary(5, 5, 0), HasSubstr("async.eta=1"));
+  EXPECT_THAT(summary(4, 5), HasSubstr("a larger async.eta"));
+  EXPECT_THAT(overlap_summary({.all = 10}, 1, true), HasSubstr("took turns"));
+  EXPECT_EQ(overlap_summary({}, 1, false), "");
 }
 
 TEST(Timings, UtcTextHasTheDateAndMilliseconds) {

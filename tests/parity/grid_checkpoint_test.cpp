@@ -53,7 +53,8 @@ struct Training {
         Json(Json::Object{{"rows", 7}}),
         {},
         false,
-        optimizer.shards()};
+        optimizer.shards(),
+        trainer.model().pp() ? &trainer.model().whole() : nullptr};
     if (!mesh.is_root()) return checkpoint::write_checkpoint(mesh, nullptr, snapshot, options);
     const auto lock = value_or_throw(checkpoint::DirectoryLock::acquire(output));
     return checkpoint::write_checkpoint(mesh, &lock, snapshot, options);
@@ -62,17 +63,16 @@ struct Training {
     auto& optimizer = trainer.optimizer();
     const auto state = value_or_throw(checkpoint::load_checkpoint(
         path, trainer.model().parameters(), model.spec.tied, &optimizer.exp_avg(),
-        &optimizer.exp_avg_sq(), optimizer.shards()));
+        &optimizer.exp_avg_sq(), optimizer.shards(), &trainer.model().whole()));
     optimizer.set_steps(state.step);
   }
   /// Weights and both moments, logical.
   std::vector<std::vector<float>> everything() {
-    const auto& parameters = trainer.model().parameters();
+    const auto& decoder = trainer.model();
     auto& optimizer = trainer.optimizer();
-    return {
-        engine::nn::gather_logical(parameters, mesh),
-        engine::nn::gather_logical(parameters, optimizer.exp_avg(), mesh, optimizer.shards()),
-        engine::nn::gather_logical(parameters, optimizer.exp_avg_sq(), mesh, optimizer.shards())};
+    return {gather_model(decoder, mesh),
+            gather_model(decoder, optimizer.exp_avg(), mesh, optimizer.shards()),
+            gather_model(decoder, optimizer.exp_avg_sq(), mesh, optimizer.shards())};
   }
 
   const GridModel& model;
@@ -122,6 +122,9 @@ TEST(GridCheckpoint, IsReadAtAnyOtherGridBitForBit) {
     expect_survival(model, {1, 1}, {1, maximum}, checkpoint::StoredType::f32);
     expect_survival(model, {1, maximum}, {2, 2}, checkpoint::StoredType::bf16);
     expect_survival(model, {2, 1}, {2, maximum}, checkpoint::StoredType::f32);
+    expect_survival(model, {1, 1, 2}, {1, 1}, checkpoint::StoredType::f32);
+    expect_survival(model, {1, maximum}, {2, 1, 2}, checkpoint::StoredType::bf16);
+    expect_survival(model, {1, 2, 2}, {1, 2}, checkpoint::StoredType::f32);
   }
 }
 
@@ -162,6 +165,8 @@ TEST(GridCheckpoint, OfADividedOptimizerIsReadAtAnyOtherGridBitForBit) {
   expect_survival_of_shards({1, 1}, false, {4, 1}, true);
   expect_survival_of_shards({2, 2}, true, {3, 1}, true);
   expect_survival_of_shards({2, 1}, true, {2, 2}, false);
+  expect_survival_of_shards({2, 1, 2}, true, {1, 1}, false);
+  expect_survival_of_shards({2, 2}, true, {2, 1, 2}, true);
 }
 
 TEST(GridCheckpoint, OfADividedOptimizerHasTheBytesOfAnUndividedOne) {
@@ -185,6 +190,7 @@ TEST(GridCheckpoint, OfACriticIsReadAtAnyOtherGridBitForBit) {
     const auto model = scored(grid_models()[1], 1, bias);
     expect_survival(model, {2, 2}, {1, 1}, checkpoint::StoredType::f32);
     expect_survival(model, {1, 1}, {2, 4}, checkpoint::StoredType::bf16);
+    expect_survival(model, {1, 1, 2}, {1, 2}, checkpoint::StoredType::f32);
   }
 }
 

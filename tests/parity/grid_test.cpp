@@ -36,7 +36,8 @@ struct GridCase {
   Grid grid;
 };
 std::string grid_name(const GridCase& which) {
-  return cat(which.model.title, "Dp", which.grid.dp, "Tp", which.grid.tp);
+  const std::string stages = which.grid.pp > 1 ? cat("Pp", which.grid.pp) : "";
+  return cat(which.model.title, "Dp", which.grid.dp, "Tp", which.grid.tp, stages);
 }
 void PrintTo(const GridCase& which, std::ostream* out) {
   *out << grid_name(which);
@@ -70,15 +71,18 @@ Found measure(const GridModel& model, const Mesh& mesh, const Objective& objecti
       found.loss = all.loss;
       found.tokens = all.tokens;
       found.report = all.report.values();
+      if (mesh.grid().pp > 1 && model.spec.tied)  // two stages, both with the table
+        engine::nn::sum_tied_gradient(*device, parameters.at("model.embed_tokens.weight"),
+                                      mesh.pp());
       engine::nn::all_reduce_gradients(parameters, trainer.model().tp(),
                                        mesh.grid().dp > 1 ? &mesh.dp() : nullptr);
-      found.gradient = engine::nn::gather_logical(parameters, parameters.grads(), mesh);
+      found.gradient = gather_model(trainer.model(), parameters.grads(), mesh);
       trainer.optimizer().zero_grad();
       trainer.forward_backward(batch, objective.loss);
     }
     found.norms.push_back(value_or_throw(trainer.update(1e-2)).grad_norm);
   }
-  found.weights = engine::nn::gather_logical(parameters, mesh);
+  found.weights = gather_model(trainer.model(), mesh);
   return found;
 }
 
@@ -143,14 +147,15 @@ TEST_P(GridParity, WeightsAreRoundedByTheSameChancesOnEveryGrid) {
                     {.optimizer = {.rounding_seed = 11}}, &mesh);
     value_or_throw(trainer.update(0));  // gradients of zero change nothing else
     auto& parameters = trainer.model().parameters();
-    return std::pair{engine::nn::gather_logical(parameters, mesh),
+    return std::pair{gather_model(trainer.model(), mesh),
                      engine::ops::to_host(*device, parameters.values())};
   };
   const auto ranks = on_grid(grid, rounded);
   EXPECT_EQ(ranks[0].first, rounded(Mesh()).first);
-  const auto tp = static_cast<std::size_t>(grid.tp);
+  const auto tp = static_cast<std::size_t>(grid.tp), stage = tp * static_cast<std::size_t>(grid.dp);
   for (std::size_t rank = 0; rank < ranks.size(); ++rank)
-    EXPECT_EQ(ranks[rank].second, ranks[rank % tp].second) << "replicas are alike";
+    EXPECT_EQ(ranks[rank].second, ranks[rank / stage * stage + rank % tp].second)
+        << "replicas are alike";
 }
 
 TEST_P(GridParity, AGradientThatIsNotFiniteIsRefusedOnAllRanksAlikeByName) {
@@ -196,7 +201,8 @@ TEST(GridFailure, ARankThatEndsInTheMiddleEndsTheStepOfAll) {
 std::vector<GridCase> grid_cases() {
   std::vector<GridCase> all;
   for (const auto& model : grid_models())
-    for (const Grid grid : {Grid{1, 2}, Grid{1, 4}, Grid{2, 1}, Grid{4, 1}, Grid{2, 2}, Grid{2, 4}})
+    for (const Grid grid : {Grid{1, 2}, Grid{1, 4}, Grid{2, 1}, Grid{4, 1}, Grid{2, 2}, Grid{2, 4},
+                            Grid{1, 1, 2}, Grid{2, 1, 2}, Grid{1, 2, 2}})
       if (grid.tp <= model.max_tp) all.push_back({model, grid});
   return all;
 }

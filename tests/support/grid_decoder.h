@@ -1,9 +1,13 @@
 // Decoders that are hard to split, on every rank of a grid of threads.
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <ostream>
+#include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "engine/base/text.h"
@@ -109,16 +113,57 @@ inline GridModel scored(GridModel model, int labels, bool bias) {
   return model;
 }
 
+/// The groups of the mesh that share a model, with these numbers of layers on its stages.
+inline engine::models::ModelPart part_on(const Mesh& mesh, std::vector<std::int64_t> layers = {}) {
+  return {&mesh.tp(), &mesh.pp(), std::move(layers)};
+}
+
+/// Logical values of an arena of the model on rank 0. All ranks call it.
+inline std::vector<float> gather_model(const engine::models::Decoder& model, const Tensor& arena,
+                                       const Mesh& mesh,
+                                       const engine::nn::ArenaShards* shards = nullptr) {
+  using engine::nn::LogicalTensors;
+  if (model.pp() == nullptr)
+    return engine::nn::gather_logical(model.parameters(), arena, mesh, shards);
+  auto stage =
+      shards == nullptr
+          ? std::make_unique<LogicalTensors>(model.parameters(), std::vector{arena}, &mesh.tp())
+          : std::make_unique<LogicalTensors>(model.parameters(), std::vector<Tensor>(),
+                                             std::vector{arena}, *shards, mesh);
+  LogicalTensors tensors(model.whole(), std::move(stage), mesh);
+  std::vector<float> all;
+  for (std::size_t i = 0; i < model.whole().all().size(); ++i) {
+    const auto values = tensors.gather(0, i);
+    all.insert(all.end(), values.begin(), values.end());
+  }
+  return all;
+}
+inline std::vector<float> gather_model(const engine::models::Decoder& model, const Mesh& mesh) {
+  return gather_model(model, model.parameters().values(), mesh);
+}
+
+/// Sets this rank's part of the model from its logical values.
+inline void scatter_model(std::span<const float> logical, engine::models::Decoder& model) {
+  std::size_t at = 0;
+  for (const auto& each : model.whole().all()) {
+    const auto count = static_cast<std::size_t>(each.logical_shape().count());
+    if (auto* own = model.parameters().find(each.name)) {
+      std::vector<float> part(static_cast<std::size_t>(own->value.count()));
+      engine::nn::copy_shard(logical.subspan(at, count), *own, part);
+      model.device().upload(own->value, part);
+    }
+    at += count;
+  }
+}
+
 /// This rank's part of a model whose logical weights are determined by the seed.
-inline std::unique_ptr<engine::models::Decoder> grid_decoder(engine::ops::Device& device,
-                                                             const GridModel& model,
-                                                             std::uint64_t seed, const Mesh& mesh,
-                                                             bool with_gradients) {
-  auto decoder =
-      std::make_unique<engine::models::Decoder>(device, model.spec, with_gradients, &mesh.tp());
-  auto& parameters = decoder->parameters();
-  engine::nn::scatter_logical(random_values(engine::nn::logical_count(parameters), seed + 500, 0.5),
-                              parameters);
+inline std::unique_ptr<engine::models::Decoder> grid_decoder(
+    engine::ops::Device& device, const GridModel& model, std::uint64_t seed, const Mesh& mesh,
+    bool with_gradients, std::vector<std::int64_t> layers = {}) {
+  auto decoder = std::make_unique<engine::models::Decoder>(device, model.spec, with_gradients,
+                                                           part_on(mesh, std::move(layers)));
+  scatter_model(random_values(engine::nn::logical_count(decoder->whole()), seed + 500, 0.5),
+                *decoder);
   return decoder;
 }
 

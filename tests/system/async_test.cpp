@@ -103,9 +103,9 @@ TEST_F(Async, ReportsSettingsThatContradictEachOther) {
   const auto small = launch::run_program(alone("a", settings(1) + "--set async.in_flight=1"));
   EXPECT_EQ(small.code, 2);
   EXPECT_THAT(small.err, HasSubstr("none could ever be complete"));
-  const auto free = launch::run_program(alone("a", "--set async.mode=free"));
-  EXPECT_EQ(free.code, 2);
-  EXPECT_THAT(free.err, HasSubstr("must be one of off, pinned"));
+  const auto fixed = launch::run_program(alone("a", settings(1) + "--set async.partial=restart"));
+  EXPECT_EQ(fixed.code, 2);
+  EXPECT_THAT(fixed.err, HasSubstr("with pinned every sample has one version"));
 }
 
 }  // namespace

@@ -70,7 +70,7 @@ class RandomValue {
   }
   template <wire::Struct T>
   void fill(T& into) {
-    std::apply([this](auto&... members) { (fill(members), ...); }, fields(into));
+    std::apply([&](auto&... members) { (fill(members), ...); }, fields(into));
   }
   Json json(int depth) {
     switch (below(depth < 3 ? 7 : 5)) {

@@ -210,10 +210,14 @@ Result<Rule> make_command(const Json& options, const std::string& where) {
   auto read = fields_from_json<CommandOptions>(options, where);
   RETURN_IF_ERROR(read);
   RETURN_IF_ERROR(read->validate(where));
+  const auto workers = static_cast<std::size_t>(read->workers);
   const auto command = std::make_shared<Command>(std::move(*read), where);
   return Rule{
       [command](std::span<const RewardRequest> requests) { return command->score(requests); },
-      [command] { return command->check_files(); }, [command] { return command->start(); }};
+      [command] { return command->check_files(); },
+      [command] { return command->start(); },
+      {},
+      workers};
 }
 
 using Maker = Result<Rule> (*)(const Json&, const std::string&);

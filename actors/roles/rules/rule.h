@@ -27,7 +27,7 @@ struct RuleError : Error {
 };
 using RuleResult = tl::expected<Scored, RuleError>;
 
-/// Rewards completions: one result for each, in their order. One thread at a time.
+/// Rewards completions: one result for each, in their order. From any thread.
 struct Rule {
   std::function<std::vector<RuleResult>(std::span<const protocol::RewardRequest>)> score;
   /// Checks that the files which start() needs exist. Empty when there are none. Errc::not_found.
@@ -38,6 +38,9 @@ struct Rule {
   /// Checks a row's answer before any completion is scored: Errc::bad_input if no completion of the
   /// row could be. Empty when the rule does not read the answer.
   std::function<Result<>(const Json& answer)> check_answer = {};
+  /// Calls of score() that are worth making at a time, on different threads: above 1 where the rule
+  /// waits for other processes.
+  std::size_t concurrency = 1;
 };
 
 /// The names of all rules.

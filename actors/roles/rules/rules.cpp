@@ -11,6 +11,8 @@ namespace {
 
 // Maximum size of a completion that rules score.
 constexpr std::size_t max_completion_bytes = 16u << 20;
+// Threads of a verifier.
+constexpr std::size_t max_concurrency = 64;
 
 struct PartConfig {
   std::string name, label;
@@ -82,6 +84,12 @@ void add(protocol::RewardResult& result, double& sum, const std::string& label, 
 }
 
 }  // namespace
+
+std::size_t Rules::concurrency() const {
+  std::size_t most = 1;
+  for (const auto& part : parts_) most = std::max(most, part.rule.concurrency);
+  return std::min(most, max_concurrency);
+}
 
 std::vector<protocol::RewardResult> Rules::score(
     std::span<const protocol::RewardRequest> requests) const {

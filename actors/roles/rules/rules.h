@@ -22,6 +22,10 @@ class Rules {
   /// Calls Rule::start of every rule, and returns its error. Call it before the first score().
   Result<> start() const;
 
+  /// Calls of score() that are worth running at a time, on different threads: 1 without a rule that
+  /// waits for processes, at most 64.
+  std::size_t concurrency() const;
+
   /// Scores each request: the reward is the weighted sum of all parts, and is absent when any part
   /// failed; the parts that succeeded are still reported. Further values of a rule become parts
   /// "label/name".

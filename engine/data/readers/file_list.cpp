@@ -94,7 +94,7 @@ Result<Files> cached_files(const std::string& folder) {
         (stem.ends_with(mark) || shard != std::string::npos))
       out.push_back(entry->path().string());
   }
-  if (problem) return fail(Errc::io, cat(folder, ": ", reason_of(problem.value())));
+  if (problem) return fail(os_error(problem.value(), folder));
   if (out.empty()) return Files();
   std::sort(out.begin(), out.end());
   return Files(std::move(out));
@@ -135,7 +135,7 @@ Result<std::vector<std::string>> files_in(const std::string& folder) {
   for (fs::directory_iterator entry(folder, problem), end; !problem && entry != end;
        entry.increment(problem))
     if (is_data_file(entry->path())) found.push_back(entry->path().string());
-  if (problem) return fail(Errc::io, cat(folder, ": ", reason_of(problem.value())));
+  if (problem) return fail(os_error(problem.value(), folder));
   std::sort(found.begin(), found.end());
   if (found.empty())
     return fail(Errc::not_found,

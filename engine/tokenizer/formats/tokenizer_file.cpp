@@ -8,6 +8,7 @@
 #include "engine/base/text.h"
 #include "engine/tokenizer/formats/config_tokens.h"
 #include "engine/tokenizer/formats/slow_files.h"
+#include "engine/tokenizer/formats/tiktoken_file.h"
 #include "engine/tokenizer/growth.h"
 #include "engine/tokenizer/models/sentence_piece.h"
 #include "engine/tokenizer/pipeline.h"
@@ -45,10 +46,12 @@ class TokenizerFile {
   Result<std::shared_ptr<const Pipeline>> read() {
     Result<> done = read_config();
     if (done)
-      done = path_.ends_with(".model") ? read_sentence_piece()
-             : path_.empty()           ? read_slow()
-                                       : read_json_file();
+      done = is_tiktoken(path_, tokenizer_class_of(config_)) ? read_tiktoken_file()
+             : path_.ends_with(".model")                     ? read_sentence_piece()
+             : path_.empty()                                 ? read_slow()
+                                                             : read_json_file();
     if (done) done = add_tokens();
+    if (done && is_chatglm()) done = add_chatglm_tokens();
     if (done) done = read_flags();
     RETURN_IF_ERROR(done);
     const auto largest = pipeline_->post_processor.largest();
@@ -92,12 +95,47 @@ class TokenizerFile {
     return read_stages(files->tokenizer);
   }
 
+  Result<> read_tiktoken_file() {
+    auto files = read_tiktoken(path_, config_);
+    RETURN_IF_ERROR(files);
+    names_ = std::move(files->names);
+    if (const Json* added = files->tokenizer.find("added_tokens")) added_ = *added;
+    return read_stages(files->tokenizer);
+  }
+
+  // The class of ChatGLM2 and ChatGLM3, whose vocabulary is a SentencePiece model.
+  bool is_chatglm() const {
+    return path_.ends_with(".model") && tokenizer_class_of(config_) == "ChatGLMTokenizer";
+  }
+
+  // The special tokens follow the vocabulary (tokenization_chatglm.py of ChatGLM3). They are not
+  // matched in text, where "sop" is an ordinary word. Texts start with [gMASK] sop.
+  Result<> add_chatglm_tokens() {
+    auto next = static_cast<TokenId>(pipeline_->model->vocabulary().limit());
+    for (const char* name : {"[MASK]", "[gMASK]", "[sMASK]", "sop", "eop", "<|system|>", "<|user|>",
+                             "<|assistant|>", "<|observation|>"}) {
+      const TokenId known = pipeline_->added.find(name);
+      if (known >= 0 && known != next)
+        return fail(Errc::bad_input,
+                    cat(folder_, "/tokenizer_config.json: the token ", quote(name), " has the id ",
+                        known, ", and the class ChatGLMTokenizer gives it ", next));
+      if (known < 0 && !pipeline_->added.add(name, next))
+        return fail(Errc::bad_input, cat(folder_, "/tokenizer_config.json: the id ", next,
+                                         " belongs to ", quote(name)));
+      mark_special(next++);
+    }
+    pipeline_->special_by_id = true;
+    pipeline_->post_processor =
+        PostProcessor({pipeline_->added.find("[gMASK]"), pipeline_->added.find("sop")}, {});
+    return {};
+  }
+
   Result<> read_sentence_piece() {
     auto bytes = read_file(path_, max_model_bytes);
     RETURN_IF_ERROR(bytes);
     const std::string name = tokenizer_class_of(config_);
     if (!name.empty() && !adds_bos(name) && name != "PreTrainedTokenizer" &&
-        name != "TokenizersBackend")
+        name != "TokenizersBackend" && !is_chatglm())
       return fail(Errc::unsupported,
                   cat(path_, ": the class ", quote(name),
                       " of tokenizer_config.json is not supported for a SentencePiece model; save "
@@ -239,20 +277,22 @@ class TokenizerFile {
 
 bool has_tokenizer_files(const std::string& folder) {
   return path_exists(fs::path(folder) / "tokenizer.json") ||
-         path_exists(fs::path(folder) / "tokenizer.model") || has_slow_files(folder);
+         path_exists(fs::path(folder) / "tokenizer.model") ||
+         path_exists(fs::path(folder) / qwen_tiktoken) || has_slow_files(folder);
 }
 
 Result<std::shared_ptr<const Pipeline>> read_tokenizer(const std::string& path) {
   std::error_code ignored;
   if (!fs::is_directory(path, ignored))
     return TokenizerFile(fs::path(path).parent_path().string(), path).read();
-  for (const char* name : {"tokenizer.json", "tokenizer.model"})
+  for (const char* name : {"tokenizer.json", "tokenizer.model", qwen_tiktoken})
     if (path_exists(fs::path(path) / name))
       return TokenizerFile(path, (fs::path(path) / name).string()).read();
   if (has_slow_files(path)) return TokenizerFile(path, "").read();
-  return fail(Errc::not_found, cat(path,
-                                   ": has no tokenizer: a tokenizer.json, a tokenizer.model, "
-                                   "vocab.json with merges.txt, or vocab.txt is needed"));
+  return fail(Errc::not_found,
+              cat(path,
+                  ": has no tokenizer: a tokenizer.json, a tokenizer.model, a "
+                  "qwen.tiktoken, vocab.json with merges.txt, or vocab.txt is needed"));
 }
 
 }  // namespace troupe::engine::tokenizer

@@ -120,6 +120,30 @@ std::string time_text(const RunConfig& config, const engine::models::DecoderSpec
          labelled_line("", cat("measured now with a matrix product in ", bf16 ? "bf16" : "f32"));
 }
 
+// What async.mode lets overlap, and the gain if both sides have processors of their own: the sum of
+// their times divided by the longer one.
+std::string overlap_text(const RunConfig& config, const RunSize& size) {
+  const char* label = "overlap";
+  if (!roles_of(config).rollout.needed) return "";
+  if (!config.async.on()) return labelled_line(label, "none: async.mode is off");
+  if (config.async.eta == 0) return labelled_line(label, "none: async.eta is 0");
+  const double all = flops_per_parameter(config, size), own = 2;
+  const bool lanes = config.rollout.threads > 0 && config.train.threads > 0;
+  const double threads = lanes ? static_cast<double>(config.train.threads) /
+                                     static_cast<double>(config.rollout.threads)
+                               : 1;
+  const double sampling = own * threads, training = all - own;
+  const double gain = (sampling + training) / std::max(sampling, training);
+  const double share = 100 * sampling / (sampling + training);
+  std::string text =
+      labelled_line(label, "sampling and rewards of later batches, with training") +
+      labelled_line("", cat(to_text(share, 0), " % and ", to_text(100 - share, 0),
+                            " % of the FLOPs: at most ", to_text(gain, 2), " times as fast"));
+  if (config.rollout.threads == 0)
+    text += labelled_line("", "in groups of processes; not in one: rollout.threads is 0");
+  return text;
+}
+
 // Free bytes where the folder is or will be created; nullopt: unknown.
 std::optional<std::uint64_t> free_space(std::filesystem::path folder) {
   std::error_code failed;
@@ -162,7 +186,7 @@ Result<std::string> run_estimate(const RunConfig& config, const engine::models::
                                  const DataPreview& preview) {
   const auto size = size_of_run(config, preview);
   RETURN_IF_ERROR(size);
-  return size_text(config, *size) + time_text(config, spec, *size) +
+  return size_text(config, *size) + time_text(config, spec, *size) + overlap_text(config, *size) +
          disk_text(config, spec, size->steps);
 }
 

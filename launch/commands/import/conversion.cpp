@@ -82,12 +82,14 @@ class Importer {
     }
   }
 
-  /// "train_rm" of OpenRLHF, "reward" of TRL, "fsdp_sft_trainer" of verl.
+  /// "train_rm" of OpenRLHF, "reward" of TRL, "fsdp_sft_trainer" of verl, "pretrain_gpt" of
+  /// MindSpeed-LLM.
   void method_of_program() {
     std::string name = run_.method;
     if (name.starts_with("train_")) name = name.substr(6);
     if (name == "rm" || name == "reward" || name == "reward_modeling") name = "orm";
     if (name.find("sft") != std::string::npos) name = "sft";
+    if (name == "pretrain_gpt") name = "pretrain";
     if (find_recipe(name)) algorithm_ = name;
   }
 

@@ -7,6 +7,7 @@
 
 #include "engine/base/text.h"
 #include "engine/tokenizer/prompt_types.h"
+#include "launch/commands/import/pretraining.h"
 #include "launch/commands/import/reward_rules.h"
 #include "launch/config/paths.h"
 #include "launch/config/schema.h"
@@ -87,7 +88,7 @@ void beta(const Call& call) {
 void min_lr(const Call& call) {
   const double peak = call.settings.number("lr", call.settings.number("optim.lr", 0));
   if (call.number() == 0 || !(peak > 0)) return call.is_default("0");
-  call.set(to_text(call.number() / peak));
+  call.set(to_text(std::round(call.number() / peak * 1e12) / 1e12));
 }
 
 void list(const Call& call) {
@@ -425,6 +426,7 @@ void finish_compat(ImportSettings& settings) {
 void convert_value(ImportSettings& settings, const ToolKey& row, const YamlNode& value) {
   const Call call{settings, row, value, settings.targets(row), text_of(value)};
   if (convert_reward(settings, row.converter, value)) return;
+  if (convert_pretraining(settings, row.converter, value)) return;
   for (const Named& each : converters)
     if (each.name == row.converter) return each.convert(call);
   copied(call);
@@ -436,6 +438,7 @@ void finish(ImportSettings& settings) {
   finish_steps(settings);
   finish_length(settings);
   finish_adapter(settings);
+  finish_pretraining(settings);
   finish_output(settings);
   finish_compat(settings);
   finish_reward(settings);

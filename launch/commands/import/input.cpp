@@ -4,6 +4,8 @@
 #include <cctype>
 #include <charconv>
 #include <map>
+#include <sstream>
+#include <utility>
 
 #include "engine/base/file.h"
 #include "engine/base/text.h"
@@ -92,55 +94,88 @@ std::string expanded(const std::string& word, const std::map<std::string, std::s
   return out;
 }
 
+struct Word {
+  std::string text;
+  bool quoted = false;  ///< in whole or in part
+};
+
 /// The words of each command of a shell script, without comments; a here-document is read as
 /// commands, too.
-std::vector<std::vector<std::string>> script_lines(const std::string& text) {
-  std::vector<std::vector<std::string>> lines(1);
-  std::string word;
-  bool in_word = false;
-  char quote_mark = 0;
-  const auto end_word = [&] {
-    if (in_word) lines.back().push_back(std::exchange(word, ""));
-    in_word = false;
-  };
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (quote_mark != 0) {
-      if (c == quote_mark)
-        quote_mark = 0;
+class ScriptLines {
+ public:
+  explicit ScriptLines(const std::string& text) : text_(text) {}
+
+  std::vector<std::vector<Word>> read() {
+    for (at_ = 0; at_ < text_.size(); ++at_) next(text_[at_]);
+    end_word();
+    return std::move(lines_);
+  }
+
+ private:
+  void next(char c) {
+    const bool escapes = c == '\\' && mark_ != '\'' && at_ + 1 < text_.size();
+    if (escapes && (mark_ == 0 || text_[at_ + 1] == '\n')) {
+      if (text_[++at_] != '\n') add(text_[at_]);
+    } else if (mark_ != 0) {
+      if (c == mark_)
+        mark_ = 0;
       else
-        word += c;
+        add(c);
     } else if (c == '\'' || c == '"') {
-      quote_mark = c;
-      in_word = true;
-    } else if (c == '\\' && i + 1 < text.size()) {
-      if (text[++i] != '\n') word += text[i];
-      in_word = in_word || text[i] != '\n';
-    } else if (c == '#' && !in_word) {
-      i = std::min(text.find('\n', i), text.size()) - 1;
+      mark_ = c;
+      in_word_ = word_.quoted = true;
+    } else if (c == '#' && !in_word_) {
+      at_ = std::min(text_.find('\n', at_), text_.size()) - 1;
     } else if (c == '\n' || c == ';' || c == '|') {
       end_word();
-      if (!lines.back().empty()) lines.emplace_back();
+      if (!lines_.back().empty()) lines_.emplace_back();
     } else if (c == ' ' || c == '\t' || c == '\r') {
       end_word();
     } else {
-      word += c;
-      in_word = true;
+      add(c);
     }
   }
-  end_word();
-  return lines;
+
+  void add(char c) {
+    word_.text += c;
+    in_word_ = true;
+  }
+
+  void end_word() {
+    if (in_word_) lines_.back().push_back(std::exchange(word_, {}));
+    in_word_ = false;
+  }
+
+  const std::string& text_;
+  std::size_t at_ = 0;
+  std::vector<std::vector<Word>> lines_{1};
+  Word word_;
+  bool in_word_ = false;
+  char mark_ = 0;  ///< the open quotation mark
+};
+
+/// The words that `word` becomes: an unquoted value of several words is several, as in a shell.
+std::vector<std::string> words_of(const Word& word,
+                                  const std::map<std::string, std::string>& values) {
+  const std::string text = expanded(word.text, values);
+  if (word.quoted || text == word.text) return {text};
+  std::vector<std::string> out;
+  std::istringstream fields(text);
+  for (std::string field; fields >> field;) out.push_back(field);
+  return out;
 }
 
 /// The line with a known program, with its variables replaced.
 std::vector<std::string> command_of_script(const std::string& text) {
   std::map<std::string, std::string> values{{"HOME", "~"}};
   std::vector<std::string> found;
-  for (auto& line : script_lines(text)) {
-    for (std::string& word : line) word = expanded(word, values);
-    const auto equals = line.size() == 1 ? line[0].find('=') : std::string::npos;
-    if (equals != std::string::npos && line[0].find('.') > equals)
-      values[line[0].substr(0, equals)] = line[0].substr(equals + 1);
+  for (const auto& words : ScriptLines(text).read()) {
+    const auto equals = words.size() == 1 ? words[0].text.find('=') : std::string::npos;
+    if (equals != std::string::npos && words[0].text.find('.') > equals)
+      values[words[0].text.substr(0, equals)] = expanded(words[0].text.substr(equals + 1), values);
+    std::vector<std::string> line;
+    for (const Word& word : words)
+      for (auto& each : words_of(word, values)) line.push_back(std::move(each));
     const bool known = std::ranges::any_of(
         line, [](const std::string& word) { return tool_of(word).has_value(); });
     if (known && line.size() > found.size()) found = line;

@@ -175,6 +175,16 @@ void inspect_defaults(const std::string& folder, const DecoderSpec& spec, Report
 
 }  // namespace
 
+void inspect_config(const std::string& path, Report& report) {
+  report.begin("architecture", path);
+  const auto config = read_json(path);
+  if (!config) return report.problem(config.error());
+  const auto spec = engine::models::read_spec(*config, path);
+  if (!spec) return report.problem(spec.error());
+  report_sizes(*spec, report);
+  report_memory(*spec, report);
+}
+
 void inspect_model(const std::string& folder, Report& report) {
   report.begin("model", folder);
   const auto spec = engine::checkpoint::read_folder_spec(folder);

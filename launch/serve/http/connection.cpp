@@ -163,9 +163,10 @@ void Connection::open_exchange(bool keep_alive) {
              .request_bytes = request.body.size()};
   const Exchange::Terms terms{.request_id = request.id,
                               .http11 = parser_.http11(),
-                              .keep_alive = keep_alive && !service_->draining,
+                              .keep_alive = keep_alive,
                               .head_only = request.method == "HEAD",
-                              .stream_bytes = service_->limits.stream_bytes};
+                              .stream_bytes = service_->limits.stream_bytes,
+                              .draining = {service_, &service_->draining}};
   exchange_ = std::make_shared<Exchange>(
       terms, [weak = weak_from_this(), loop = std::weak_ptr<EventLoop>(loop_)] {
         // The connection may end on its own thread only, so it is not held here.
@@ -257,8 +258,7 @@ void Connection::check_deadline(Clock::time_point now) {
 }
 
 void Connection::drain() {
-  if (phase_ == Phase::idle || phase_ == Phase::handshake) return close();
-  if (exchange_ != nullptr) exchange_->close_after();
+  if (phase_ == Phase::idle || phase_ == Phase::handshake) close();
 }
 
 void Connection::close() {

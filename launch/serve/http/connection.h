@@ -31,7 +31,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void start_refused();
   /// Ends what has taken too long.
   void check_deadline(Clock::time_point now);
-  /// Closes the connection if it is idle, and otherwise after the current answer.
+  /// Closes the connection if it is idle; otherwise it is closed after the current answer, as the
+  /// service is draining.
   void drain();
   void close();
 

@@ -49,7 +49,7 @@ std::string Exchange::head_of(const Response& response, bool stream) const {
     check(one_line(field.name) && one_line(field.value), "a header field contains a line break");
     head.append("\r\n").append(field.name).append(": ").append(field.value);
   }
-  head.append(terms_.keep_alive ? "\r\nConnection: keep-alive" : "\r\nConnection: close");
+  head.append(keep_alive() ? "\r\nConnection: keep-alive" : "\r\nConnection: close");
   return head.append("\r\n\r\n");
 }
 
@@ -85,6 +85,7 @@ void Exchange::begin_stream() {
 }
 
 void Exchange::append_chunk(std::string_view bytes) {
+  if (terms_.head_only) return;
   if (!terms_.http11) {
     queued_ += bytes;
     return;
@@ -113,7 +114,7 @@ void Exchange::end_stream() {
   std::unique_lock lock(mutex_);
   if (state_ != State::streaming || disconnected_) return;
   state_ = State::ended;
-  if (terms_.http11) queued_ += "0\r\n\r\n";
+  if (terms_.http11 && !terms_.head_only) queued_ += "0\r\n\r\n";
   notify(lock);
 }
 
@@ -149,7 +150,7 @@ Exchange::Output Exchange::take() {
   const std::unique_lock lock(mutex_);
   woken_ = false;
   in_flight_ = queued_.size();
-  return {std::exchange(queued_, {}), state_ == State::ended, terms_.keep_alive, overflow_};
+  return {std::exchange(queued_, {}), state_ == State::ended, keep_alive(), overflow_};
 }
 
 void Exchange::written() {
@@ -167,11 +168,6 @@ void Exchange::disconnect() {
     queued_.clear();
   }
   if (call) call();
-}
-
-void Exchange::close_after() {
-  const std::unique_lock lock(mutex_);
-  terms_.keep_alive = false;
 }
 
 int Exchange::status() {

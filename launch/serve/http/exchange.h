@@ -1,6 +1,7 @@
 // Exchange: the answer to one request on its way from a handler, on any thread, to the connection.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -20,6 +21,8 @@ class Exchange {
     bool keep_alive = true;
     bool head_only = false;        ///< the request's method is HEAD
     std::size_t stream_bytes = 0;  ///< events that may wait
+    /// Whether the server is draining, so that connections are closed after their answers.
+    std::shared_ptr<const std::atomic<bool>> draining;
   };
   /// `wake` is called from any thread when take() has something new.
   Exchange(Terms terms, std::function<void()> wake)
@@ -49,8 +52,6 @@ class Exchange {
   /// The client has disconnected: calls what on_disconnect() received, unless the answer is
   /// complete. Nothing is sent afterwards.
   void disconnect();
-  /// The connection is closed after the answer; the response says so if it has not begun.
-  void close_after();
 
   int status();              ///< of the response; 0 before it begins
   std::size_t body_bytes();  ///< passed by the handler so far
@@ -58,6 +59,7 @@ class Exchange {
  private:
   enum class State { open, streaming, ended };
   std::string head_of(const Response& response, bool stream) const;
+  bool keep_alive() const { return terms_.keep_alive && !*terms_.draining; }
   void append_chunk(std::string_view bytes);
   /// Calls wake_ after unlocking, unless the connection is awake already.
   void notify(std::unique_lock<std::mutex>& lock);

@@ -34,6 +34,29 @@ bool folded(std::string_view header) {
          header.find("\r\n\t") != std::string_view::npos;
 }
 
+/// Whether a request line names a version other than 1.0 and 1.1 in the right place.
+bool other_version(std::string_view line) {
+  constexpr std::string_view name = " HTTP/";
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  const std::size_t at = line.find(name);
+  if (at == std::string_view::npos) return false;
+  const std::string_view number = line.substr(at + name.size(), 3);
+  return number.size() == 3 && digit(number[0]) && number[1] == '.' && digit(number[2]) &&
+         number != "1.0" && number != "1.1";
+}
+
+/// Whether a line ends with LF alone. Beast notices it only at the end of a header that arrives in
+/// pieces.
+bool bare_line_feed(std::string_view header) {
+  for (std::size_t at = header.find('\n'); at != std::string_view::npos;
+       at = header.find('\n', at + 1))
+    if (at == 0 || header[at - 1] != '\r') return true;
+  return false;
+}
+
+/// The shortest end of a chunked body: "0" and two line ends.
+constexpr std::size_t last_chunk_bytes = 5;
+
 /// Fields of which a second one makes the request ambiguous.
 bool single(beast::http::field name) {
   using beast::http::field;
@@ -116,13 +139,13 @@ struct RequestParser::Impl : beast::http::basic_parser<true> {
   void on_finish_impl(ErrorCode&) override { request.keep_alive = keep_alive(); }
   void on_response_impl(int, Bytes, int, ErrorCode&) override {}
 
-  State fail(const ErrorCode& ec) {
+  State fail(const ErrorCode& ec, std::string_view bytes) {
     if (status != 0) return State::failed;
     if (ec == beast::http::error::header_limit)
       status = 431;
     else if (ec == beast::http::error::body_limit)
       status = 413;
-    else if (ec == beast::http::error::bad_version)
+    else if (ec == beast::http::error::bad_version && other_version(bytes))
       status = 505;
     else
       status = 400;
@@ -149,13 +172,17 @@ RequestParser::State RequestParser::feed(std::string_view bytes, std::size_t& co
   while (consumed < bytes.size()) {
     const std::string_view rest = bytes.substr(consumed);
     const bool in_header = !parser.is_header_done();
+    // With fewer bytes an assertion of Beast 1.74 fails; they cannot complete the body.
+    if (!in_header && parser.chunked() && rest.size() < last_chunk_bytes) return State::more;
     ErrorCode ec;
     const std::size_t taken = parser.put({rest.data(), rest.size()}, ec);
     consumed += taken;
     // Beast joins folded lines; they are within the bytes of one call, as a field is taken whole.
     if (in_header && folded(rest.substr(0, taken)))
       parser.refuse(400, "a header field continues on a second line", ec);
-    if (ec && ec != beast::http::error::need_more) return parser.fail(ec);
+    if (in_header && ec == beast::http::error::need_more && bare_line_feed(rest.substr(taken)))
+      parser.refuse(400, "a line of the header ends with LF instead of CR LF", ec);
+    if (ec && ec != beast::http::error::need_more) return parser.fail(ec, rest);
     if (parser.is_done()) return State::complete;
     if (parser.is_header_done() && !parser.header_returned) {
       parser.header_returned = true;

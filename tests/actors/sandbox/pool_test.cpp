@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
+#include <thread>
 
 #include "actors/roles/rules/rules.h"
 #include "engine/base/text.h"
@@ -149,6 +151,70 @@ TEST_F(Pool, OtherErrorsOfAProgramAreShownToo) {
   });
   EXPECT_EQ(count(log, "worker 0: start"), 2u) << "with and without another line\n" << log;
   EXPECT_EQ(count(log, ": odd"), 1u) << log;
+}
+
+// Answers with the seconds at which it began and ended a completion, which takes 2 s unless it is
+// "quick".
+std::string timed(int workers) {
+  return shell(
+      "n=0; while read -r line; do n=$((n+1)); b=$(date +%s.%N); case $line in *quick*) ;; *) "
+      "sleep 2;; esac; e=$(date +%s.%N); echo '{\\\"id\\\": '$n', \\\"reward\\\": 1, "
+      "\\\"parts\\\": {\\\"began\\\": '1${b#?????}', \\\"ended\\\": '1${e#?????}'}}'; done",
+      cat(", \"workers\": ", workers, ", \"timeout\": 60, \"startup\": 60"));
+}
+
+TEST_F(Pool, CallsShareTheProcesses) {
+  const auto rules = value_or_throw(rules_of(timed(6)));
+  EXPECT_EQ(rules.concurrency(), 6u);
+  value_or_throw(rules.start());
+  std::vector<std::vector<protocol::RewardResult>> results(6);
+  const protocol::RewardRequest request{"", "slow", Json()};
+  {
+    std::vector<std::jthread> calls;
+    for (auto& result : results) calls.emplace_back([&] { result = rules.score({&request, 1}); });
+  }
+  double began = 0, ended = 1e9;
+  for (const auto& result : results) {
+    ASSERT_EQ(result.size(), 1u);
+    ASSERT_TRUE(result[0].reward) << result[0].failure;
+    began = std::max(began, result[0].parts[1].second);
+    ended = std::min(ended, result[0].parts[2].second);
+  }
+  EXPECT_LT(began, ended) << "all six were scored at the same time";
+}
+
+TEST_F(Pool, ASlowCompletionDelaysNoOtherCall) {
+  const auto rules = value_or_throw(rules_of(timed(2)));
+  value_or_throw(rules.start());
+  std::atomic<bool> slow_ended = false;
+  const protocol::RewardRequest slow{"", "slow", Json()};
+  std::jthread call([&] {
+    EXPECT_EQ(rules.score({&slow, 1})[0].reward, 1);
+    slow_ended = true;
+  });
+  const std::vector<protocol::RewardRequest> quick(3, {"", "quick", Json()});
+  for (const auto& result : rules.score(quick)) EXPECT_EQ(result.reward, 1) << result.failure;
+  EXPECT_FALSE(slow_ended);
+}
+
+TEST_F(Pool, ABrokenProgramEndsEveryCall) {
+  const auto rules = value_or_throw(rules_of(shell("exit 1", ", \"workers\": 3")));
+  value_or_throw(rules.start());
+  std::atomic<int> thrown = 0;
+  {
+    std::vector<std::jthread> calls;
+    for (int i = 0; i < 3; ++i)
+      calls.emplace_back([&] {
+        const std::vector<protocol::RewardRequest> many(20);
+        try {
+          rules.score(many);
+        } catch (const Failure& failure) {
+          EXPECT_THAT(failure.error().what, HasSubstr("failed 10 times without ever answering"));
+          ++thrown;
+        }
+      });
+  }
+  EXPECT_EQ(thrown, 3);
 }
 
 TEST_F(Pool, AScriptThatIsNotThereIsRefusedByTheNameThatTheUserWrote) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -36,6 +37,48 @@ TEST(PpoLoss, HasThePublishedValuesAndClipFraction) {
   EXPECT_NEAR(found.at("policy/approxkl_avg"), (.04 + 0 + .25 + .04 + .16 + .09 + 0) / 14, 1e-12);
   EXPECT_NEAR(found.at("actor/ppo_kl"), 0, 1e-12) << "the changes add up to zero";
   EXPECT_NEAR(found.at("policy/entropy_avg"), 1.5, 1e-12);
+}
+
+// Decoupled PPO: w = p_old / p_rollout, truncated at 2, times the clipped surrogate around p_old.
+TEST(PpoLoss, AnImportanceWeightMultipliesTheSurrogateOnly) {
+  PublishedPolicy p;
+  const std::vector<double> weights{1, .5, 1.5, 3, 1, 1, .25, 8, 1};
+  for (std::size_t t = 0; t < p.b.tokens.size(); ++t)
+    p.b.rollout_logp.push_back(
+        static_cast<float>(static_cast<double>(p.b.old_logp[t]) - std::log(weights[t])));
+  p.b.reference_logp = p.b.old_logp;
+  double expected = 0, kl = 0;
+  for (std::size_t t = 0; t < p.b.tokens.size(); ++t) {
+    if (p.b.mask[t] == 0) continue;
+    const double change = p.logp[t] - static_cast<double>(p.b.old_logp[t]),
+                 advantage = static_cast<double>(p.b.advantage[t]), rho = std::exp(change);
+    const double w =
+        std::exp(static_cast<double>(p.b.old_logp[t]) - static_cast<double>(p.b.rollout_logp[t]));
+    expected -=
+        std::min(w, 2.0) * std::min(rho * advantage, std::clamp(rho, 0.8, 1.2) * advantage) / 7;
+    kl += change * change / 2 / 7;
+  }
+  PpoLoss loss{.kl_coef = 0.5, .kl = KlEstimator::k2};
+  loss.correction = {.weight = Over::token, .high = 2};
+  Report report;
+  EXPECT_NEAR(p(loss, report), expected + 0.5 * kl, 1e-12);
+  const auto found = report.values();
+  EXPECT_NEAR(found.at("sampling/is_oob_ratio"), 2.0 / 7, 1e-12);
+  EXPECT_NEAR(found.at("sampling/importance_sampling_ratio/max"), 2, 1e-12);
+  EXPECT_NEAR(found.at("loss/policy_avg"), expected, 1e-12);
+
+  p.b.rollout_logp.clear();
+  Report without, plain;
+  const double uncorrected = p(PpoLoss{.kl_coef = 0.5, .kl = KlEstimator::k2}, plain);
+  EXPECT_EQ(p(loss, without), uncorrected) << "samples of the same weights";
+}
+
+TEST(PpoLoss, RejectsBoundsOfACorrectionThatExcludeEverything) {
+  PpoLoss loss;
+  loss.correction = {.weight = Over::token, .low = 3, .high = 2};
+  const auto wrong = loss.validate();
+  ASSERT_FALSE(wrong);
+  EXPECT_NE(wrong.error().what.find("ppo.correction"), std::string::npos) << wrong.error().what;
 }
 
 TEST(PpoLoss, DualClipHasThePublishedValue) {

@@ -5,57 +5,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
 #include <set>
 
 #include "algorithms/grpo.h"
 #include "algorithms/ppo.h"
-#include "tests/algorithms/stage.h"
+#include "tests/algorithms/rollout/disk.h"
 
 namespace troupe::algorithms {
 namespace {
-
-constexpr std::int64_t run_steps = 12;
-
-/// The durable state of a run: of the policy, of the algorithm, and older weights.
-struct Disk final : WeightVersions {
-  struct Checkpoint {
-    std::uint64_t updates = 0;
-    double weight = 1;
-    protocol::RunState state;
-  };
-  std::map<std::int64_t, Checkpoint> checkpoints;
-  std::map<std::int64_t, std::vector<SharedWeights>> versions;
-
-  void save(std::int64_t step, const std::vector<SharedWeights>& weights) override {
-    versions[step] = weights;
-  }
-  SharedWeights load(std::int64_t step, std::uint64_t version) override {
-    for (const auto& weights : versions.at(step))
-      if (weights->version == version) return weights;
-    throw Failure({Errc::not_found, "no such version"});
-  }
-};
-
-/// A policy that writes to the disk, and records when it trains.
-struct DiskPolicy {
-  using Handled = FakePolicy::Handled;
-  FakePolicy policy;
-  Disk* disk;
-  std::vector<std::string>* events;
-
-  protocol::StepStats on(protocol::TrainStep m) {
-    events->push_back(cat("train ", policy.version));
-    return policy.on(std::move(m));
-  }
-  auto on(protocol::Logprobs m) { return policy.on(std::move(m)); }
-  auto on(protocol::Score m) { return policy.on(std::move(m)); }
-  auto on(protocol::Publish m) { return policy.on(m); }
-  std::string on(protocol::Save m) {
-    disk->checkpoints[m.step] = {policy.version, policy.weight, m.state};
-    return cat("checkpoint-", m.step);
-  }
-};
 
 /// A rollout that records the version of every request.
 struct RecordingRollout {
@@ -73,6 +30,7 @@ struct RecordingRollout {
     return rollout.on(std::move(m));
   }
   void on(protocol::CommitWeights m) { rollout.on(m); }
+  std::uint64_t on(protocol::CancelSamples m) { return rollout.on(std::move(m)); }
 };
 
 struct Options {
@@ -101,13 +59,6 @@ struct Ran {
   std::vector<std::string> lines, events;
 };
 
-Loader<PromptRow> many_prompts() {
-  engine::data::Dataset<PromptRow> rows;
-  for (int i = 0; i < 40; ++i)
-    rows.examples.push_back({{i % 20 + 4, 9}, cat("prompt ", i), Json(i), Json()});
-  return {std::move(rows), three_a_step};
-}
-
 HeldOutPrompts held_out(const Options& options) {
   HeldOutPrompts prompts;
   if (options.eval_every == 0) return prompts;
@@ -132,19 +83,7 @@ Ran run(const Options& options, Disk& disk) {
   }
   Plan plan = plan_of(options.steps, options.save_every);
   auto data = many_prompts();
-  FakePolicy policy{&stage.saved};
-  if (!disk.checkpoints.empty()) {
-    const auto& [step, saved] = *disk.checkpoints.rbegin();
-    policy.version = saved.updates;
-    policy.weight = saved.weight;
-    plan.done = step;
-    plan.batches_done = saved.state.batches;
-    plan.versions = saved.state.versions;
-    value_or_throw(data.restore(saved.state.data));
-  }
-  stage.cluster.policy =
-      stage.home.spawn("saving", DiskPolicy{policy, &disk, &out.events}, {.executor = "policy"});
-  stage.cluster.versions = &disk;
+  restore(disk, stage, plan, data, out.events);
   actors::run(stage.home, grpo(stage.cluster, data, plan, config_of(options), held_out(options)));
   out.lines = stage.journal.lines;
   return out;

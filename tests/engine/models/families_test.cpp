@@ -51,6 +51,7 @@ TEST(Families, RealFilesGiveTheNumbersOfTheirModels) {
   EXPECT_EQ(value_or_throw(real("qwen3-1.7b")).parameter_count(), 1720574976);
   EXPECT_EQ(value_or_throw(real("qwen3-4b")).parameter_count(), 4022468096);
   EXPECT_EQ(value_or_throw(real("phi-3-mini-4k-instruct")).parameter_count(), 3821079552);
+  EXPECT_EQ(value_or_throw(real("codegeex2-6b-chatglm")).parameter_count(), 6243584000);
   EXPECT_EQ(value_or_throw(real("phi-3-mini-4k-instruct")).layer_at(31).window, 2047);
   EXPECT_EQ(value_or_throw(real("mistral-tiny-312")).layer_at(0).window, 1024);
   EXPECT_EQ(value_or_throw(real("qwen2-7b-instruct")).layer_at(27).window, 0)
@@ -58,17 +59,79 @@ TEST(Families, RealFilesGiveTheNumbersOfTheirModels) {
 }
 
 TEST(Families, RealFilesOfOthersAreRefusedByName) {
-  for (const auto& [file, name] : {std::pair("codegeex2-6b-chatglm", "ChatGLMModel"),
-                                   std::pair("deepseek-v2-lite", "DeepseekV2ForCausalLM"),
+  for (const auto& [file, name] : {std::pair("deepseek-v2-lite", "DeepseekV2ForCausalLM"),
                                    std::pair("internlm2-1_8b-reward", "InternLM2ForRewardModel")})
     EXPECT_THAT(real(file).error().what, HasSubstr(cat("\"", name, "\" is not supported"))) << file;
+}
+
+// Sizes of published config.json files, and the numbers of parameters of their weights.
+TEST(Families, PublishedSizesGiveTheNumbersOfTheirModels) {
+  const auto count = [](std::string_view architecture, std::int64_t vocabulary, std::int64_t width,
+                        std::int64_t inner, std::int64_t layers, std::int64_t heads,
+                        std::string_view more) {
+    Json config = value_or_throw(parse_json(more, "more"));
+    config.set("architectures", Json::Array{architecture})
+        .set("vocab_size", vocabulary)
+        .set("padded_vocab_size", vocabulary)
+        .set("hidden_size", width)
+        .set("intermediate_size", inner)
+        .set("ffn_hidden_size", inner)
+        .set("num_hidden_layers", layers)
+        .set("num_attention_heads", heads);
+    return value_or_throw(read_spec(config, "config.json")).parameter_count();
+  };
+  constexpr std::string_view glm = R"({"kv_channels":128,"multi_query_attention":true,
+    "multi_query_group_num":2,"add_qkv_bias":true,"rope_ratio":500,"seq_length":131072})";
+  EXPECT_EQ(count("BaiChuanForCausalLM", 64000, 4096, 11008, 32, 32, "{}"), 7000559616);
+  EXPECT_EQ(
+      count("BaichuanForCausalLM", 64000, 5120, 13696, 40, 40, R"({"model_max_length":4096})"),
+      13264901120);
+  EXPECT_EQ(count("BaichuanForCausalLM", 125696, 4096, 11008, 32, 32,
+                  R"({"max_position_embeddings":4096,"z_loss_weight":0})"),
+            7505973248);
+  EXPECT_EQ(count("QWenLMHeadModel", 151936, 4096, 22016, 32, 32,
+                  R"({"kv_channels":128,"no_bias":true})"),
+            7721324544);
+  EXPECT_EQ(count("ChatGLMModel", 65024, 4096, 13696, 28, 32, glm), 6243584000);
+  EXPECT_EQ(count("ChatGLMModel", 151552, 4096, 13696, 40, 32, glm), 9399951360);
+  EXPECT_EQ(count("MiniCPMForCausalLM", 122753, 2304, 5760, 40, 36, R"({"scale_emb":12})"),
+            2724880896);
+  EXPECT_EQ(count("InternLMForCausalLM", 103168, 4096, 11008, 32, 32, "{}"), 7321948160);
+  EXPECT_EQ(count("InternLM3ForCausalLM", 128512, 4096, 10240, 48, 32,
+                  R"({"num_key_value_heads":2,"head_dim":128})"),
+            8804241408);
+  EXPECT_EQ(count("AquilaModel", 100008, 4096, 11008, 32, 32, "{}"), 7295537152);
+}
+
+TEST(Families, BaichuanFilesSayWhichModelTheyAre) {
+  const auto spec = [](std::string_view more) {
+    Json config = value_or_throw(parse_json(plain_family, "base"));
+    const Json changes = value_or_throw(parse_json(more, "more"));
+    for (const auto& [key, value] : changes.object()) config.set(key, value);
+    config.set("architectures", Json::Array{"BaichuanForCausalLM"});
+    return value_or_throw(read_spec(config, "config.json"));
+  };
+  EXPECT_FALSE(spec("{}").alibi);
+  EXPECT_FALSE(spec("{}").normalized_head);
+  EXPECT_TRUE(spec(R"({"max_position_embeddings":null,"model_max_length":64})").alibi);
+  EXPECT_TRUE(spec(R"({"z_loss_weight":0})").normalized_head);
+  EXPECT_TRUE(spec(R"({"vocab_size":125696})").normalized_head);
+}
+
+TEST(Families, QwenHasThePositionsThatItsAdaptationsLeaveAlone) {
+  constexpr std::string_view
+      length = R"({"seq_length":32})",
+      off = R"({"seq_length":32,"use_dynamic_ntk":false,"use_logn_attn":false})";
+  EXPECT_EQ(spec_of("QWenLMHeadModel", length).max_positions, 32);
+  EXPECT_EQ(spec_of("QWenLMHeadModel", off).max_positions, 64);
 }
 
 TEST(Families, EachHasBothScoreHeads) {
   for (const Family& family : families())
     for (const char* head : {"ForSequenceClassification", "ForTokenClassification"}) {
       const std::string name = cat(family.score_stem ? family.score_stem : family.stem, head);
-      const auto spec = spec_of(name, R"({"num_labels":3,"n_embd":16,"n_layer":2,"n_head":2})");
+      const auto spec = spec_of(name, R"({"num_labels":3,"n_embd":16,"n_layer":2,"n_head":2,
+                            "multi_query_attention":true,"multi_query_group_num":2})");
       EXPECT_EQ(spec.labels, 3) << name;
       EXPECT_EQ(spec.score_bias, std::string_view(head) == "ForTokenClassification") << name;
     }
@@ -162,6 +225,19 @@ TEST(Families, RefuseByNameWhatTheyCannotHonour) {
               HasSubstr("\"Gemma3ForConditionalGeneration\""));
   EXPECT_THAT(family_problem("Gemma2ForCausalLM", R"({"use_bidirectional_attention":true})"),
               HasSubstr("\"use_bidirectional_attention\""));
+  EXPECT_THAT(family_problem("BaichuanForCausalLM", R"({"z_loss_weight":0.1})"),
+              HasSubstr("\"z_loss_weight\""));
+  EXPECT_THAT(family_problem("QWenLMHeadModel", R"({"intermediate_size":13})"),
+              HasSubstr("\"intermediate_size\" must be even"));
+  EXPECT_THAT(family_problem("QWenLMHeadModel", R"({"attn_dropout_prob":0.1})"),
+              HasSubstr("\"attn_dropout_prob\""));
+  EXPECT_THAT(
+      family_problem("ChatGLMForConditionalGeneration", R"({"multi_query_attention":false})"),
+      HasSubstr("\"multi_query_attention\""));
+  EXPECT_THAT(family_problem("InternLMForCausalLM", R"({"rotary":{"type":"spiral"}})"),
+              HasSubstr("\"rotary\" has an unknown"));
+  EXPECT_THAT(family_problem("MiniCPMForCausalLM", R"({"sparse_config":{}})"),
+              HasSubstr("\"sparse_config\""));
   EXPECT_THAT(family_problem("Phi3ForCausalLM", R"({"attention_bias":true})"),
               HasSubstr("\"attention_bias\""));
   EXPECT_THAT(

@@ -70,11 +70,55 @@ TEST(Schedule, WarmUpStableDecayHasThreeParts) {
     EXPECT_DOUBLE_EQ(rate(k), 0.5 * (1 + std::cos(pi * (k - 80) / 20.0))) << k;
   EXPECT_NEAR(rate(100), 0, 1e-15);
   const auto lifted =
-      make(ScheduleKind::wsd, {.total_steps = 100, .warmup_steps = 10, .min_ratio = 0.1});
-  EXPECT_DOUBLE_EQ(lifted(5), 0.55);  // transformers lifts this warm-up
+      make(ScheduleKind::wsd,
+           {.total_steps = 100, .warmup_steps = 10, .warmup_start = 0.1, .min_ratio = 0.1});
+  EXPECT_DOUBLE_EQ(lifted(5), 0.55);  // as transformers lifts this warm-up
   EXPECT_EQ(lifted(89), 1);
   EXPECT_DOUBLE_EQ(lifted(95), 0.55);
   EXPECT_DOUBLE_EQ(lifted(100), 0.1);
+}
+
+// get_lr() of megatron/core/optimizer_param_scheduler.py with a peak of 1, written again.
+double megatron_rate(const ScheduleOptions& o, ScheduleKind kind, double step) {
+  const double warmup = static_cast<double>(o.warmup_steps),
+               end = static_cast<double>(o.total_steps);
+  if (warmup > 0 && step <= warmup) return o.warmup_start + (1 - o.warmup_start) * step / warmup;
+  if (kind == ScheduleKind::constant) return 1;
+  if (step > end) return o.min_ratio;
+  if (kind == ScheduleKind::inverse_sqrt)
+    return std::max(o.min_ratio, std::sqrt(warmup) / std::sqrt(step));
+  double coefficient = 1 - (step - warmup) / (end - warmup);
+  if (kind == ScheduleKind::cosine)
+    coefficient = 0.5 * (std::cos(pi * (step - warmup) / (end - warmup)) + 1);
+  if (kind == ScheduleKind::wsd) {
+    const double start = end - static_cast<double>(o.decay_steps);
+    const double ratio = (step - start) / static_cast<double>(o.decay_steps);
+    coefficient = step <= start                              ? 1
+                  : o.decay_style == DecayStyle::linear      ? 1 - ratio
+                  : o.decay_style == DecayStyle::cosine      ? 0.5 * (std::cos(pi * ratio) + 1)
+                  : o.decay_style == DecayStyle::exponential ? 2 * std::pow(0.5, ratio) - 1
+                                                             : 1 - std::sqrt(ratio);
+  }
+  return o.min_ratio + coefficient * (1 - o.min_ratio);
+}
+
+TEST(Schedule, IsMegatronsForEveryStyle) {
+  for (const auto kind : {ScheduleKind::constant, ScheduleKind::linear, ScheduleKind::cosine,
+                          ScheduleKind::inverse_sqrt, ScheduleKind::wsd})
+    for (const auto style :
+         {DecayStyle::cosine, DecayStyle::linear, DecayStyle::exponential, DecayStyle::minus_sqrt})
+      for (const double least : {0.0, 0.1, 0.5}) {
+        const bool floored = kind != ScheduleKind::constant;
+        const ScheduleOptions options{.total_steps = 60,
+                                      .warmup_steps = 7,
+                                      .warmup_start = 0.05,
+                                      .min_ratio = floored ? least : 0,
+                                      .decay_steps = 13,
+                                      .decay_style = style};
+        const auto rate = make(kind, options);
+        for (int k = 0; k < 80; ++k)
+          EXPECT_NEAR(rate(k), megatron_rate(options, kind, k), 1e-15) << k;
+      }
 }
 
 TEST(Schedule, NeverLeavesZeroToOneWhateverTheSteps) {
@@ -103,7 +147,7 @@ TEST(Schedule, NonsenseIsRefusedInWords) {
               HasSubstr("found 1.5"));
   EXPECT_THAT(refusal(ScheduleKind::cosine, {.total_steps = 5, .min_ratio = NAN}),
               HasSubstr("found nan"));
-  EXPECT_THAT(refusal(ScheduleKind::constant, {.min_ratio = 0.1}), HasSubstr("never ends"));
+  EXPECT_THAT(refusal(ScheduleKind::constant, {.min_ratio = 0.1}), HasSubstr("no minimum"));
   EXPECT_THAT(refusal(ScheduleKind::wsd, {.total_steps = 10, .warmup_steps = 5, .decay_steps = 6}),
               HasSubstr("does not fit"));
 }

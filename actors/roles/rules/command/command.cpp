@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "engine/base/log.h"
 #include "engine/base/text.h"
+#include "engine/base/thread_with_blocked_signals.h"
 
 namespace troupe::actors::rules {
 namespace {
@@ -47,45 +50,94 @@ Result<> Command::check_files() const {
   return {};
 }
 
+struct Command::Batch {
+  std::span<const protocol::RewardRequest> requests;
+  std::vector<RuleResult> results;
+  std::promise<std::vector<RuleResult>> answer = {};
+  std::size_t next = 0, answered = 0;
+
+  bool waiting() const { return next < requests.size(); }
+};
+
+Command::~Command() {
+  if (!thread_.joinable()) return;
+  events_->post([this] { stopping_ = true; });
+  thread_.join();
+}
+
+// The kernel ends a process with the thread that started it, so the thread that serves starts all.
 Result<> Command::start() {
-  if (!workers_.empty()) return {};
+  if (thread_.joinable()) return {};
+  if (!events_) events_.emplace();
+  const auto promise = std::make_shared<std::promise<Result<>>>();
+  auto starting = promise->get_future();
+  thread_ = thread_with_blocked_signals("reward program", [this, promise] { serve(*promise); });
+  Result<> started;
+  try {
+    started = starting.get();
+  } catch (...) {
+    thread_.join();
+    throw;
+  }
+  if (!started) thread_.join();
+  return started;
+}
+
+Result<> Command::start_workers() {
   auto plan = sandbox::make_plan(options_.run, options_.limits, where_);
   RETURN_IF_ERROR(plan);
   plan_ = std::move(*plan);
-  events_.emplace();
   for (int i = 0; i < options_.workers; ++i) {
     Worker worker(options_, *plan_, stderr_history_, cat(where_, " worker ", i));
     if (auto started = worker.start(Clock::now()); !started) {
-      workers_.clear();
+      seats_.clear();
       return fail(started.error().code, cat(where_, ": ", started.error().what));
     }
-    workers_.push_back(std::move(worker));
+    seats_.push_back({std::move(worker)});
   }
   return {};
 }
 
-struct Command::Batch {
-  std::span<const protocol::RewardRequest> requests;
-  std::vector<RuleResult> results;
-  std::size_t next = 0, done = 0;
-};
-
 std::vector<RuleResult> Command::score(std::span<const protocol::RewardRequest> requests) {
   if (auto started = start(); !started) throw Failure(started.error());
-  Batch batch{requests,
-              std::vector<RuleResult>(requests.size(), fail(Errc::internal, "not scored")), 0, 0};
+  if (requests.empty()) return {};
+  Batch batch{
+      .requests = requests,
+      .results = std::vector<RuleResult>(requests.size(), fail(Errc::internal, "not scored"))};
+  auto answer = batch.answer.get_future();
+  events_->post([this, &batch] { batches_.push_back(&batch); });
+  return answer.get();
+}
+
+// Runs on its own thread until the rule ends. A broken program is started again for the next batch.
+void Command::serve(std::promise<Result<>>& started) {
   try {
-    while (batch.done < requests.size()) {
-      send_to_idle_workers(batch);
-      wait(batch);
-      poll_busy_workers(batch);
-    }
+    const auto result = start_workers();
+    started.set_value(result);
+    if (!result) return;
   } catch (...) {
-    workers_.clear();  // busy workers hold requests of the failed batch
-    throw;
+    started.set_exception(std::current_exception());
+    return;
   }
-  report(batch.results);
-  return std::move(batch.results);
+  while (!stopping_) {
+    try {
+      if (seats_.empty() && !batches_.empty()) value_or_throw(start_workers());
+      send_to_idle_workers();
+      wait();
+      poll_busy_workers();
+    } catch (...) {
+      seats_.clear();  // busy workers hold requests of the failed batches
+      fail_batches(std::current_exception());
+    }
+  }
+  seats_.clear();
+}
+
+void Command::fail_batches(const std::exception_ptr& why) {
+  for (Batch* batch : std::exchange(batches_, {})) {
+    auto answer = std::move(batch->answer);  // its receiver destroys the batch
+    answer.set_exception(why);
+  }
 }
 
 void Command::report(const std::vector<RuleResult>& results) {
@@ -110,36 +162,48 @@ void Command::report(const std::vector<RuleResult>& results) {
                   join(counts, ", "), "); first failure: ", *first, more));
 }
 
-void Command::send_to_idle_workers(Batch& batch) {
-  for (Worker& worker : workers_) {
+// The first batch with a request that no worker has.
+Command::Batch* Command::next_batch() {
+  const auto found = std::ranges::find_if(batches_, [](Batch* each) { return each->waiting(); });
+  return found == batches_.end() ? nullptr : *found;
+}
+
+void Command::send_to_idle_workers() {
+  for (Seat& seat : seats_) {
     const auto now = Clock::now();
-    if (worker.busy() || batch.next == batch.requests.size() || now < worker.next_start()) continue;
-    const std::size_t index = batch.next++;
-    if (auto asked = worker.ask(index, batch.requests[index], now); !asked)
-      record(batch, index, failure(asked.error().code, FailureKind::crash, asked.error().what));
+    if (seat.worker.busy() || now < seat.worker.next_start()) continue;
+    Batch* const batch = next_batch();
+    if (!batch) return;
+    seat.batch = batch;
+    const std::size_t index = batch->next++;
+    if (auto asked = seat.worker.ask(index, batch->requests[index], now); !asked)
+      record(*batch, index, failure(asked.error().code, FailureKind::crash, asked.error().what));
   }
 }
 
-// Waits for output of a busy worker, for the restart delay of an idle one, or for the next tick.
-void Command::wait(const Batch& batch) {
+// Waits for output of a busy worker, for the restart delay of an idle one, for the next tick, or
+// for a batch.
+void Command::wait() {
   std::vector<WatchedDescriptor> watched;
-  auto until = Clock::now() + tick;
-  for (const Worker& worker : workers_) {
-    if (!worker.busy()) {
-      if (batch.next < batch.requests.size()) until = std::min(until, worker.next_start());
+  auto until = batches_.empty() ? Time::max() : Clock::now() + tick;
+  const bool waiting = next_batch() != nullptr;
+  for (const Seat& seat : seats_) {
+    if (!seat.worker.busy()) {
+      if (waiting) until = std::min(until, seat.worker.next_start());
       continue;
     }
-    for (const WatchedDescriptor& one : worker.watched()) watched.push_back(one);
-    until = std::min(until, worker.deadline());
+    for (const WatchedDescriptor& one : seat.worker.watched()) watched.push_back(one);
+    until = std::min(until, seat.worker.deadline());
   }
   events_->wait(watched, until);
 }
 
-void Command::poll_busy_workers(Batch& batch) {
-  for (Worker& worker : workers_) {
-    if (!worker.busy()) continue;
-    const std::size_t index = worker.index();
-    if (auto result = worker.advance(Clock::now())) record(batch, index, std::move(*result));
+void Command::poll_busy_workers() {
+  for (Seat& seat : seats_) {
+    if (!seat.worker.busy()) continue;
+    const std::size_t index = seat.worker.index();
+    if (auto result = seat.worker.advance(Clock::now()))
+      record(*seat.batch, index, std::move(*result));
   }
 }
 
@@ -166,7 +230,11 @@ void Command::record(Batch& batch, std::size_t index, RuleResult result) {
         {Errc::usage, cat(where_, ": ", quote(join(options_.run, " "), 400), " failed ", failures_,
                           " times without ever answering; last failure: ", result.error().what)});
   batch.results[index] = std::move(result);
-  ++batch.done;
+  if (++batch.answered < batch.requests.size()) return;
+  report(batch.results);
+  std::erase(batches_, &batch);
+  auto answer = std::move(batch.answer);  // its receiver destroys the batch
+  answer.set_value(std::move(batch.results));
 }
 
 }  // namespace troupe::actors::rules

@@ -1,11 +1,15 @@
 // Command: the rule `command`, rewards from a sandboxed user program in any language. It exchanges
-// JSON lines with the program (docs/rewards.md).
+// JSON lines with the program (docs/rewards.md). A thread of its own serves the processes, so that
+// the requests of several calls share them.
 #pragma once
 
+#include <exception>
+#include <future>
 #include <optional>
 #include <set>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -20,6 +24,8 @@ class Command {
   Command(CommandOptions options, std::string where)
       : options_(std::move(options)), where_(std::move(where)) {}
   Command(const Command&) = delete;
+  /// Ends the processes. No call of score() is in progress.
+  ~Command();
 
   /// Checks that the program and the files that its command names exist. Errors of make_plan().
   Result<> check_files() const;
@@ -28,24 +34,39 @@ class Command {
   Result<> start();
 
   /// Returns one result per request, in order. A request without an answer is an error; others are
-  /// not affected. Throws Failure when the program failed many times without ever answering.
+  /// not affected. Throws Failure when the program failed many times without ever answering. After
+  /// start() from any thread: the requests of an earlier call are sent before those of a later one,
+  /// which need not wait for their answers.
   std::vector<RuleResult> score(std::span<const protocol::RewardRequest> requests);
 
  private:
   struct Batch;
-  void send_to_idle_workers(Batch& batch);
-  void wait(const Batch& batch);
-  void poll_busy_workers(Batch& batch);
+  /// A process, and the batch of its request.
+  struct Seat {
+    Worker worker;
+    Batch* batch = nullptr;
+  };
+  Result<> start_workers();
+  void serve(std::promise<Result<>>& started);
+  void fail_batches(const std::exception_ptr& why);
+  void send_to_idle_workers();
+  Batch* next_batch();
+  void wait();
+  void poll_busy_workers();
   void report(const std::vector<RuleResult>& results);
   void record(Batch& batch, std::size_t index, RuleResult result);
   void limit_parts(Scored& scored);
 
   CommandOptions options_;
   std::string where_;
+
+  std::optional<ProcessEvents> events_;  // since start()
+  std::thread thread_;                   // since start(); what follows is used only there
+  bool stopping_ = false;
   std::optional<sandbox::Plan> plan_;
   StderrHistory stderr_history_;
-  std::vector<Worker> workers_;
-  std::optional<ProcessEvents> events_;  // since start()
+  std::vector<Seat> seats_;
+  std::vector<Batch*> batches_;  // with unanswered requests, in the order of the calls
   std::set<std::string> part_names_;
   bool has_answered_ = false;
   int failures_ = 0;

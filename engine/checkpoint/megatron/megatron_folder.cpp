@@ -1,0 +1,309 @@
+#include "engine/checkpoint/megatron/megatron_folder.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <optional>
+#include <set>
+
+#include "engine/base/file.h"
+#include "engine/base/text.h"
+
+namespace troupe::engine::checkpoint {
+namespace {
+
+constexpr std::string_view layers_of_names[] = {"decoder.layers.",
+                                                "language_model/encoder/layers."};
+constexpr int rank_limit = 100;  // two digits in a folder's name
+
+Result<std::string> iteration_folder(const std::string& folder) {
+  const std::string path = cat(folder, "/", tracker_file);
+  auto text = read_file(path, 100);
+  if (!text && text.error().code == Errc::not_found)
+    return fail(Errc::not_found, cat(path,
+                                     ": no such file; expected a checkpoint of Megatron, "
+                                     "which has the number of an iteration there"));
+  RETURN_IF_ERROR(text);
+  while (!text->empty() && (text->back() == '\n' || text->back() == ' ')) text->pop_back();
+  if (*text == "release") return folder + "/release";
+  std::uint32_t iteration = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), iteration);
+  if (text->empty() || error != std::errc() || end != text->data() + text->size())
+    return fail(Errc::corrupt,
+                cat(path, ": expected an iteration or \"release\", found ", quote(*text)));
+  const std::string digits = std::to_string(iteration);
+  return cat(folder, "/iter_", std::string(digits.size() < 7 ? 7 - digits.size() : 0, '0'), digits);
+}
+
+/// The sharded formats of Megatron have a metadata file beside their shards.
+Result<> check_not_sharded(const std::string& folder) {
+  std::error_code ignored;
+  for (const auto* name : {"/.metadata", "/metadata.json", "/common.pt"})
+    if (std::filesystem::exists(folder + name, ignored))
+      return fail(Errc::unsupported,
+                  cat(folder,
+                      ": a checkpoint of the format torch_dist or zarr; expected the format "
+                      "torch. Run the command that wrote it once more with "
+                      "--ckpt-convert-format torch --ckpt-convert-save DIR, then convert "
+                      "DIR"));
+  return {};
+}
+
+struct RankName {
+  int tensor = 0, pipeline = 0;
+};
+
+/// The ranks of "mp_rank_01_002"; nothing for other names.
+std::optional<RankName> rank_of(std::string_view name) {
+  constexpr std::string_view prefix = "mp_rank_";
+  if (!name.starts_with(prefix)) return std::nullopt;
+  name.remove_prefix(prefix.size());
+  RankName out;
+  for (int* rank : {&out.tensor, &out.pipeline}) {
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), *rank);
+    if (error != std::errc() || *rank < 0) return std::nullopt;
+    name.remove_prefix(static_cast<std::size_t>(end - name.data()));
+    if (name.empty()) return out;
+    if (name.front() != '_') return std::nullopt;
+    name.remove_prefix(1);
+  }
+  return std::nullopt;
+}
+
+/// Numbers of tensor and pipeline ranks, from the names of the folders.
+Result<RankName> count_ranks(const std::string& folder) {
+  RankName out{-1, -1};
+  std::error_code failed;
+  for (std::filesystem::directory_iterator it(folder, failed), end; !failed && it != end;
+       it.increment(failed)) {
+    const std::string name = it->path().filename().string();
+    if (!name.starts_with("mp_rank_")) continue;
+    const auto rank = rank_of(name);
+    if (!rank || rank->tensor >= rank_limit || rank->pipeline >= 1000)
+      return fail(Errc::unsupported, cat(folder, "/", name,
+                                         ": expected mp_rank_TT or mp_rank_TT_PPP; ranks of expert "
+                                         "parallelism are not supported"));
+    out.tensor = std::max(out.tensor, rank->tensor);
+    out.pipeline = std::max(out.pipeline, rank->pipeline);
+  }
+  if (failed) return fail(Errc::not_found, cat(folder, ": ", failed.message()));
+  if (out.tensor < 0)
+    return fail(Errc::not_found, cat(folder, ": expected folders mp_rank_TT, found none"));
+  return RankName{out.tensor + 1, out.pipeline + 1};
+}
+
+/// Local number of the layer of a tensor, and the rest of its name.
+std::optional<std::int64_t> layer_of(std::string_view name) {
+  for (const auto prefix : layers_of_names) {
+    if (!name.starts_with(prefix)) continue;
+    std::int64_t out = -1;
+    const auto [end, error] =
+        std::from_chars(name.data() + prefix.size(), name.data() + name.size(), out);
+    if (error == std::errc() && out >= 0 && out < 10000) return out;
+  }
+  return std::nullopt;
+}
+
+/// Names that versions of the legacy layout write differently.
+std::string usual_name(std::string name) {
+  constexpr std::pair<std::string_view, std::string_view> spellings[] = {
+      {".input_layernorm.", ".input_norm."},
+      {".post_attention_layernorm.", ".post_attention_norm."},
+      {"/final_layernorm.", "/final_norm."}};
+  if (!name.starts_with("language_model/")) return name;
+  for (const auto& [other, usual] : spellings)
+    if (const auto at = name.find(other); at != name.npos) name.replace(at, other.size(), usual);
+  return name;
+}
+
+bool is_no_weight(std::string_view name, bool tied) {
+  return name.ends_with("inv_freq") ||
+         (tied && (name.find("output_layer") != name.npos ||
+                   name.find("word_embeddings_for_head") != name.npos));
+}
+
+}  // namespace
+
+std::string rank_folder(int tensor_rank, int pipeline_rank, int pipeline_ranks) {
+  const auto digits = [](int value, std::size_t width) {
+    const std::string text = std::to_string(value);
+    return std::string(text.size() < width ? width - text.size() : 0, '0') + text;
+  };
+  return cat("mp_rank_", digits(tensor_rank, 2),
+             pipeline_ranks > 1 ? cat("_", digits(pipeline_rank, 3)) : "");
+}
+
+Result<> MegatronFolder::open_files(const std::string& folder) {
+  auto iteration = iteration_folder(folder);
+  RETURN_IF_ERROR(iteration);
+  folder_ = std::move(*iteration);
+  RETURN_IF_ERROR(check_not_sharded(folder_));
+  const auto ranks = count_ranks(folder_);
+  RETURN_IF_ERROR(ranks);
+  grid_.tensor = ranks->tensor;
+  for (int pipeline = 0; pipeline < ranks->pipeline; ++pipeline)
+    for (int tensor = 0; tensor < ranks->tensor; ++tensor) {
+      auto opened = TorchFile::open(
+          cat(folder_, "/", rank_folder(tensor, pipeline, ranks->pipeline), "/", rank_file));
+      RETURN_IF_ERROR(opened);
+      files_.push_back(std::move(*opened));
+    }
+  grid_.layers.resize(static_cast<std::size_t>(ranks->pipeline));
+  return {};
+}
+
+/// The part of a virtual rank: "model", or "model0", "model1", ...
+Result<MegatronFolder::Named> MegatronFolder::named(const TorchFile& file, int virtual_rank) const {
+  constexpr int depth = 6;
+  constexpr std::size_t limit = 1u << 20;
+  const PickleNode* model = file.graph().find(file.root(), cat("model", virtual_rank));
+  if (!model && virtual_rank == 0) model = file.graph().find(file.root(), "model");
+  Named out;
+  if (!model) return out;
+  struct Place {
+    const PickleNode* dict;
+    std::string path;
+    int depth;
+  };
+  std::vector<Place> places{{model, "", 0}};
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const Place place = places[i];
+    for (std::size_t item = 0; item + 1 < place.dict->items.size(); item += 2) {
+      const PickleNode &key = file.graph().at(place.dict->items[item]),
+                       &value = file.graph().at(place.dict->items[item + 1]);
+      if (key.kind != PickleKind::text) continue;
+      const std::string path = place.path + key.text;
+      if (value.kind == PickleKind::tensor) out[usual_name(path)] = &file.tensor(value);
+      if (value.kind == PickleKind::dict && place.depth < depth)
+        places.push_back({&value, path + "/", place.depth + 1});
+      if (out.size() + places.size() > limit)
+        return fail(Errc::unsupported, cat(file.path(), ": more than ", limit, " tensors"));
+    }
+  }
+  return out;
+}
+
+Result<> MegatronFolder::read_grid(const models::DecoderSpec& spec) {
+  const auto& graph = file(0, 0).graph();
+  const PickleNode& root = file(0, 0).root();
+  int parts = 1;
+  while (graph.find(root, cat("model", parts))) ++parts;
+  for (int part = 0; part < parts; ++part) {
+    for (auto& stage : grid_.layers) {
+      const auto pipeline = static_cast<int>(&stage - grid_.layers.data());
+      const auto tensors = named(file(0, pipeline), part);
+      RETURN_IF_ERROR(tensors);
+      std::set<std::int64_t> present;
+      for (const auto& [name, stored] : *tensors)
+        if (const auto layer = layer_of(name)) present.insert(*layer);
+      auto& layers = stage.emplace_back();
+      if (!present.empty())
+        layers.assign(static_cast<std::size_t>(*present.rbegin()) + 1, empty_layer);
+      for (const auto local : present) layers[static_cast<std::size_t>(local)] = next_layer_++;
+    }
+  }
+  const auto first = named(file(0, 0), 0);
+  RETURN_IF_ERROR(first);
+  const auto legacy = first->find("language_model/embedding/word_embeddings/weight"),
+             mcore = first->find("embedding.word_embeddings.weight");
+  if (legacy == first->end() && mcore == first->end())
+    return fail(Errc::corrupt, cat(file(0, 0).path(),
+                                   ": expected model/embedding.word_embeddings.weight (mcore) "
+                                   "or model/language_model/embedding/word_embeddings/weight "
+                                   "(legacy), found neither"));
+  grid_.names = mcore == first->end() ? MegatronNames::legacy : MegatronNames::mcore;
+  const auto& shape = (mcore == first->end() ? legacy : mcore)->second->shape;
+  if (shape.empty() || shape[0] > (std::int64_t{1} << 40) ||
+      shape[0] * grid_.tensor < spec.vocabulary)
+    return fail(Errc::corrupt,
+                cat(file(0, 0).path(), ": an embedding of shape ", shape_text(shape), " on ",
+                    grid_.tensor, " ranks for a vocabulary of ", spec.vocabulary));
+  grid_.vocabulary = shape[0] * grid_.tensor;
+  return {};
+}
+
+Result<> MegatronFolder::add_shards(const models::DecoderSpec& spec, int tensor, int pipeline,
+                                    int part) {
+  const TorchFile& from = file(tensor, pipeline);
+  auto tensors = named(from, part);
+  RETURN_IF_ERROR(tensors);
+  for (ShardTensor& plan : shard_tensors(spec, grid_, tensor, pipeline, part)) {
+    const auto found = tensors->find(plan.name);
+    if (found == tensors->end())
+      return fail(Errc::corrupt, cat(from.path(), ": no tensor ", quote(plan.name),
+                                     ", which config.json asks for"));
+    if (found->second->shape != plan.shape())
+      return fail(Errc::corrupt,
+                  cat(from.path(), ": tensor ", quote(plan.name), ": expected ",
+                      shape_text(plan.shape()), ", found ", shape_text(found->second->shape)));
+    for (const RowBlock& block : plan.blocks) {
+      auto& places = places_[block.parameter];
+      if (!block.copy && (places.empty() || places.back() != shards_.size()))
+        places.push_back(shards_.size());
+    }
+    shards_.push_back(
+        {static_cast<std::size_t>(pipeline * grid_.tensor + tensor), found->second, plan});
+    tensors->erase(found);
+  }
+  for (const auto& [name, stored] : *tensors)
+    if (!is_no_weight(name, spec.tied))
+      return fail(Errc::corrupt, cat(from.path(), ": tensor ", quote(name),
+                                     " is no weight of the model that config.json describes"));
+  return {};
+}
+
+Result<MegatronFolder> MegatronFolder::open(const std::string& folder,
+                                            const models::DecoderSpec& spec,
+                                            const std::string& where) {
+  MegatronFolder out;
+  RETURN_IF_ERROR(out.open_files(folder));
+  RETURN_IF_ERROR(out.read_grid(spec));
+  RETURN_IF_ERROR(check_megatron(spec, out.grid_, where));
+  for (int pipeline = 0; pipeline < out.grid_.pipeline(); ++pipeline)
+    for (int tensor = 0; tensor < out.grid_.tensor; ++tensor)
+      for (int part = 0; part < out.grid_.virtual_ranks(); ++part)
+        RETURN_IF_ERROR(out.add_shards(spec, tensor, pipeline, part));
+  return out;
+}
+
+std::vector<std::string> MegatronFolder::foreign() const {
+  std::set<std::string> out;
+  for (const TorchFile& each : files_)
+    out.insert(each.graph().foreign.begin(), each.graph().foreign.end());
+  return {out.begin(), out.end()};
+}
+
+Result<StoredType> MegatronFolder::type(const std::string& parameter) const {
+  const auto found = places_.find(parameter);
+  if (found == places_.end() || found->second.empty())
+    return fail(Errc::corrupt, cat(folder_, ": no part of ", quote(parameter)));
+  return shards_[found->second.front()].stored->type;
+}
+
+Result<std::span<const std::byte>> MegatronFolder::read(const std::string& parameter,
+                                                        std::vector<std::byte>& buffer) const {
+  const auto element = type(parameter);
+  RETURN_IF_ERROR(element);
+  const std::size_t bytes = bits_of(*element) / 8;
+  std::int64_t rows = 0, columns = 1;
+  const auto& places = places_.at(parameter);
+  for (const auto place : places)
+    for (const RowBlock& block : shards_[place].plan.blocks)
+      if (block.parameter == parameter) rows = std::max(rows, block.first + block.count);
+  columns = shards_[places.front()].plan.all_columns;
+  buffer.resize(static_cast<std::size_t>(rows * columns) * bytes);
+  std::vector<std::byte> strided;
+  for (const auto place : places) {
+    const Shard& shard = shards_[place];
+    if (shard.stored->type != *element)
+      return fail(Errc::corrupt,
+                  cat(files_[shard.file].path(), ": tensor ", quote(shard.plan.name), ": expected ",
+                      to_string(*element), ", found ", to_string(shard.stored->type)));
+    const auto stored = files_[shard.file].bytes(*shard.stored, strided);
+    RETURN_IF_ERROR(stored);
+    scatter_shard(shard.plan, *stored, parameter, bytes, buffer);
+  }
+  return std::span<const std::byte>(buffer);
+}
+
+}  // namespace troupe::engine::checkpoint

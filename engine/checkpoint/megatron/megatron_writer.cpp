@@ -1,0 +1,147 @@
+#include "engine/checkpoint/megatron/megatron_writer.h"
+
+#include <filesystem>
+
+#include "engine/base/file.h"
+#include "engine/base/text.h"
+#include "engine/checkpoint/megatron/megatron_folder.h"
+#include "engine/checkpoint/output_file.h"
+#include "engine/checkpoint/pickle/torch_writer.h"
+
+namespace troupe::engine::checkpoint {
+namespace {
+
+using models::DecoderSpec;
+
+/// Sets root["a"]["b"]["c"] for the name "a/b/c". The last part may contain dots.
+void insert(PickleValue::Dict& root, std::string_view name, TensorSlot slot) {
+  const auto slash = name.find('/');
+  if (slash == name.npos) {
+    root.items.emplace_back(std::string(name), std::move(slot));
+    return;
+  }
+  const std::string key(name.substr(0, slash));
+  for (auto& [known, value] : root.items)
+    if (const auto* text = std::get_if<std::string>(&known.value()); text && *text == key)
+      return insert(*value.dict(), name.substr(slash + 1), std::move(slot));
+  root.items.emplace_back(key, PickleValue::Dict{.ordered = true});
+  insert(*root.items.back().second.dict(), name.substr(slash + 1), std::move(slot));
+}
+
+PickleValue::Dict architecture_of(const DecoderSpec& spec, const MegatronGrid& grid) {
+  PickleValue::Dict out;
+  out.items = {{"num_layers", spec.layers},
+               {"hidden_size", spec.width},
+               {"ffn_hidden_size", spec.inner},
+               {"num_attention_heads", spec.heads},
+               {"num_query_groups", spec.kv_heads},
+               {"kv_channels", spec.head_size},
+               {"padded_vocab_size", grid.vocabulary},
+               {"untie_embeddings_and_output_weights", !spec.tied},
+               {"tensor_model_parallel_size", grid.tensor},
+               {"pipeline_model_parallel_size", grid.pipeline()}};
+  return out;
+}
+
+/// A tensor of a file and the type that its parameters have in the source.
+struct PlannedTensor {
+  ShardTensor shard;
+  StoredType from, to;
+};
+
+Result<std::vector<PlannedTensor>> plan_tensors(const std::vector<ShardTensor>& shards,
+                                                const WeightSource& source,
+                                                std::optional<StoredType> type) {
+  std::vector<PlannedTensor> out;
+  for (const ShardTensor& shard : shards) {
+    const auto first = source.type(shard.blocks.front().parameter);
+    RETURN_IF_ERROR(first);
+    for (const RowBlock& block : shard.blocks) {
+      const auto other = source.type(block.parameter);
+      RETURN_IF_ERROR(other);
+      if (*other != *first)
+        return fail(Errc::unsupported,
+                    cat("tensor ", quote(block.parameter), ": expected ", to_string(*first),
+                        " as the tensors that it is joined with, found ", to_string(*other)));
+    }
+    out.push_back({shard, *first, type.value_or(*first)});
+  }
+  return out;
+}
+
+class RankWriter {
+ public:
+  RankWriter(const DecoderSpec& spec, const WeightSource& source, const MegatronOutput& output)
+      : spec_(spec), source_(source), output_(output) {}
+
+  Result<> write(int tensor, int pipeline, const std::string& path) {
+    const MegatronGrid& grid = output_.grid;
+    PickleValue::Dict root;
+    root.items = {{"checkpoint_version", 3},
+                  {"iteration", 1},
+                  {"architecture", architecture_of(spec_, grid)}};
+    std::vector<PlannedTensor> all;
+    for (int part = 0; part < grid.virtual_ranks(); ++part) {
+      const auto planned =
+          plan_tensors(shard_tensors(spec_, grid, tensor, pipeline, part), source_, output_.type);
+      RETURN_IF_ERROR(planned);
+      PickleValue::Dict model{.ordered = true};
+      for (const PlannedTensor& each : *planned)
+        insert(model, each.shard.name, {each.to, each.shard.shape()});
+      all.insert(all.end(), planned->begin(), planned->end());
+      root.items.emplace_back(grid.virtual_ranks() > 1 ? cat("model", part) : "model",
+                              std::move(model));
+    }
+    return write_file(path, std::move(root), all);
+  }
+
+ private:
+  Result<> write_file(const std::string& path, PickleValue::Dict root,
+                      const std::vector<PlannedTensor>& tensors) {
+    std::error_code failed;
+    const std::string partial = path + ".partial";
+    std::filesystem::remove(partial, failed);
+    auto writer = TorchWriter::create(partial, std::move(root));
+    RETURN_IF_ERROR(writer);
+    for (const PlannedTensor& each : tensors) {
+      auto bytes = gather_shard(each.shard, source_, bits_of(each.from) / 8);
+      RETURN_IF_ERROR(bytes);
+      RETURN_IF_ERROR(convert_type(*bytes, each.from, each.to, each.shard.name));
+      RETURN_IF_ERROR(writer->write(*bytes));
+    }
+    RETURN_IF_ERROR(writer->finish());
+    std::filesystem::rename(partial, path, failed);
+    if (failed) return fail(Errc::io, cat(path, ": ", failed.message()));
+    return {};
+  }
+
+  const DecoderSpec& spec_;
+  const WeightSource& source_;
+  const MegatronOutput& output_;
+};
+
+}  // namespace
+
+Result<> write_megatron(const DecoderSpec& spec, const WeightSource& source,
+                        const MegatronOutput& output) {
+  const std::string tracker = cat(output.folder, "/", tracker_file);
+  std::error_code failed;
+  if (std::filesystem::exists(tracker, failed))
+    return fail(Errc::usage,
+                cat(tracker, " exists: set --save-dir to a folder without a checkpoint"));
+  RankWriter writer(spec, source, output);
+  for (int pipeline = 0; pipeline < output.grid.pipeline(); ++pipeline)
+    for (int tensor = 0; tensor < output.grid.tensor; ++tensor) {
+      const std::string folder = cat(output.folder, "/iter_0000001/",
+                                     rank_folder(tensor, pipeline, output.grid.pipeline()));
+      std::filesystem::create_directories(folder, failed);
+      if (failed) return fail(Errc::io, cat(folder, ": ", failed.message()));
+      const std::string path = cat(folder, "/", rank_file);
+      RETURN_IF_ERROR(writer.write(tensor, pipeline, path));
+      RETURN_IF_ERROR(sync_directory(folder));
+      if (output.written) output.written(path);
+    }
+  return write_file_durably(tracker, "1");
+}
+
+}  // namespace troupe::engine::checkpoint

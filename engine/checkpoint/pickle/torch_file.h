@@ -1,0 +1,43 @@
+// Files of torch.save: a zip archive with the pickle NAME/data.pkl and the storages NAME/data/KEY.
+// Reading one executes nothing (pickle_graph.h).
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/base/error.h"
+#include "engine/checkpoint/pickle/pickle_graph.h"
+#include "engine/checkpoint/pickle/zip_file.h"
+
+namespace troupe::engine::checkpoint {
+
+class TorchFile {
+ public:
+  /// Errors of ZipFile::open and read_pickle. Errc::unsupported for the format of torch before 1.6
+  /// and for big-endian files; Errc::corrupt for a storage that is missing or has another size.
+  static Result<TorchFile> open(const std::string& path);
+
+  const std::string& path() const { return zip_.path(); }
+  const PickleGraph& graph() const { return graph_; }
+  const PickleNode& root() const { return graph_.at(graph_.root); }
+  const PickledTensor& tensor(const PickleNode& node) const {
+    return graph_.tensors[static_cast<std::size_t>(node.number)];
+  }
+  /// The bytes of a tensor, little-endian, row-major: a view of the file, or of `buffer` where the
+  /// tensor's strides are others. Errc::corrupt when the storage does not have its checksum.
+  Result<std::span<const std::byte>> bytes(const PickledTensor& tensor,
+                                           std::vector<std::byte>& buffer) const;
+
+ private:
+  TorchFile(ZipFile zip, std::string folder) : zip_(std::move(zip)), folder_(std::move(folder)) {}
+  Result<> check_storages() const;
+  const ZipEntry* storage(const PickledTensor& tensor) const;
+
+  ZipFile zip_;
+  std::string folder_;  ///< prefix of the entries' names, with its slash
+  PickleGraph graph_;
+};
+
+}  // namespace troupe::engine::checkpoint

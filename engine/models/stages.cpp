@@ -1,0 +1,89 @@
+#include "engine/models/stages.h"
+
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+#include <string_view>
+
+#include "engine/base/check.h"
+#include "engine/base/text.h"
+
+namespace troupe::engine::models {
+namespace {
+
+constexpr std::string_view table_name = "model.embed_tokens.weight";
+
+// The number of the layer whose tensor has this name; -1: outside the layers.
+std::int64_t layer_of(std::string_view name) {
+  constexpr std::string_view prefix = "model.layers.";
+  std::int64_t layer = -1;
+  if (name.starts_with(prefix))
+    std::from_chars(name.data() + prefix.size(), name.data() + name.size(), layer);
+  return layer;
+}
+
+bool is_on(const PipelineStage& stage, std::string_view name) {
+  const std::int64_t layer = layer_of(name);
+  if (layer >= 0) return stage.layers.begin <= layer && layer < stage.layers.end;
+  return name.starts_with("model.embed_") ? stage.first() : stage.last();
+}
+
+}  // namespace
+
+Result<std::vector<std::int64_t>> stage_layers(const DecoderSpec& spec, int stages,
+                                               const std::vector<std::int64_t>& wanted) {
+  if (stages < 1 || (stages > 1 && stages > spec.layers))
+    return fail(Errc::usage,
+                cat("parallel.pp ", stages, " is not possible for a model of ", spec.layers,
+                    " layers: every stage needs one; allowed: 1 to ", spec.layers));
+  if (wanted.empty()) {
+    std::vector<std::int64_t> even;
+    for (std::int64_t i = 0; i < stages; ++i)
+      even.push_back(spec.layers / stages + (i < spec.layers % stages ? 1 : 0));
+    return even;
+  }
+  if (std::ssize(wanted) != stages)
+    return fail(Errc::usage,
+                cat("parallel.layers: expected ", stages,
+                    " numbers, one for each stage of parallel.pp, found ", wanted.size()));
+  std::int64_t sum = 0;
+  for (const auto count : wanted) {
+    if (count < 1 || count > spec.layers)
+      return fail(Errc::usage, cat("parallel.layers: expected 1 to ", spec.layers,
+                                   " layers on each stage, found ", count));
+    sum += count;
+  }
+  if (sum != spec.layers)
+    return fail(Errc::usage, cat("parallel.layers: expected ", spec.layers,
+                                 " layers in all, as the model has, found ", sum));
+  return wanted;
+}
+
+PipelineStage stage_of(int index, const std::vector<std::int64_t>& layers) {
+  check(0 <= index && index < std::ssize(layers), "stage_of: a stage that does not exist");
+  const auto begin = std::accumulate(layers.begin(), layers.begin() + index, std::int64_t{0});
+  return {index,
+          static_cast<int>(layers.size()),
+          {begin, begin + layers[static_cast<std::size_t>(index)]}};
+}
+
+std::vector<nn::ParameterSpec> parameter_list(const DecoderSpec& spec, const Split& split,
+                                              const PipelineStage& stage) {
+  auto all = parameter_list(spec, split);
+  if (stage.count == 1) return all;
+  std::vector<nn::ParameterSpec> list;
+  for (const auto& wanted : all)
+    if (is_on(stage, wanted.name)) list.push_back(wanted);
+  if (!spec.tied || spec.labels > 0 || !stage.last()) return list;
+  for (auto& wanted : all) {
+    if (wanted.name != table_name) continue;
+    wanted.shard.first = false;
+    // Frozen tensors come before the trained ones.
+    const auto at = wanted.trainable ? list.end()
+                                     : std::ranges::find(list, true, &nn::ParameterSpec::trainable);
+    list.insert(at, wanted);
+  }
+  return list;
+}
+
+}  // namespace troupe::engine::models

@@ -1,0 +1,55 @@
+// MicroBatchPass: forward and backward pass of a micro-batch through the layers of this rank, with
+// what the forward pass saves until the backward pass.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "engine/data/experience.h"
+#include "engine/models/decoder.h"
+#include "engine/nn/shared_rows.h"
+#include "engine/train/output_head.h"
+
+namespace troupe::engine::train {
+
+struct PassOptions {
+  ops::Precision precision = ops::Precision::f32;
+  nn::Recomputed recomputed = {};
+  bool share_prefixes = false;           ///< shared_prefixes.h
+  std::optional<std::uint64_t> dropout;  ///< key of the pass; absent: no dropout
+  bool every_token = false;              ///< OutputHeadOptions::every_token
+  bool backward = true;                  ///< false: nothing is saved
+};
+
+class MicroBatchPass {
+ public:
+  /// The arguments must outlive this.
+  MicroBatchPass(models::Decoder& model, const data::Experience& part, const loss::Needs& needs,
+                 const PassOptions& options);
+  MicroBatchPass(const MicroBatchPass&) = delete;
+
+  /// True where no row is read: there is nothing to run. The same on every stage.
+  bool empty() const { return head_.empty(); }
+  /// Rows of the tensors between stages.
+  std::int64_t rows() const;
+  /// Decoder::forward_stage().
+  Tensor forward(const Tensor& input);
+  /// The heads, on the last stage. `hidden`: the result of forward(), absent where empty().
+  HeadOutputs outputs(const Tensor& hidden, const std::optional<loss::ValueAndGrads>& known);
+  /// Decoder::backward_stage() from the gradients of the heads, on the last stage.
+  Tensor backward(const loss::ValueAndGrads& grads);
+  /// The same on the other stages.
+  Tensor backward(const Tensor& dresult);
+
+ private:
+  models::Decoder& model_;
+  const data::Experience& part_;
+  ops::Layout layout_;
+  std::optional<nn::Dropout> dropout_;
+  std::optional<nn::SharedRows> shared_;
+  nn::ForwardContext pass_;
+  OutputHead head_;
+  nn::Saved saved_;
+};
+
+}  // namespace troupe::engine::train

@@ -1,0 +1,21 @@
+// `troupe convert --from-pickle`: rewrites pytorch_model.bin as safetensors.
+#pragma once
+
+#include <string>
+
+#include "engine/base/error.h"
+
+namespace troupe::launch {
+
+struct FromPickleOptions {
+  std::string folder;    ///< with pytorch_model.bin, or pytorch_model.bin.index.json and its shards
+  std::string save_dir;  ///< empty: the safetensors files are written into `folder`
+};
+
+/// Writes each .bin file as a safetensors file with the same tensors and types, and the index.
+/// Nothing of a pickle is executed; an entry that is no tensor is an error. Files get their names
+/// when they are complete, so that an interrupted conversion is repeated by the same command.
+/// Errc::usage (weights exist), not_found, corrupt, unsupported, io.
+Result<> convert_pickles(const FromPickleOptions& options);
+
+}  // namespace troupe::launch

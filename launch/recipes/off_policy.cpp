@@ -1,0 +1,63 @@
+#include "launch/recipes/off_policy.h"
+
+#include "engine/base/text.h"
+#include "launch/recipes/sampling.h"
+
+namespace troupe::launch {
+
+using namespace algorithms;
+
+void validate_correction(Validation& v, std::string_view section, const Correction& correction,
+                         const OldLogp& old) {
+  const auto key = [&](std::string_view name) { return cat(section, ".", name); };
+  const Correction& c = correction;
+  if (c.filter == FilterOver::none)
+    for (const auto* name : {"filter_by", "filter_low", "filter_high"})
+      v.unused(key(name), cat(key("filter"), " is none"));
+  if (c.filter != FilterOver::none && c.filter_by != FilterBy::k1)
+    v.unused(key("filter_low"), cat(key("filter_by"), " ", name_of(c.filter_by),
+                                    " is a distance, which has no lower bound"));
+  if (c.any() && !old.recomputed && !old.approximated)
+    v.warn(cat(key("correction"), ", ", key("filter"),
+               ": the old log-probabilities are those of the rollouts, so every weight is exactly "
+               "1; ",
+               key("recompute_old_logp"), " = true recomputes them with the policy"));
+  if (!c.any() && old.set && !samples_in_int8(v.config))
+    v.warn(cat(v.named(key("recompute_old_logp")),
+               ": costs a forward pass over every sample, and no correction uses the difference"));
+  if (c.weight == Over::sequence)
+    v.warn(cat(v.named(key("correction")),
+               ": a product over the sample grows or shrinks with its length; geometric does not"));
+}
+
+std::string weight_factor(const Correction& correction) {
+  return correction.weight != Over::none ? "w " : "";
+}
+
+std::string filter_factor(const Correction& correction) {
+  const Correction& c = correction;
+  if (c.filter == FilterOver::none) return "";
+  if (c.filter_by == FilterBy::k1)
+    return cat("[ratio to the rollout, ", name_of(c.filter), ", within ", to_text(c.filter_low),
+               " and ", to_text(c.filter_high), "] ");
+  return cat("[", c.filter_by == FilterBy::k2 ? "y^2 / 2" : "e^y - 1 - y",
+             ", y = log p_old(t) - log p_rollout(t), ",
+             c.filter == FilterOver::token      ? "of the token"
+             : c.filter == FilterOver::sequence ? "summed over the sample"
+             : c.filter == FilterOver::greatest ? "the sample's greatest"
+                                                : "the sample's mean",
+             ", at most ", to_text(c.filter_high), "] ");
+}
+
+std::string weight_definition(const Correction& correction) {
+  const Correction& c = correction;
+  if (c.weight == Over::none) return "";
+  return cat("w = p_old(t) / p_rollout(t) over the ",
+             c.weight == Over::token      ? "token"
+             : c.weight == Over::sequence ? "sample"
+                                          : "sample's geometric mean",
+             ", ", name_of(c.outside), " outside ", to_text(c.low), " and ",
+             c.high > 0 ? to_text(c.high) : "any", "\n");
+}
+
+}  // namespace troupe::launch

@@ -1,0 +1,172 @@
+// Pipeline stages train the bits of a single rank: the passes of each micro-batch and the sums over
+// micro-batches have its order.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "algorithms/losses/dpo_loss.h"
+#include "algorithms/losses/sft_loss.h"
+#include "algorithms/losses/value_loss.h"
+#include "engine/models/stages.h"
+#include "engine/ops/cpu/cpu_options.h"
+#include "engine/train/trainer.h"
+#include "tests/support/grid_decoder.h"
+
+namespace troupe::test {
+namespace {
+
+using engine::train::Trainer;
+using engine::train::TrainerOptions;
+using testing::HasSubstr;
+
+struct Trained {
+  std::vector<double> losses, norms;
+  std::vector<float> weights, exp_avg, logp;
+};
+
+struct TrainingRun {
+  GridModel model;
+  engine::loss::AnyLoss loss = algorithms::SftLoss{};
+  Experience batch;
+  TrainerOptions options = {};
+  std::vector<std::int64_t> layers = {};
+
+  Trained on(const Mesh& mesh) const {
+    const auto device = engine::ops::make_cpu_device({.threads = 1});
+    const auto stages = mesh.grid().pp > 1 ? layers : std::vector<std::int64_t>();
+    Trainer trainer(grid_decoder(*device, model, 3, mesh, true, stages), options, &mesh);
+    Trained out;
+    for (int step = 0; step < 3; ++step) {
+      out.losses.push_back(trainer.forward_backward(batch, loss).loss);
+      out.norms.push_back(value_or_throw(trainer.update(1e-2)).grad_norm);
+    }
+    if (model.spec.labels == 0) out.logp = trainer.logprobs(batch, 0.7);
+    out.weights = gather_model(trainer.model(), mesh);
+    out.exp_avg = gather_model(trainer.model(), trainer.optimizer().exp_avg(), mesh);
+    return out;
+  }
+};
+
+GridModel deep(GridModel model, std::int64_t layers = 5) {
+  model.spec.layers = layers;
+  if (!model.spec.layer.empty())
+    model.spec.layer.resize(static_cast<std::size_t>(layers), model.spec.layer.back());
+  return model;
+}
+
+// Without clipping: the norm is a sum over stages, whose last bits differ.
+void expect_the_bits_of_one_rank(TrainingRun run, int pp) {
+  run.options.optimizer.max_grad_norm = 0;
+  const Trained one = run.on(Mesh());
+  const auto stages = on_grid({1, 1, pp}, [&](const Mesh& mesh) { return run.on(mesh); });
+  EXPECT_EQ(stages[0].weights, one.weights);
+  EXPECT_EQ(stages[0].exp_avg, one.exp_avg);
+  for (const Trained& stage : stages) {
+    EXPECT_EQ(stage.losses, one.losses);
+    EXPECT_EQ(stage.logp, one.logp);
+    EXPECT_EQ(stage.norms, stages[0].norms);
+  }
+  for (std::size_t i = 0; i < one.norms.size(); ++i)
+    EXPECT_NEAR(stages[0].norms[i], one.norms[i], 1e-6 * one.norms[i]);
+}
+
+TEST(Pipeline, HasTheBitsOfOneRankForAllFamilies) {
+  for (const auto& model : grid_models())
+    for (const int pp : {2, 4}) {
+      SCOPED_TRACE(cat(model.title, ", pp ", pp));
+      const Experience batch = full_batch(5, 10, 1, model.spec.vocabulary);
+      expect_the_bits_of_one_rank(
+          {.model = deep(model), .batch = batch, .options = {.micro_batch_tokens = 30}}, pp);
+    }
+}
+
+TEST(Pipeline, HasTheBitsOfOneRankForUnevenLayers) {
+  const GridModel model = deep(grid_models()[0]);
+  const Experience batch = full_batch(6, 12, 1, model.spec.vocabulary);
+  using Layers = std::vector<std::int64_t>;
+  for (const Layers& layers : {Layers{1, 4}, Layers{4, 1}, Layers{1, 3, 1}, Layers{1, 1, 1, 1, 1}})
+    expect_the_bits_of_one_rank(
+        {.model = model, .batch = batch, .options = {.micro_batch_tokens = 30}, .layers = layers},
+        static_cast<int>(layers.size()));
+}
+
+TEST(Pipeline, HasTheBitsOfOneRankForALossOfPairsAndForScores) {
+  const GridModel model = deep(grid_models()[0], 3);
+  Experience batch = full_batch(7, 12, 2, model.spec.vocabulary);
+  expect_the_bits_of_one_rank({.model = model,
+                               .loss = algorithms::DpoLoss{},
+                               .batch = batch,
+                               .options = {.micro_batch_tokens = 60, .share_prefixes = true}},
+                              2);
+  batch.value = batch.returns = batch.advantage;
+  expect_the_bits_of_one_rank({.model = scored(model, 1, true),
+                               .loss = algorithms::ValueLoss{},
+                               .batch = batch,
+                               .options = {.micro_batch_tokens = 60}},
+                              3);
+}
+
+TEST(Pipeline, RecomputationAndOneMicroBatchChangeNoBit) {
+  const GridModel model = deep(grid_models()[1], 3);
+  const Experience batch = full_batch(8, 9, 1, model.spec.vocabulary);
+  expect_the_bits_of_one_rank(
+      {.model = model,
+       .batch = batch,
+       .options = {.micro_batch_tokens = 40, .recomputed = {.layers = true}}},
+      3);
+  expect_the_bits_of_one_rank({.model = model, .batch = batch, .options = {}}, 2);
+}
+
+TEST(Pipeline, ADividedOptimizerHasTheBitsOfAnUndividedOne) {
+  const GridModel model = deep(grid_models()[0], 3);
+  TrainingRun run{.model = model,
+                  .batch = full_batch(9, 12, 1, model.spec.vocabulary),
+                  .options = {.micro_batch_tokens = 40}};
+  const auto weights = [&](bool zero) {
+    run.options.shard_optimizer = zero;
+    return on_grid({2, 1, 2}, [&](const Mesh& mesh) {
+      const auto device = engine::ops::make_cpu_device({.threads = 1});
+      Trainer trainer(grid_decoder(*device, model, 3, mesh, true), run.options, &mesh);
+      for (int step = 0; step < 3; ++step) {
+        trainer.forward_backward(run.batch, run.loss);
+        value_or_throw(trainer.update(1e-2));
+      }
+      return gather_model(trainer.model(), mesh);
+    })[0];
+  };
+  EXPECT_EQ(weights(true), weights(false));
+}
+
+TEST(Stages, AreEvenWithLongerOnesFirstOrAsGiven) {
+  const auto spec = deep(grid_models()[0]).spec;
+  using Layers = std::vector<std::int64_t>;
+  EXPECT_EQ(value_or_throw(engine::models::stage_layers(spec, 2, {})), (Layers{3, 2}));
+  EXPECT_EQ(value_or_throw(engine::models::stage_layers(spec, 4, {})), (Layers{2, 1, 1, 1}));
+  EXPECT_EQ(value_or_throw(engine::models::stage_layers(spec, 2, {1, 4})), (Layers{1, 4}));
+  const auto refused = [&](int stages, const Layers& layers) {
+    const auto found = engine::models::stage_layers(spec, stages, layers);
+    return found ? std::string("taken") : found.error().what;
+  };
+  EXPECT_THAT(refused(6, {}), HasSubstr("allowed: 1 to 5"));
+  EXPECT_THAT(refused(2, {5}), HasSubstr("expected 2 numbers"));
+  EXPECT_THAT(refused(2, {5, 0}), HasSubstr("found 0"));
+  EXPECT_THAT(refused(2, {2, 2}), HasSubstr("expected 5 layers in all, as the model has, found 4"));
+}
+
+TEST(Stages, HaveEveryTensorOnceAndATiedTableOnTheFirstAndTheLast) {
+  for (const auto& each : grid_models()) {
+    const auto spec = deep(each).spec;
+    const auto split = engine::models::split_of(spec, 0, 1);
+    const auto layers = value_or_throw(engine::models::stage_layers(spec, 3, {}));
+    std::vector<std::string> counted, copies, all;
+    for (int i = 0; i < 3; ++i)
+      for (const auto& tensor :
+           engine::models::parameter_list(spec, split, engine::models::stage_of(i, layers)))
+        (tensor.shard.first ? counted : copies).push_back(tensor.name);
+    for (const auto& tensor : engine::models::parameter_list(spec)) all.push_back(tensor.name);
+    EXPECT_EQ(counted, all) << each.title;
+    EXPECT_EQ(copies.size(), spec.tied ? 1u : 0u) << each.title;
+  }
+}
+
+}  // namespace
+}  // namespace troupe::test

@@ -1,0 +1,115 @@
+// Pipeline stages: threads of one process and ranks of mpirun write the same bytes; losses and
+// unclipped weights are those of one rank; a run may change its grid.
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+
+#include "engine/base/file.h"
+#include "engine/base/text.h"
+#include "tests/system/child.h"
+#include "tests/system/runs.h"
+
+namespace troupe::test {
+namespace {
+
+using testing::HasSubstr;
+
+class Pipelines : public SystemRuns {
+ protected:
+  std::string run_of(const char* algorithm, const std::string& output, const std::string& grid,
+                     const std::string& more = "") const {
+    return arguments(algorithm, output,
+                     cat("--set train.steps=6 --set train.save_every=2 --set train.keep_last=0 "
+                         "--set train.threads=1 ",
+                         "--set train.micro_batch_tokens=256 ", grid, " ", more));
+  }
+
+  void expect_near(const std::string& output, const std::string& one) const {
+    const auto found = losses(output), expected = losses(one);
+    ASSERT_EQ(found.size(), expected.size());
+    for (std::size_t i = 0; i < found.size(); ++i)
+      EXPECT_NEAR(found[i], expected[i], 4e-6 * std::max(1.0, std::abs(expected[i])))
+          << output << ", step " << i + 1;
+  }
+
+  // Continues a copy of `from` after step `step`.
+  void continue_at(const std::string& from, const std::string& to, int step,
+                   const std::string& grid) const {
+    std::filesystem::copy(
+        path(from), path(to),
+        std::filesystem::copy_options::recursive | std::filesystem::copy_options::copy_symlinks);
+    for (int later = step + 2; later <= 6; later += 2)
+      std::filesystem::remove_all(path(cat(to, "/checkpoint-", later)));
+    run(run_of("sft", to, grid, cat("--set resume='", path(cat(to, "/checkpoint-", step)), "'")));
+  }
+};
+
+TEST_F(Pipelines, EveryKindOfMethodHasTheLossesOfOneRank) {
+  for (const char* algorithm : {"sft", "dpo", "grpo"}) {
+    SCOPED_TRACE(algorithm);
+    const std::string one = cat("one-", algorithm), stages = cat("stages-", algorithm);
+    run(run_of(algorithm, one, ""));
+    run(run_of(algorithm, stages, "--set parallel.pp=2"));
+    expect_near(stages, one);
+  }
+}
+
+TEST_F(Pipelines, WithoutClippingTheTensorsAreThoseOfOneRank) {
+  const std::string free = "--set train.max_grad_norm=0";
+  run(run_of("sft", "one", "", free));
+  run(run_of("sft", "stages", "--set parallel.pp=2 --set parallel.layers='[4, 1]'", free));
+  const auto found = losses("stages");
+  EXPECT_EQ(found, losses("one"));
+  EXPECT_EQ(value_or_throw(read_file(path("stages/checkpoint-6/model.safetensors"))),
+            value_or_throw(read_file(path("one/checkpoint-6/model.safetensors"))));
+}
+
+TEST_F(Pipelines, AdaptersAndRoundedWeightsAreThoseOfOneRank) {
+  for (const char* more : {"--set lora.rank=4 --set lora.dropout=0.1",
+                           "--set train.dtype=bf16 --set train.stochastic_rounding=true"}) {
+    SCOPED_TRACE(more);
+    const std::string name = std::string(more).substr(6, 4), set = " --set train.max_grad_norm=0";
+    run(run_of("sft", "one-" + name, "", more + set));
+    run(run_of("sft", "stages-" + name, "--set parallel.pp=2", more + set));
+    EXPECT_EQ(losses("stages-" + name), losses("one-" + name));
+  }
+}
+
+TEST_F(Pipelines, ThreadsAndMpirunWriteTheSameBytes) {
+  if (std::system("command -v mpirun >/dev/null") != 0) GTEST_SKIP() << "mpirun is not installed";
+  const std::string grid = "--set parallel.pp=2 --set parallel.dp=2 --set parallel.zero=1";
+  run(run_of("sft", "threads", grid));
+  // OpenMPI does not free its memory at exit, which AddressSanitizer reports as leaks.
+  Child mpirun(cat("env ASAN_OPTIONS=detect_leaks=0 mpirun --allow-run-as-root --oversubscribe ",
+                   "-n 4 ", command(run_of("sft", "mpi", grid))),
+               log());
+  ASSERT_EQ(mpirun.wait(), 0) << "see " << log();
+  expect_same_bytes("threads", "mpi");
+}
+
+TEST_F(Pipelines, ARunMayChangeItsGridTwice) {
+  run(run_of("sft", "one", ""));
+  run(run_of("sft", "tp", "--set parallel.tp=2"));
+  continue_at("tp", "stages", 2, "--set parallel.pp=2 --set parallel.dp=2");
+  continue_at("stages", "alone", 4, "");
+  expect_near("alone", "one");
+}
+
+TEST_F(Pipelines, WhatHasNoStagesIsRefusedBeforeItStarts) {
+  const auto refused = [&](const std::string& grid, const std::string& more = "") {
+    const auto said = launch::run_program(run_of("sft", "refused", grid, more));
+    EXPECT_EQ(said.code, 2) << said.err;
+    EXPECT_FALSE(std::filesystem::exists(path("refused/metrics.jsonl")));
+    return said.err;
+  };
+  EXPECT_THAT(refused("--set parallel.pp=6"), HasSubstr("allowed: 1 to 5"));
+  EXPECT_THAT(refused("--set parallel.pp=2 --set parallel.layers='[3, 3]'"),
+              HasSubstr("expected 5 layers in all"));
+  EXPECT_THAT(refused("--set parallel.pp=2 --set parallel.layers=5"),
+              HasSubstr("expected 2 numbers"));
+}
+
+}  // namespace
+}  // namespace troupe::test
