@@ -420,12 +420,11 @@ int run(const Action& action) {
   }
 }
 
-/// Whether the command trains, evaluates or serves: it writes files and talks to other processes,
-/// and a closed pipe must not end it. The others end silently when their reader has gone, as in `| head`.
+/// Whether the command trains or evaluates: it writes files and talks to other processes, and a
+/// closed pipe must not end it. The others end silently when their reader has gone, as in `| head`.
 bool has_runs(const CLI::App& app) {
   const std::string name = app.get_subcommands().front()->get_name();
-  return name == "train" || name == "launch" || name == "worker" || name == "eval" ||
-         name == "serve";
+  return name == "train" || name == "launch" || name == "worker" || name == "eval";
 }
 
 /// Before any key exists: sandboxes are started by a process that has never had one.
@@ -453,10 +452,10 @@ int program(int argc, char** argv) {
       "First steps: docs/quickstart.md. All configuration keys: troupe explain --reference. Exit "
       "codes: docs/operations.md.");
   Action action;
-  for (const auto add :
-       {add_train, add_launch, add_worker, add_loopback, add_generate, add_chat, add_serve,
-        add_tokenize, add_render, add_logprobs, add_merge, add_score, add_eval, add_explain,
-        add_import, add_preprocess, add_convert, add_info, add_completion, add_man})
+  for (const auto add : {add_train,      add_launch,  add_worker,   add_loopback,   add_generate,
+                         add_chat,       add_serve,   add_tokenize, add_render,     add_logprobs,
+                         add_merge,      add_score,   add_eval,     add_explain,    add_import,
+                         add_preprocess, add_convert, add_info,     add_completion, add_man})
     add(app, action);
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
     if (command->get_name() != "completion" && command->get_name() != "man") add_logging(*command);

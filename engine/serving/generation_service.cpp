@@ -49,6 +49,7 @@ class GenerationService::Loop {
         limits_(limits) {}
 
   void start() {
+    publish();
     thread_ = thread_with_blocked_signals("generation", [this] { run(); });
   }
   void stop();

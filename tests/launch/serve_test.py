@@ -89,6 +89,7 @@ class Stories(unittest.TestCase):
         code = cls.server.stop()
         assert code == 0, (code, cls.server.output)
         assert "curl http://127.0.0.1" in cls.server.output[1], cls.server.output
+        assert re.search(r"cache of [1-9]\d* tokens", cls.server.output[1]), cls.server.output
 
     def tearDown(self):
         self.assertEqual(self.server.metric("vllm:kv_cache_usage_perc"), 0)
