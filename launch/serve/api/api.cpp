@@ -27,8 +27,9 @@ Json parse_body(const http::Request& request) {
 }
 
 void log_unknown(const http::Request& request, const UnknownFields& unknown) {
-  if (!unknown.empty())
-    log_info(cat("request ", request.id, ": unknown fields are ignored: ", join(unknown, ", ")));
+  if (unknown.empty()) return;
+  const std::string names = quote(join(unknown, ", "), 200);
+  log_info(cat("request ", request.id, ": unknown fields are ignored: ", names));
 }
 
 /// Runs `task`; what it throws is the answer.
