@@ -35,11 +35,11 @@
 #include "launch/commands/score.h"
 #include "launch/commands/train.h"
 #include "launch/commands/version.h"
-#include "launch/config/paths.h"
 #include "launch/convert/command_line.h"
 #include "launch/preprocess/command_line.h"
 #include "launch/recipes/recipes.h"
 #include "launch/run/exit_code.h"
+#include "launch/serve/command_line.h"
 #include "transports/mpi/mpi_world.h"
 
 namespace troupe::launch {
@@ -132,21 +132,13 @@ void add_loopback(CLI::App& app, Action& action) {
       [words, &action] { action = [words] { return run_in_network_namespace(*words); }; });
 }
 
-/// Expands ~ in `--model=~/x`, which shells leave as it is.
-CLI::Option* path(CLI::Option* option) {
-  return option->transform([name = option->get_name()](const std::string& given) {
-    auto expanded = expand_home(name, given);
-    return expanded ? std::move(*expanded)
-                    : throw CLI::ValidationError(name, expanded.error().what);
-  });
-}
-
 void add_model(CLI::App& command, ModelOptions& options) {
-  path(command.add_option("--model", options.model,
-                          "Hugging Face model directory, or a LoRA adapter's that names its base"))
+  path_option(
+      command.add_option("--model", options.model,
+                         "Hugging Face model directory, or a LoRA adapter's that names its base"))
       ->required();
-  path(command.add_option("--adapter", options.adapter,
-                          "directory of a PEFT adapter for the model"));
+  path_option(command.add_option("--adapter", options.adapter,
+                                 "directory of a PEFT adapter for the model"));
   command.add_option("--dtype", options.dtype, "f32 or bf16: data type of matrix multiplications")
       ->capture_default_str();
   command
@@ -328,13 +320,14 @@ void add_merge(CLI::App& app, Action& action) {
   auto options = std::make_shared<MergeOptions>();
   CLI::App* command =
       app.add_subcommand("merge", "Merge a LoRA or DoRA adapter into its base model");
-  path(command->add_option("--model", options->model,
-                           "Hugging Face model directory of the base model"))
+  path_option(command->add_option("--model", options->model,
+                                  "Hugging Face model directory of the base model"))
       ->required();
-  path(command->add_option("--adapter", options->adapter,
-                           "directory with adapter_config.json, such as a run's checkpoint"))
+  path_option(command->add_option("--adapter", options->adapter,
+                                  "directory with adapter_config.json, such as a run's checkpoint"))
       ->required();
-  path(command->add_option("--output", options->output, "new directory for the merged model"))
+  path_option(
+      command->add_option("--output", options->output, "new directory for the merged model"))
       ->required();
   command
       ->add_option("--dtype", options->dtype, "f32, bf16 or f16: data type of the stored weights")
@@ -459,10 +452,10 @@ int program(int argc, char** argv) {
       "First steps: docs/quickstart.md. All configuration keys: troupe explain --reference. Exit "
       "codes: docs/operations.md.");
   Action action;
-  for (const auto add :
-       {add_train, add_launch, add_worker, add_loopback, add_generate, add_chat, add_tokenize,
-        add_render, add_logprobs, add_merge, add_score, add_eval, add_explain, add_import,
-        add_preprocess, add_convert, add_info, add_completion, add_man})
+  for (const auto add : {add_train,      add_launch,  add_worker,   add_loopback,   add_generate,
+                         add_chat,       add_serve,   add_tokenize, add_render,     add_logprobs,
+                         add_merge,      add_score,   add_eval,     add_explain,    add_import,
+                         add_preprocess, add_convert, add_info,     add_completion, add_man})
     add(app, action);
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
     if (command->get_name() != "completion" && command->get_name() != "man") add_logging(*command);

@@ -70,6 +70,7 @@ run_differential() {
   [[ -e $venv/bin/python ]] || python3 -m venv "$venv"
   "$venv/bin/pip" install -q -r tests/differential/requirements.txt >&2
   TROUPE_PYTHON=$venv/bin/python tests/differential/run.sh build/release/troupe all
+  TROUPE_PYTHON=$venv/bin/python tests/differential/run_client.sh build/release/troupe .
 }
 run_connections() {
   local data=tests/data more

@@ -1,70 +1,13 @@
 #include "engine/generate/batch_sampler.h"
 
 #include <algorithm>
-#include <exception>
 #include <ranges>
 
+#include "engine/generate/host_logits.h"
 #include "engine/generate/sampler.h"
 #include "engine/generate/validate_request.h"
 
 namespace troupe::engine::generate {
-
-namespace {
-
-constexpr std::int64_t max_host_logits = 1 << 24;  // 64 MB at a time
-
-/// The n largest logits as log-probabilities at temperature 1; ties by id.
-std::vector<Alternative> top_alternatives(std::span<const float> logits, float lse, int count) {
-  if (count == 0) return {};
-  std::vector<std::int32_t> ids(logits.size());
-  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int32_t>(i);
-  const auto n = std::min<std::ptrdiff_t>(count, std::ssize(ids));
-  std::partial_sort(ids.begin(), ids.begin() + n, ids.end(), [&](std::int32_t a, std::int32_t b) {
-    return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
-  });
-  std::vector<Alternative> top;
-  for (std::ptrdiff_t i = 0; i < n; ++i) top.push_back({ids[i], logits[ids[i]] - lse});
-  return top;
-}
-
-/// Rows of logits [M, V/tp] on the host. Ranks of a tensor-parallel group gather whole rows first,
-/// so that every rank samples the same tokens.
-class HostLogits {
- public:
-  HostLogits(models::Decoder& decoder, const Tensor& logits)
-      : device_(decoder.device()),
-        logits_(logits),
-        width_(static_cast<std::size_t>(decoder.spec().vocabulary)),
-        gathered_(decoder.tp() != nullptr ? decoder.head().gather_logits(logits)
-                                          : std::vector<float>()) {}
-  /// Calls visit(i, row i [V]) for several rows at once. When all are done, rethrows the exception
-  /// of the first row that threw.
-  template <class Visit>
-  void for_each(Visit visit) const {
-    std::vector<std::exception_ptr> thrown(static_cast<std::size_t>(logits_.shape()[0]));
-    const auto try_row = [&](std::int64_t i, std::span<const float> row) {
-      try {
-        visit(static_cast<std::size_t>(i), row);
-      } catch (...) {
-        thrown[static_cast<std::size_t>(i)] = std::current_exception();
-      }
-    };
-    if (gathered_.empty()) device_.visit_rows(logits_, try_row);
-    for (std::size_t at = 0; at < gathered_.size(); at += width_)
-      try_row(static_cast<std::int64_t>(at / width_), std::span(gathered_).subspan(at, width_));
-    const auto first = std::ranges::find_if(
-        thrown, [](const std::exception_ptr& each) { return each != nullptr; });
-    if (first != thrown.end()) std::rethrow_exception(*first);
-  }
-
- private:
-  ops::Device& device_;
-  const Tensor& logits_;
-  std::size_t width_;
-  std::vector<float> gathered_;
-};
-
-}  // namespace
 
 std::vector<SampledToken> BatchSampler::sample(std::vector<RowToSample> rows,
                                                const Tensor& hidden) const {
@@ -73,8 +16,7 @@ std::vector<SampledToken> BatchSampler::sample(std::vector<RowToSample> rows,
     return a.inverse_temperature < b.inverse_temperature;
   });
   std::vector<SampledToken> out;
-  const auto block = static_cast<std::size_t>(
-      std::max<std::int64_t>(1, max_host_logits / decoder_.spec().vocabulary));
+  const std::size_t block = HostLogits::block_rows(decoder_.spec());
   for (std::size_t i = 0; i < rows.size(); i += block)
     sample_block(std::span(rows).subspan(i, std::min(block, rows.size() - i)), hidden, out);
   return out;
@@ -94,8 +36,12 @@ void BatchSampler::sample_block(std::span<const RowToSample> rows, const Tensor&
   std::vector<std::int32_t> ids(rows.size());
   host.for_each([&](std::size_t i, std::span<const float> row) {
     const RowToSample& each = rows[i];
-    require_finite_logits(row, *each.request, each.tokens.size());
-    ids[i] = sample_token(row, each.context(), each.request->sample_id);
+    try {
+      require_finite_logits(row, *each.request, each.tokens.size());
+      ids[i] = sample_token(row, each.context(), each.request->sample_id);
+    } catch (const Failure& failure) {
+      throw RequestFailure(each.request->id, failure.error());
+    }
   });
   const nn::TokenScores scores = head.scores(logits, ids, 1.0F);
   const std::vector<float> logp = ops::to_host(device, scores.logp),

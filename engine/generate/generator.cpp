@@ -87,6 +87,9 @@ struct Generator::Impl {
 
   Impl(models::Decoder& model, GeneratorConfig how, SchedulerConfig sizes);
   Result<> validate(const Request& request) const;
+  const TextDecoder& decoder_of(const Request& request) const {
+    return request.decode ? request.decode : config.decode;
+  }
   void add(Request request);
   void end(std::uint64_t sequence, FinishReason reason);
   void cancel_all();
@@ -123,11 +126,10 @@ Result<Generator> Generator::create(models::Decoder& decoder, GeneratorConfig co
 
 Result<> Generator::Impl::validate(const Request& request) const {
   const std::string where = cat("request ", request.id, ": ");
-  if (numbers.contains(request.id))
-    return fail(Errc::usage, where + "another unfinished request has this id");
   if (request.params.beams.count > 1)
     return fail(Errc::usage, where + "num_beams is above 1; call beam_search()");
-  RETURN_IF_ERROR(validate_request(request, decoder.spec(), static_cast<bool>(config.decode)));
+  RETURN_IF_ERROR(
+      validate_request(request, decoder.spec(), static_cast<bool>(decoder_of(request))));
   const auto longest =
       std::min(static_cast<std::int64_t>(request.prompt.size()) + request.params.max_new_tokens,
                decoder.spec().max_positions);
@@ -163,8 +165,8 @@ void Generator::Impl::end(std::uint64_t sequence, FinishReason reason) {
   const auto found = sequences.find(sequence);
   SequenceState& done = found->second;
   done.result.finish = reason;
-  if (config.decode && done.result.stop_string.empty())
-    done.result.text = config.decode(done.result.ids);
+  const TextDecoder& decode = decoder_of(done.request);
+  if (decode && done.result.stop_string.empty()) done.result.text = decode(done.result.ids);
   scheduler.finish(sequence);
   if (const auto group = groups.find(done.request.prompt); --group->second.users == 0)
     groups.erase(group);
@@ -279,12 +281,13 @@ void Generator::Impl::append(const SampledToken& sampled) {
   scheduler.append(sequence);
   if (config.on_token) {
     const auto index = static_cast<std::int32_t>(result.ids.size()) - 1;
-    config.on_token({result.id, index, sampled.id, sampled.logp});
+    config.on_token({result.id, index, sampled.id, sampled.logp, sampled.top, version});
     if (!sequences.contains(sequence)) return;
   }
   if (std::ranges::find(state.end_tokens, sampled.id) != state.end_tokens.end())
     return end(sequence, FinishReason::stop);
-  if (StopMatch match = find_stop(result.ids, state.request.params.stop_strings, config.decode);
+  if (StopMatch match =
+          find_stop(result.ids, state.request.params.stop_strings, decoder_of(state.request));
       match.found()) {
     result.stop_string = std::move(match.stop);
     result.text = std::move(match.text);
@@ -296,8 +299,16 @@ void Generator::Impl::append(const SampledToken& sampled) {
 
 Result<> Generator::submit(Request request) {
   RETURN_IF_ERROR(impl_->validate(request));
+  if (impl_->numbers.contains(request.id)) {
+    return fail(Errc::usage,
+                cat("request ", request.id, ": another unfinished request has this id"));
+  }
   impl_->add(std::move(request));
   return {};
+}
+
+Result<> Generator::check_request(const Request& request) const {
+  return impl_->validate(request);
 }
 
 std::vector<Generation> Generator::step() {
@@ -324,6 +335,12 @@ bool Generator::idle() const {
 }
 std::size_t Generator::unfinished() const {
   return impl_->sequences.size();
+}
+std::int32_t Generator::pages() const {
+  return impl_->config.pages;
+}
+std::int32_t Generator::free_pages() const {
+  return impl_->scheduler.free_pages();
 }
 const GeneratorStats& Generator::stats() const {
   return impl_->stats;

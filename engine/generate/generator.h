@@ -24,12 +24,17 @@
 
 namespace troupe::engine::generate {
 
+/// Decodes generated ids. The text of a prefix must be a prefix of the text, except for an
+/// incomplete character.
+using TextDecoder = std::function<std::string(std::span<const std::int32_t>)>;
+
 struct Request {
   std::uint64_t id = 0;  ///< chosen by the caller; unique among unfinished requests
   /// Prompt of at least one token. Requests with the same prompt share its pages.
   std::vector<std::int32_t> prompt;
   SamplingParams params;
   std::uint64_t sample_id = 0;  ///< random stream: samples of one prompt have different ones
+  TextDecoder decode;           ///< instead of GeneratorConfig::decode, where the prompt matters
 };
 
 /// A candidate token and its log-probability at temperature 1.
@@ -57,18 +62,26 @@ struct Generation {
   std::string text;  ///< decoded ids up to the stop string, where there is a TextDecoder
 };
 
-/// Decodes generated ids. The text of a prefix must be a prefix of the text, except for an
-/// incomplete character.
-using TextDecoder = std::function<std::string(std::span<const std::int32_t>)>;
-
 /// Event of a sampled token. The callback may call cancel().
 struct TokenEvent {
   std::uint64_t id = 0;    ///< of the request
   std::int32_t index = 0;  ///< 0 for the first generated token
   std::int32_t token = 0;
   float logp = 0;
+  std::span<const Alternative> top;  ///< as in Generation; valid during the callback
+  std::uint64_t version = 0;         ///< of the weights
 };
 using TokenCallback = std::function<void(const TokenEvent&)>;
+
+/// A failure of step() that concerns one request: cancel() it and continue.
+class RequestFailure : public Failure {
+ public:
+  RequestFailure(std::uint64_t id, Error error) : Failure(std::move(error)), id_(id) {}
+  std::uint64_t id() const { return id_; }
+
+ private:
+  std::uint64_t id_;
+};
 
 struct GeneratorConfig {
   int page_size = 16;        ///< tokens per page
@@ -110,10 +123,13 @@ class Generator {
   /// prompt or one of max_positions tokens or more, ids outside the vocabulary, an id in use, more
   /// tokens than the cache holds.
   Result<> submit(Request request);
+  /// The checks of submit(), except for an id in use. May be called while another thread is in
+  /// step().
+  Result<> check_request(const Request& request) const;
   /// Runs one forward pass over the scheduled rows and samples a token for each sequence that is
   /// ready. Returns the requests that finished or were cancelled since the last call, in order of
-  /// arrival. Throws Failure when a logit is not finite; the state is kept: cancel() the request
-  /// that it names and continue.
+  /// arrival. Throws RequestFailure when a logit is not finite or every token is banned; the state
+  /// is kept: cancel() the request and continue.
   std::vector<Generation> step();
   /// Cancels a request; the next step() returns its tokens so far. False when there is no such
   /// unfinished request.
@@ -121,6 +137,8 @@ class Generator {
   /// Whether no request is unfinished and step() has nothing to return.
   bool idle() const;
   std::size_t unfinished() const;
+  std::int32_t pages() const;
+  std::int32_t free_pages() const;
 
   /// Submits all requests and steps until they are finished. Results are in the order of
   /// `requests`. No other request may be pending. On an error or exception, all requests are

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t max_stop_strings = 64, max_stop_string_bytes = 1024, max_stop_tokens = 1024;
 constexpr std::size_t max_token_lists = 1 << 16, max_token_list_length = 1024;
+constexpr std::size_t max_ids = 1 << 20;  // more than any vocabulary has
 constexpr int max_logprobs = 1000, max_beams = 64;
 
 /// A setting, its value, whether it is valid, and a description of the valid values.
@@ -96,9 +97,8 @@ Result<> validate_beams(const SamplingParams& p) {
 
 Result<> validate_ids(const char* name, const std::vector<std::int32_t>& ids,
                       std::int64_t vocabulary) {
-  if (ids.size() > max_token_lists)
-    return fail(Errc::usage,
-                cat(name, ": ", ids.size(), " ids; allowed: at most ", max_token_lists));
+  if (ids.size() > max_ids)
+    return fail(Errc::usage, cat(name, ": ", ids.size(), " ids; allowed: at most ", max_ids));
   for (const std::int32_t id : ids) {
     if (id < 0 || id >= vocabulary) {
       return fail(Errc::usage, cat(name, ": ", id, " is not a token of this model; allowed: 0 to ",

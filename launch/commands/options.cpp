@@ -7,6 +7,7 @@
 #include "engine/base/json.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
+#include "launch/config/paths.h"
 #include "launch/recipes/recipes.h"
 
 namespace troupe::launch {
@@ -89,6 +90,14 @@ void add_limits(CLI::App& command, GenerateOptions& o) {
 }
 
 }  // namespace
+
+CLI::Option* path_option(CLI::Option* option) {
+  return option->transform([name = option->get_name()](const std::string& given) {
+    auto expanded = expand_home(name, given);
+    return expanded ? std::move(*expanded)
+                    : throw CLI::ValidationError(name, expanded.error().what);
+  });
+}
 
 void add_sources(CLI::App& command, Sources& sources) {
   command.add_option("--algorithm", sources.algorithm,

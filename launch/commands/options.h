@@ -9,6 +9,9 @@
 
 namespace troupe::launch {
 
+/// Expands ~ in the values of an option that is a path: shells leave `--model=~/x` as it is.
+CLI::Option* path_option(CLI::Option* option);
+
 /// Options of train and explain: --algorithm, --config, --set, options for the most common
 /// settings, and those of add_profile(). `sources` outlives the parsing.
 void add_sources(CLI::App& command, Sources& sources);

@@ -1,0 +1,327 @@
+#include "engine/serving/generation_service.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "engine/base/log.h"
+#include "engine/base/text.h"
+#include "engine/base/thread_with_blocked_signals.h"
+#include "engine/serving/fair_queue.h"
+
+namespace troupe::engine::serving {
+
+using Clock = std::chrono::steady_clock;
+using generate::FinishReason;
+using generate::Generation;
+
+namespace {
+
+/// Period of the check of all waiting deadlines.
+constexpr std::chrono::milliseconds sweep_period{100};
+
+struct Pending {
+  Job job;
+  Clock::time_point deadline;
+};
+
+Generation cancelled_before_start(const generate::Request& request) {
+  Generation out;
+  out.id = request.id;
+  out.sample_id = request.sample_id;
+  out.prompt_tokens = static_cast<std::int32_t>(request.prompt.size());
+  out.finish = FinishReason::cancelled;
+  return out;
+}
+
+}  // namespace
+
+class GenerationService::Loop {
+ public:
+  Loop(models::Decoder& decoder, ops::Precision precision, generate::Generator generator,
+       ServiceLimits limits)
+      : decoder_(decoder),
+        precision_(precision),
+        generator_(std::move(generator)),
+        limits_(limits) {}
+
+  void start() {
+    publish();
+    thread_ = thread_with_blocked_signals("generation", [this] { run(); });
+  }
+  void stop();
+  void on_token(const generate::TokenEvent& event);
+  Result<> check_request(const generate::Request& request) const {
+    return generator_.check_request(request);
+  }
+  Result<std::vector<std::uint64_t>> submit(std::vector<Job> jobs, const std::string& client);
+  void cancel(std::uint64_t id);
+  ServiceCounters counters() const;
+
+ private:
+  void run();
+  bool take_changes();
+  void apply_changes();
+  void begin(Pending pending);
+  void step();
+  void fail_job(std::uint64_t id, Error error);
+  void fail_all(const Error& error);
+  void end(std::uint64_t id, Result<Generation> result);
+  void publish();
+
+  models::Decoder& decoder_;
+  ops::Precision precision_;
+  generate::Generator generator_;
+  ServiceLimits limits_;
+
+  // Used by the thread of the loop only.
+  std::map<std::uint64_t, Pending> active_;
+  std::map<std::uint64_t, Error> errors_;  // of active jobs that end with an error
+  std::vector<Pending> starting_, dropped_;
+  std::vector<std::uint64_t> ending_;
+  Clock::time_point next_sweep_{};
+  std::int64_t prompt_tokens_ = 0;
+
+  mutable std::mutex mutex_;  // of what follows
+  std::condition_variable changed_;
+  FairQueue<Pending> waiting_;
+  std::vector<std::uint64_t> cancelled_;
+  std::uint64_t next_id_ = 0;
+  bool stopping_ = false;
+  ServiceCounters counters_;
+
+  std::thread thread_;
+};
+
+void GenerationService::Loop::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+Result<std::vector<std::uint64_t>> GenerationService::Loop::submit(std::vector<Job> jobs,
+                                                                   const std::string& client) {
+  std::vector<std::uint64_t> ids;
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) return fail(Errc::closed, "the server is shutting down");
+    if (waiting_.size() + jobs.size() > limits_.max_waiting) {
+      return fail(Errc::full,
+                  cat(waiting_.size(), " sequences wait, and the request has ", jobs.size(),
+                      "; at most ", limits_.max_waiting, " may wait; try again later"));
+    }
+    const auto deadline = Clock::now() + limits_.deadline;
+    for (Job& job : jobs) {
+      job.request.id = ++next_id_;
+      ids.push_back(job.request.id);
+      waiting_.push(client, {std::move(job), deadline});
+    }
+  }
+  changed_.notify_one();
+  return ids;
+}
+
+void GenerationService::Loop::cancel(std::uint64_t id) {
+  {
+    const std::lock_guard lock(mutex_);
+    cancelled_.push_back(id);
+  }
+  changed_.notify_one();
+}
+
+ServiceCounters GenerationService::Loop::counters() const {
+  const std::lock_guard lock(mutex_);
+  ServiceCounters out = counters_;
+  out.waiting = static_cast<std::int64_t>(waiting_.size());
+  return out;
+}
+
+void GenerationService::Loop::run() {
+  while (take_changes()) {
+    apply_changes();
+    if (!generator_.idle()) step();
+    publish();
+  }
+  fail_all({Errc::closed, "the server is shutting down"});
+}
+
+/// Waits for work; false at the end.
+bool GenerationService::Loop::take_changes() {
+  std::unique_lock lock(mutex_);
+  // Wakes up now and then for the deadlines of waiting jobs, though a free generator starts them at
+  // once.
+  while (!stopping_ && active_.empty() && waiting_.empty() && cancelled_.empty())
+    changed_.wait_for(lock, std::chrono::seconds(1));
+  if (stopping_) {
+    dropped_ = waiting_.take_if([](const Pending&) { return true; });
+    return false;
+  }
+  ending_ = std::exchange(cancelled_, {});
+  const auto now = Clock::now();
+  if (!ending_.empty() || now >= next_sweep_) {
+    next_sweep_ = now + sweep_period;
+    dropped_ = waiting_.take_if([&](const Pending& each) {
+      return each.deadline <= now ||
+             std::ranges::find(ending_, each.job.request.id) != ending_.end();
+    });
+  }
+  const auto most = static_cast<std::size_t>(limits_.max_batch);
+  while (active_.size() + starting_.size() < most && !waiting_.empty()) {
+    starting_.push_back(waiting_.pop());
+    // Scoring takes a forward pass: one per step, so that sequences in the batch go on.
+    if (starting_.back().job.score_prompt) break;
+  }
+  return true;
+}
+
+void GenerationService::Loop::apply_changes() {
+  const auto now = Clock::now();
+  for (Pending& each : std::exchange(dropped_, {})) {
+    if (each.deadline <= now) {
+      each.job.on_end(fail(Errc::timeout, cat("the request waited ", limits_.deadline.count(),
+                                              " s and was given up; the server is busy")));
+    } else {
+      each.job.on_end(cancelled_before_start(each.job.request));
+    }
+  }
+  for (const std::uint64_t id : std::exchange(ending_, {})) generator_.cancel(id);
+  for (const auto& [id, pending] : active_) {
+    if (pending.deadline > now || errors_.contains(id)) continue;
+    errors_[id] = {Errc::timeout, cat("the request took longer than ", limits_.deadline.count(),
+                                      " s and was given up")};
+    generator_.cancel(id);
+  }
+  for (Pending& each : std::exchange(starting_, {})) begin(std::move(each));
+}
+
+void GenerationService::Loop::begin(Pending pending) {
+  const std::uint64_t id = pending.job.request.id;
+  const Job& job = active_.emplace(id, std::move(pending)).first->second.job;
+  prompt_tokens_ += std::ssize(job.request.prompt);
+  try {
+    if (job.score_prompt) {
+      job.on_prompt(generate::score_prompt(decoder_, precision_, job.request.prompt,
+                                           job.prompt_alternatives));
+    }
+    if (!job.generates) {
+      Generation none = cancelled_before_start(job.request);
+      none.finish = FinishReason::length;
+      return end(id, std::move(none));
+    }
+    if (auto accepted = generator_.submit(job.request); !accepted) end(id, fail(accepted));
+  } catch (const Failure& failure) {
+    end(id, fail(failure));
+  } catch (const std::exception& problem) {
+    log_error(cat("scoring a prompt: ", problem.what()));
+    end(id, fail(Errc::internal, "the prompt could not be scored"));
+  }
+}
+
+void GenerationService::Loop::step() {
+  try {
+    for (Generation& done : generator_.step()) {
+      const std::uint64_t id = done.id;
+      end(id, std::move(done));
+    }
+  } catch (const generate::RequestFailure& failure) {
+    log_error(failure.what());
+    fail_job(failure.id(), failure.error());
+  } catch (const std::exception& problem) {
+    log_error(cat("a decoding step: ", problem.what()));
+    fail_all({Errc::internal, "a decoding step failed; see the server's log"});
+  }
+}
+
+/// The job ends with the next step().
+void GenerationService::Loop::fail_job(std::uint64_t id, Error error) {
+  errors_[id] = std::move(error);
+  generator_.cancel(id);
+}
+
+void GenerationService::Loop::fail_all(const Error& error) {
+  for (Pending& each : std::exchange(dropped_, {})) each.job.on_end(fail(error));
+  for (Pending& each : std::exchange(starting_, {})) each.job.on_end(fail(error));
+  for (const auto& [id, pending] : active_) generator_.cancel(id);
+  while (!active_.empty()) end(active_.begin()->first, fail(error));
+}
+
+void GenerationService::Loop::end(std::uint64_t id, Result<Generation> result) {
+  const auto found = active_.find(id);
+  if (found == active_.end()) return;  // fail_all() has ended it
+  const Pending done = std::move(found->second);
+  active_.erase(found);
+  if (const auto error = errors_.find(id); error != errors_.end()) {
+    result = fail(std::move(error->second));
+    errors_.erase(error);
+  }
+  publish();  // before on_end: who hears of the end sees the pages free
+  done.job.on_end(std::move(result));
+}
+
+void GenerationService::Loop::on_token(const generate::TokenEvent& event) {
+  if (const auto found = active_.find(event.id); found != active_.end())
+    if (found->second.job.on_token) found->second.job.on_token(event);
+}
+
+void GenerationService::Loop::publish() {
+  const generate::GeneratorStats& stats = generator_.stats();
+  const std::lock_guard lock(mutex_);
+  counters_ = {.running = static_cast<std::int64_t>(active_.size()),
+               .pages = generator_.pages(),
+               .free_pages = generator_.free_pages(),
+               .prompt_tokens = prompt_tokens_,
+               .generated_tokens = stats.sampled,
+               .preemptions = stats.preemptions,
+               .steps = stats.steps};
+}
+
+GenerationService::GenerationService(std::unique_ptr<Loop> loop) : loop_(std::move(loop)) {
+}
+
+GenerationService::~GenerationService() {
+  stop();
+}
+
+void GenerationService::stop() {
+  loop_->stop();
+}
+
+Result<std::unique_ptr<GenerationService>> GenerationService::start(
+    models::Decoder& decoder, generate::GeneratorConfig config, ServiceLimits limits) {
+  config.max_sequences = limits.max_batch;
+  config.stop = {};
+  const auto target = std::make_shared<Loop*>(nullptr);  // the generator exists before the loop
+  config.on_token = [target](const generate::TokenEvent& event) { (*target)->on_token(event); };
+  const ops::Precision precision = config.precision;
+  auto generator = generate::Generator::create(decoder, std::move(config));
+  RETURN_IF_ERROR(generator);
+  auto loop = std::make_unique<Loop>(decoder, precision, std::move(*generator), limits);
+  *target = loop.get();
+  loop->start();
+  return std::unique_ptr<GenerationService>(new GenerationService(std::move(loop)));
+}
+
+Result<> GenerationService::check_request(const generate::Request& request) const {
+  return loop_->check_request(request);
+}
+
+Result<std::vector<std::uint64_t>> GenerationService::submit(std::vector<Job> jobs,
+                                                             const std::string& client) {
+  return loop_->submit(std::move(jobs), client);
+}
+
+void GenerationService::cancel(std::uint64_t id) {
+  loop_->cancel(id);
+}
+
+ServiceCounters GenerationService::counters() const {
+  return loop_->counters();
+}
+
+}  // namespace troupe::engine::serving

@@ -1,0 +1,81 @@
+// GenerationService: a Generator in a thread of its own, for servers: sequences join and leave
+// between two decoding steps.
+//
+// Tokens are those that the Generator computes for the request alone (generator.h). Every accepted
+// job ends with exactly one call of on_end, whatever happens: completion, cancellation, a failure
+// of its row, the deadline, or the end of the service.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/base/error.h"
+#include "engine/generate/generator.h"
+#include "engine/generate/prompt_scores.h"
+
+namespace troupe::engine::serving {
+
+/// One sequence. The callbacks run in the service's thread and delay its next step: they hand the
+/// event over and return. They may call cancel().
+struct Job {
+  generate::Request request;  ///< the service chooses its id
+  bool score_prompt =
+      false;  ///< scores the prompt before generating; without its last token's next
+  int prompt_alternatives = 0;
+  bool generates = true;  ///< false: only scores the prompt
+  std::function<void(const generate::PromptScores&)> on_prompt;
+  std::function<void(const generate::TokenEvent&)> on_token;
+  /// The finished sequence (finish: cancelled after cancel()), or Errc::timeout after the deadline,
+  /// bad_input or usage where its logits leave no token to sample, closed when the service ends.
+  std::function<void(Result<generate::Generation>)> on_end;
+};
+
+struct ServiceLimits {
+  std::int32_t max_batch = 64;         ///< sequences generated at the same time
+  std::size_t max_waiting = 1024;      ///< sequences that wait; more are refused
+  std::chrono::seconds deadline{600};  ///< from submit() to the end of a sequence
+};
+
+/// A snapshot, and sums since the start.
+struct ServiceCounters {
+  std::int64_t running = 0, waiting = 0;
+  std::int64_t pages = 0, free_pages = 0;
+  std::int64_t prompt_tokens = 0, generated_tokens = 0, preemptions = 0, steps = 0;
+};
+
+class GenerationService {
+ public:
+  /// Starts the thread. `decoder` must outlive the service, and no one else may use it. `config`:
+  /// max_sequences, on_token and stop are replaced. Errc::usage for invalid sizes.
+  static Result<std::unique_ptr<GenerationService>> start(models::Decoder& decoder,
+                                                          generate::GeneratorConfig config,
+                                                          ServiceLimits limits);
+  ~GenerationService();  ///< stop()
+  GenerationService(const GenerationService&) = delete;
+  GenerationService& operator=(const GenerationService&) = delete;
+
+  /// Ends every job with Errc::closed and joins the thread; later calls of submit() fail.
+  void stop();
+
+  // From here on, every function may be called from any thread.
+
+  /// Generator::check_request().
+  Result<> check_request(const generate::Request& request) const;
+  /// Accepts all jobs or none, and returns their ids. `client`: sequences of different clients
+  /// start in turn. Errc::full when too many sequences wait; closed after the end.
+  Result<std::vector<std::uint64_t>> submit(std::vector<Job> jobs, const std::string& client);
+  /// Ends a job before the next step; its pages are free then. Nothing happens to a finished one.
+  void cancel(std::uint64_t id);
+  ServiceCounters counters() const;
+
+ private:
+  class Loop;
+  explicit GenerationService(std::unique_ptr<Loop> loop);
+  std::unique_ptr<Loop> loop_;
+};
+
+}  // namespace troupe::engine::serving

@@ -1,0 +1,207 @@
+#include "launch/serve/api/api.h"
+
+#include <algorithm>
+
+#include "engine/base/log.h"
+#include "engine/base/text.h"
+#include "launch/serve/api/chat_messages.h"
+#include "launch/serve/api/failure.h"
+#include "launch/serve/api/request_fields.h"
+#include "launch/serve/api/token_json.h"
+
+namespace troupe::launch::api {
+
+namespace {
+
+constexpr int worker_threads = 2;
+constexpr std::size_t max_unread = 2048;
+
+http::Response json_answer(const Json& body) {
+  return {.body = body.dump()};
+}
+
+Json parse_body(const http::Request& request) {
+  auto body = parse_json(request.body, "the body");
+  if (!body) refuse("", body.error().what);
+  return std::move(*body);
+}
+
+void log_unknown(const http::Request& request, const UnknownFields& unknown) {
+  if (unknown.empty()) return;
+  const std::string names = quote(join(unknown, ", "), 200);
+  log_info(cat("request ", request.id, ": unknown fields are ignored: ", names));
+}
+
+/// Runs `task`; what it throws is the answer.
+void answer_failures(const http::Request& request, const http::Responder& responder,
+                     const std::function<void()>& task) {
+  try {
+    task();
+  } catch (const ApiFailure& failure) {
+    responder.respond(failure.response());
+  } catch (const Failure& failure) {
+    responder.respond(error_answer(failure.error()));
+  } catch (const std::exception& problem) {
+    log_error(cat("request ", request.id, ": ", problem.what()));
+    responder.respond(error_answer({Errc::internal, "an internal error; see the server's log"}));
+  }
+}
+
+/// The whole text of one conversation or prompt of /tokenize.
+std::vector<std::int32_t> tokens_to_count(RequestFields& fields, const ServedModel& model) {
+  if (fields.find("messages") == nullptr) {
+    const auto prompt = fields.text("prompt");
+    if (!prompt) refuse("prompt", "prompt or messages is missing");
+    return value_or_throw(model.encode(*prompt, fields.flag("add_special_tokens", true)));
+  }
+  const std::string text = value_or_throw(model.render(read_conversation(fields)));
+  return value_or_throw(model.encode(text, fields.flag("add_special_tokens", false)));
+}
+
+}  // namespace
+
+Api::Api(const ServedModel& model, engine::serving::GenerationService& service, std::string version)
+    : model_(model),
+      service_(service),
+      version_(std::move(version)),
+      workers_(worker_threads, max_unread) {
+}
+
+http::Router Api::routes() {
+  http::Router router;
+  add_probes(router);
+  add_models(router);
+  add_generation(router, "/v1/completions", Endpoint::completion);
+  add_generation(router, "/v1/chat/completions", Endpoint::chat);
+  add_answer(router, "/tokenize",
+             [this](const http::Request&, const Json& body) { return tokenize(body); });
+  add_answer(router, "/detokenize",
+             [this](const http::Request&, const Json& body) { return detokenize(body); });
+  add_unsupported(router);
+  return router;
+}
+
+void Api::add_probes(http::Router& router) {
+  const auto add = [&](const char* path, http::Access access,
+                       std::function<http::Response()> answer) {
+    router.add({"GET", path,
+                [answer = std::move(answer)](const http::Request&, const http::Responder& to) {
+                  to.respond(answer());
+                },
+                access});
+  };
+  const auto well = [] { return http::Response{.content_type = "text/plain", .body = "ok\n"}; };
+  add("/health", http::Access::open, well);
+  add("/livez", http::Access::open, well);
+  add("/readyz", http::Access::key, [this, well] {
+    return draining_ ? error_answer({Errc::closed, "the server is shutting down"}) : well();
+  });
+  add("/version", http::Access::key, [this] {
+    return json_answer(Json::Object{{"version", version_}});
+  });
+  add("/metrics", http::Access::key, [this] {
+    return http::Response{.content_type = "text/plain; version=0.0.4; charset=utf-8",
+                          .body = metrics_.text(service_.counters(), model_.name())};
+  });
+}
+
+Json Api::model_entry() const {
+  return Json::Object{{"id", model_.name()},
+                      {"object", "model"},
+                      {"created", model_.created()},
+                      {"owned_by", "troupe"},
+                      {"root", model_.name()},
+                      {"parent", nullptr},
+                      {"max_model_len", model_.context()}};
+}
+
+void Api::add_models(http::Router& router) {
+  router.add({"GET", "/v1/models", [this](const http::Request&, const http::Responder& to) {
+                to.respond(json_answer(
+                    Json::Object{{"object", "list"}, {"data", Json::Array{model_entry()}}}));
+              }});
+  router.add({"GET", "/v1/models/*", [this](const http::Request& from, const http::Responder& to) {
+                answer_failures(from, to, [&] {
+                  check_model(Json::Object{{"model", from.rest}});
+                  to.respond(json_answer(model_entry()));
+                });
+              }});
+}
+
+void Api::add_unsupported(http::Router& router) {
+  for (const char* path : {"/v1/embeddings", "/pooling", "/classify", "/score", "/v1/responses"}) {
+    add_answer(router, path, [path](const http::Request&, const Json&) {
+      return http::error_response(
+          400, {cat(path, " is not supported: the server generates text with a language model"),
+                "invalid_request_error", "", "unsupported_endpoint"});
+    });
+  }
+}
+
+void Api::in_worker(http::Responder responder, std::function<void()> task) {
+  if (!workers_.post(std::move(task)))
+    responder.respond(error_answer({Errc::full, "too many requests wait; try again later"}));
+}
+
+void Api::add_generation(http::Router& router, const std::string& path, Endpoint endpoint) {
+  const auto start = [this, endpoint](const http::Request& from, const http::Responder& to) {
+    if (draining_) return to.respond(error_answer({Errc::closed, "the server is shutting down"}));
+    const Json body = parse_body(from);
+    check_model(body);
+    UnknownFields unknown;
+    auto request = read_generation_request(body, endpoint, model_, unknown);
+    log_unknown(from, unknown);
+    GenerationCall::start({model_, service_, metrics_}, std::move(request), from, to);
+  };
+  router.add({"POST", path, [this, start](http::Request from, http::Responder to) {
+                in_worker(to, [start, from = std::move(from), to] {
+                  answer_failures(from, to, [&] { start(from, to); });
+                });
+              }});
+}
+
+void Api::add_answer(http::Router& router, const std::string& path, Answer answer) {
+  router.add(
+      {"POST", path, [this, answer = std::move(answer)](http::Request from, http::Responder to) {
+         in_worker(to, [answer, from = std::move(from), to] {
+           answer_failures(from, to, [&] { to.respond(answer(from, parse_body(from))); });
+         });
+       }});
+}
+
+/// A request without a model means the one that is served.
+void Api::check_model(const Json& body) const {
+  const auto model = RequestFields(body).text("model");
+  if (!model || *model == model_.name()) return;
+  throw ApiFailure(
+      404, {cat("The model `", *model, "` does not exist; this server has `", model_.name(), "`."),
+            "invalid_request_error", "model", "model_not_found"});
+}
+
+http::Response Api::tokenize(const Json& body) const {
+  check_model(body);
+  RequestFields fields(body);
+  const auto tokens = tokens_to_count(fields, model_);
+  Json names;
+  if (fields.flag("return_token_strs", false)) {
+    names = Json::Array{};
+    for (const std::int32_t id : tokens)
+      names.array().emplace_back(model_.tokenizer()->id_to_token(id));
+  }
+  return json_answer(Json::Object{{"count", static_cast<std::int64_t>(tokens.size())},
+                                  {"max_model_len", model_.context()},
+                                  {"tokens", ids_json(tokens)},
+                                  {"token_strs", std::move(names)}});
+}
+
+http::Response Api::detokenize(const Json& body) const {
+  check_model(body);
+  RequestFields fields(body);
+  const auto tokens = fields.ids("tokens", model_.vocabulary());
+  if (!tokens) refuse("tokens", "tokens is missing");
+  if (model_.tokenizer() == nullptr)
+    return error_answer({Errc::unsupported, "the model has no tokenizer"});
+  return json_answer(Json::Object{{"prompt", model_.tokenizer()->decode(*tokens, false)}});
+}
+
+}  // namespace troupe::launch::api

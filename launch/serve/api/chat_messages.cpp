@@ -1,0 +1,72 @@
+#include "launch/serve/api/chat_messages.h"
+
+#include "engine/base/text.h"
+#include "launch/serve/api/failure.h"
+
+namespace troupe::launch::api {
+
+namespace {
+
+std::string joined_parts(const Json::Array& parts, const std::string& where) {
+  std::vector<std::string> texts;
+  for (const Json& part : parts) {
+    const std::string here = cat(where, "[", texts.size(), "]");
+    if (part.is_string()) {
+      texts.push_back(part.string());
+      continue;
+    }
+    RequestFields fields(part, here + ".");
+    const auto type = fields.text("type");
+    if (type != "text" && type != "input_text")
+      refuse_unsupported(here, cat(here, ": only parts of type text are supported",
+                                   type ? cat(", found ", quote(*type)) : ""));
+    const auto text = fields.text("text");
+    if (!text) refuse(here + ".text", here + ".text is missing");
+    texts.push_back(*text);
+  }
+  return join(texts, "\n");
+}
+
+Json read_message(const Json& message, const std::string& where) {
+  RequestFields fields(message, where + ".");
+  const auto role = fields.text("role");
+  if (!role) refuse(where + ".role", where + ".role is missing");
+  Json out = message;
+  const Json* content = fields.find("content");
+  if (content == nullptr) {
+    if (role != "assistant") refuse(where + ".content", where + ".content is missing");
+    // Templates add the content to their text; a turn of tool calls has none.
+    out.set("content", "");
+  } else if (content->is_array()) {
+    out.set("content", joined_parts(content->array(), where + ".content"));
+  } else if (!content->is_string()) {
+    refuse(where + ".content", cat(where, ".content: expected a string or a list of parts, found ",
+                                   content->type_name()));
+  }
+  return out;
+}
+
+}  // namespace
+
+engine::tokenizer::RenderInput read_conversation(RequestFields& fields) {
+  const Json* messages = fields.find("messages");
+  if (messages == nullptr) refuse("messages", "messages is missing");
+  if (!messages->is_array() || messages->array().empty())
+    refuse("messages", "messages: expected a list of at least one message");
+  Json::Array read;
+  for (const Json& each : messages->array())
+    read.push_back(read_message(each, cat(fields.path("messages"), "[", read.size(), "]")));
+  engine::tokenizer::RenderInput input;
+  input.messages = std::move(read);
+  input.add_generation_prompt = fields.flag("add_generation_prompt", true);
+  if (const Json* kwargs = fields.find("chat_template_kwargs")) {
+    if (!kwargs->is_object())
+      refuse("chat_template_kwargs",
+             cat("chat_template_kwargs: expected an object, found ", kwargs->type_name()));
+    input.kwargs = *kwargs;
+  }
+  if (const Json* documents = fields.find("documents")) input.documents = *documents;
+  return input;
+}
+
+}  // namespace troupe::launch::api

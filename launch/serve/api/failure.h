@@ -1,0 +1,37 @@
+// ApiFailure: a request that is answered with an error object.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "engine/base/error.h"
+#include "launch/serve/http/response.h"
+
+namespace troupe::launch::api {
+
+/// Thrown while a request is read; caught where it is answered (api.cpp).
+class ApiFailure : public std::runtime_error {
+ public:
+  ApiFailure(int status, http::ErrorBody error)
+      : std::runtime_error(error.message), status_(status), error_(std::move(error)) {}
+  http::Response response() const { return http::error_response(status_, error_); }
+
+ private:
+  int status_;
+  http::ErrorBody error_;
+};
+
+/// Status 400 with the name of the field, such as "messages[2].role".
+[[noreturn]] void refuse(const std::string& field, const std::string& message);
+/// Status 400 for a field that OpenAI or vLLM know and troupe does not support.
+[[noreturn]] void refuse_unsupported(const std::string& field, const std::string& message);
+
+/// The status and error object for an error of the engine: 429 for full, 503 for closed and
+/// timeout, 500 for internal errors, 400 for the others.
+int status_of(Errc code);
+http::ErrorBody error_body(const Error& error);
+/// With Retry-After for 429 and 503.
+http::Response error_answer(const Error& error);
+
+}  // namespace troupe::launch::api

@@ -1,0 +1,294 @@
+#include "launch/serve/api/generation_call.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "engine/base/text.h"
+#include "launch/serve/api/failure.h"
+
+namespace troupe::launch::api {
+
+using engine::generate::FinishReason;
+using engine::generate::Generation;
+using engine::generate::TokenEvent;
+using engine::serving::Job;
+
+namespace {
+
+double seconds_between(std::chrono::steady_clock::time_point from,
+                       std::chrono::steady_clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+double mean_logp(const Generation& result) {
+  double sum = 0;
+  for (const float logp : result.logp) sum += static_cast<double>(logp);
+  return result.logp.empty() ? 0 : sum / static_cast<double>(result.logp.size());
+}
+
+/// The generator's messages begin with an id that the service has not chosen yet.
+std::string without_id(const std::string& message) {
+  constexpr std::string_view prefix = "request 0: ";
+  return message.starts_with(prefix) ? message.substr(prefix.size()) : message;
+}
+
+}  // namespace
+
+void GenerationCall::start(const Backend& backend, GenerationRequest request,
+                           const http::Request& from, http::Responder responder) {
+  const auto call =
+      std::make_shared<GenerationCall>(backend, std::move(request), from, std::move(responder));
+  call->submit(from.key);
+}
+
+GenerationCall::GenerationCall(const Backend& backend, GenerationRequest request,
+                               const http::Request& from, http::Responder responder)
+    : backend_(backend),
+      request_(std::move(request)),
+      responder_(std::move(responder)),
+      json_(request_, backend.model, from.id),
+      received_(from.received) {
+  if (const auto* tokenizer = backend_.model.tokenizer()) {
+    for (const auto& prompt : request_.prompts)
+      texts_.emplace_back(*tokenizer, prompt, request_.skip_special);
+  }
+  scores_.resize(request_.prompts.size());
+  for (const auto& prompt : request_.prompts) usage_.prompt_tokens += std::ssize(prompt);
+}
+
+Job GenerationCall::make_job(std::size_t prompt, int index) {
+  Job job;
+  job.request.prompt = request_.prompts[prompt];
+  job.request.params = request_.params;
+  job.request.params.max_new_tokens = std::max(request_.max_tokens[prompt], 1);
+  job.request.sample_id = static_cast<std::uint64_t>(index);
+  if (!texts_.empty()) job.request.decode = texts_[prompt];
+  job.generates = request_.generates;
+  const auto self = shared_from_this();
+  Choice& choice = choices_[prompt * static_cast<std::size_t>(request_.best_of) +
+                            static_cast<std::size_t>(index)];
+  if (index == 0 && request_.scores_prompt()) {
+    job.score_prompt = true;
+    job.prompt_alternatives = std::max(request_.prompt_logprobs, request_.params.top_logprobs);
+    job.on_prompt = [self, prompt](const engine::generate::PromptScores& scores) {
+      self->scores_[prompt] = scores;
+    };
+  }
+  job.on_token = [self, &choice](const TokenEvent& event) { self->on_token(choice, event); };
+  job.on_end = [self, &choice](Result<Generation> result) {
+    self->on_end(choice, std::move(result));
+  };
+  return job;
+}
+
+std::vector<Job> GenerationCall::make_jobs() {
+  const auto per_prompt = static_cast<std::size_t>(request_.best_of);
+  choices_.resize(request_.prompts.size() * per_prompt);
+  left_ = choices_.size();
+  std::vector<Job> jobs;
+  for (std::size_t prompt = 0; prompt < request_.prompts.size(); ++prompt) {
+    for (int k = 0; k < request_.best_of; ++k) {
+      Choice& choice = choices_[jobs.size()];
+      choice.prompt = prompt;
+      choice.index = static_cast<int>(jobs.size());
+      if (!texts_.empty() && request_.stream)
+        choice.output.emplace(*backend_.model.tokenizer(), texts_[prompt], request_.skip_special,
+                              request_.params.stop_strings);
+      jobs.push_back(make_job(prompt, k));
+    }
+  }
+  return jobs;
+}
+
+void GenerationCall::submit(const std::string& client) {
+  std::vector<Job> jobs = make_jobs();
+  for (const Job& job : jobs) {
+    if (auto accepted = backend_.service.check_request(job.request); !accepted)
+      refuse("", without_id(accepted.error().what));
+  }
+  auto ids = backend_.service.submit(std::move(jobs), client);
+  if (!ids) return responder_.respond(error_answer(ids.error()));
+  bool cancelled = false;
+  {
+    const std::lock_guard lock(mutex_);
+    ids_ = std::move(*ids);
+    cancelled = cancelled_;
+  }
+  if (cancelled) cancel_all();  // a sequence failed before the ids were known
+  responder_.on_disconnect([weak = weak_from_this()] {
+    if (const auto call = weak.lock()) call->cancel_all();
+  });
+}
+
+void GenerationCall::cancel_all() {
+  std::vector<std::uint64_t> ids;
+  {
+    const std::lock_guard lock(mutex_);
+    cancelled_ = true;
+    ids = ids_;
+  }
+  for (const std::uint64_t id : ids) backend_.service.cancel(id);
+}
+
+void GenerationCall::on_token(Choice& choice, const TokenEvent& event) {
+  const auto now = Clock::now();
+  if (choice.last_token)
+    backend_.metrics.next_token(seconds_between(*choice.last_token, now));
+  else
+    backend_.metrics.first_token(seconds_between(received_, now));
+  choice.last_token = now;
+  ++usage_.completion_tokens;
+  if (request_.stream && !failed_) send_token(choice, event);
+}
+
+void GenerationCall::on_end(Choice& choice, Result<Generation> result) {
+  --left_;
+  if (!result) return fail_call(result.error());
+  choice.result = std::move(*result);
+  backend_.metrics.finished(choice.result.finish, choice.result.prompt_tokens,
+                            std::ssize(choice.result.ids),
+                            seconds_between(received_, Clock::now()));
+  if (failed_) return;
+  if (request_.stream) send_end(choice);
+  if (left_ == 0) finish();
+}
+
+/// The first error is the answer of the whole call.
+void GenerationCall::fail_call(const Error& error) {
+  if (std::exchange(failed_, true)) return;
+  if (streaming_) {
+    responder_.send_event(error_answer(error).body);
+    responder_.end_stream();
+  } else {
+    responder_.respond(error_answer(error));
+  }
+  cancel_all();
+}
+
+void GenerationCall::finish() {
+  if (!request_.stream) return respond();
+  if (request_.include_usage) responder_.send_event(json_.usage_chunk(usage_).dump());
+  responder_.send_event("[DONE]");
+  responder_.end_stream();
+}
+
+void GenerationCall::respond() {
+  responder_.respond({.body = json_.response(whole_parts(), usage_, scores_).dump()});
+}
+
+/// The n most likely sequences of each prompt, by mean log-probability.
+std::vector<const GenerationCall::Choice*> GenerationCall::best_choices() const {
+  const auto per_prompt = static_cast<std::size_t>(request_.best_of);
+  std::vector<const Choice*> best;
+  for (std::size_t first = 0; first < choices_.size(); first += per_prompt) {
+    std::vector<const Choice*> group;
+    for (std::size_t k = 0; k < per_prompt; ++k) group.push_back(&choices_[first + k]);
+    if (request_.best_of > request_.choices) {
+      std::ranges::stable_sort(group, [](const Choice* a, const Choice* b) {
+        return mean_logp(a->result) > mean_logp(b->result);
+      });
+    }
+    best.insert(best.end(), group.begin(), group.begin() + request_.choices);
+  }
+  return best;
+}
+
+std::vector<ChoicePart> GenerationCall::whole_parts() const {
+  std::vector<ChoicePart> parts;
+  for (const Choice* choice : best_choices())
+    parts.push_back(whole_part(*choice, static_cast<int>(parts.size())));
+  return parts;
+}
+
+ChoicePart GenerationCall::whole_part(const Choice& choice, int index) const {
+  const Generation& result = choice.result;
+  ChoicePart part{.index = index, .prompt = choice.prompt};
+  if (request_.echo) add_echo(part);
+  part.text += final_text(result);
+  for (std::size_t i = 0; i < result.ids.size() && request_.logprobs; ++i) {
+    part.tokens.push_back({result.ids[i], result.logp[i], {}});
+    if (!result.top.empty()) part.tokens.back().top = result.top[i];
+  }
+  part.ids = result.ids;
+  part.versions = result.versions;
+  part.finish = to_string(result.finish);
+  part.stop_reason = stop_reason(result);
+  return part;
+}
+
+/// The next piece of a stream.
+ChoicePart GenerationCall::part_of(const Choice& choice) {
+  return {.index = choice.index,
+          .prompt = choice.prompt,
+          .first = !choice.sent,
+          .offset = choice.offset};
+}
+
+void GenerationCall::send_token(Choice& choice, const TokenEvent& event) {
+  ChoicePart part = part_of(choice);
+  if (choice.output) part.text = choice.output->push(event.token);
+  const bool reports =
+      request_.logprobs || request_.return_token_ids || request_.return_weight_versions;
+  if (part.text.empty() && choice.sent && !reports) return;
+  if (!choice.sent && request_.echo) add_echo(part);
+  if (request_.logprobs)
+    part.tokens.push_back({event.token, event.logp, {event.top.begin(), event.top.end()}});
+  part.ids = {event.token};
+  part.versions = {event.version};
+  send(choice, std::move(part));
+}
+
+void GenerationCall::send_end(Choice& choice) {
+  const Generation& result = choice.result;
+  ChoicePart part = part_of(choice);
+  if (!choice.sent && request_.echo) add_echo(part);
+  if (choice.output) part.text += choice.output->finish(final_text(result));
+  part.finish = to_string(result.finish);
+  part.stop_reason = stop_reason(result);
+  send(choice, std::move(part));
+}
+
+void GenerationCall::send(Choice& choice, ChoicePart part) {
+  if (!std::exchange(streaming_, true)) responder_.begin_stream();
+  choice.sent = true;
+  for (const ReportedToken& token : part.tokens)
+    choice.offset += code_points(token_name(backend_.model, token.id, request_.tokens_as_ids));
+  if (!responder_.send_event(json_.chunk(part, usage_).dump())) cancel_all();
+}
+
+/// Puts the prompt before the output.
+void GenerationCall::add_echo(ChoicePart& part) const {
+  const auto& prompt = request_.prompts[part.prompt];
+  if (!request_.prompt_texts.empty())
+    part.text = request_.prompt_texts[part.prompt] + part.text;
+  else if (const auto* tokenizer = backend_.model.tokenizer())
+    part.text = tokenizer->decode(prompt, request_.skip_special) + part.text;
+  if (!request_.logprobs) return;
+  const engine::generate::PromptScores& scores = scores_[part.prompt];
+  for (std::size_t t = 0; t < prompt.size(); ++t) {
+    ReportedToken token{prompt[t], std::nullopt, {}};
+    if (t > 0) {
+      token.logp = scores.logp[t];
+      if (request_.params.top_logprobs > 0) {
+        token.top = scores.top[t];
+        token.top.resize(
+            std::min(token.top.size(), static_cast<std::size_t>(request_.params.top_logprobs)));
+      }
+    }
+    part.tokens.push_back(std::move(token));
+  }
+}
+
+std::string GenerationCall::final_text(const Generation& result) const {
+  return request_.include_stop ? result.text + result.stop_string : result.text;
+}
+
+Json GenerationCall::stop_reason(const Generation& result) const {
+  if (!result.stop_string.empty()) return result.stop_string;
+  if (result.finish != FinishReason::stop || result.ids.empty()) return nullptr;
+  const auto& stops = request_.params.stop_tokens;
+  const std::int32_t last = result.ids.back();
+  return std::ranges::find(stops, last) == stops.end() ? Json() : Json(std::int64_t{last});
+}
+
+}  // namespace troupe::launch::api

@@ -1,0 +1,92 @@
+// GenerationCall: one request of /v1/completions or /v1/chat/completions from its submission to
+// the end of its answer.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/serving/generation_service.h"
+#include "launch/serve/api/answer_json.h"
+#include "launch/serve/api/generation_request.h"
+#include "launch/serve/api/metrics.h"
+#include "launch/serve/api/output_text.h"
+#include "launch/serve/api/served_model.h"
+#include "launch/serve/http/request.h"
+#include "launch/serve/http/response.h"
+
+namespace troupe::launch::api {
+
+/// What a call uses; outlives it.
+struct Backend {
+  const ServedModel& model;
+  engine::serving::GenerationService& service;
+  Metrics& metrics;
+};
+
+/// The service's callbacks hold it, so that it lives until its last sequence has ended.
+class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
+ public:
+  /// Submits the sequences; the answer follows. Throws ApiFailure if the engine refuses them.
+  static void start(const Backend& backend, GenerationRequest request, const http::Request& from,
+                    http::Responder responder);
+
+  GenerationCall(const Backend& backend, GenerationRequest request, const http::Request& from,
+                 http::Responder responder);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Choice {
+    std::size_t prompt = 0;
+    int index = 0;  // in the response; of best_of: before the selection
+    std::optional<OutputText> output;
+    bool sent = false;
+    std::size_t offset = 0;  // characters of the tokens that were sent
+    std::optional<Clock::time_point> last_token;
+    engine::generate::Generation result;
+  };
+
+  std::vector<engine::serving::Job> make_jobs();
+  engine::serving::Job make_job(std::size_t prompt, int index);
+  void submit(const std::string& client);
+  void cancel_all();
+
+  // From here on, in the service's thread.
+  void on_token(Choice& choice, const engine::generate::TokenEvent& event);
+  void on_end(Choice& choice, Result<engine::generate::Generation> result);
+  void fail_call(const Error& error);
+  void finish();
+  void respond();
+  std::vector<ChoicePart> whole_parts() const;
+  std::vector<const Choice*> best_choices() const;
+  ChoicePart whole_part(const Choice& choice, int index) const;
+  static ChoicePart part_of(const Choice& choice);
+  void send_token(Choice& choice, const engine::generate::TokenEvent& event);
+  void send_end(Choice& choice);
+  void send(Choice& choice, ChoicePart part);
+  void add_echo(ChoicePart& part) const;
+  std::string final_text(const engine::generate::Generation& result) const;
+  Json stop_reason(const engine::generate::Generation& result) const;
+
+  Backend backend_;
+  GenerationRequest request_;
+  http::Responder responder_;
+  AnswerJson json_;
+  Clock::time_point received_;
+  std::vector<TextAfterPrompt> texts_;                  // by prompt; empty without a tokenizer
+  std::vector<engine::generate::PromptScores> scores_;  // by prompt
+  std::vector<Choice> choices_;
+  std::size_t left_ = 0;
+  Usage usage_;
+  bool failed_ = false, streaming_ = false;
+
+  std::mutex mutex_;  // of what follows
+  std::vector<std::uint64_t> ids_;
+  bool cancelled_ = false;
+};
+
+}  // namespace troupe::launch::api

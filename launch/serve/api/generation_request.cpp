@@ -1,0 +1,218 @@
+#include "launch/serve/api/generation_request.h"
+
+#include <algorithm>
+
+#include "engine/base/text.h"
+#include "launch/serve/api/chat_messages.h"
+#include "launch/serve/api/failure.h"
+#include "launch/serve/api/sampling_fields.h"
+
+namespace troupe::launch::api {
+
+namespace {
+
+constexpr std::int64_t default_completion_tokens = 16;  // of the OpenAI API
+
+/// What the engine says about a field is the client's mistake.
+template <class T>
+T value_or_refuse(const std::string& field, Result<T> result) {
+  if (!result) refuse(field, result.error().what);
+  return std::move(*result);
+}
+
+void refuse_constraints(RequestFields& fields) {
+  if (const Json* format = fields.find("response_format")) {
+    RequestFields members(*format, "response_format.");
+    if (const auto type = members.text("type"); type != "text")
+      refuse_unsupported("response_format",
+                         "response_format: only {\"type\": \"text\"} is "
+                         "supported");
+  }
+  for (const char* name : {"structured_outputs", "guided_json", "guided_regex", "guided_choice",
+                           "guided_grammar", "guided_decoding_backend"})
+    fields.unsupported(name, "outputs cannot be constrained");
+}
+
+void refuse_tools(RequestFields& fields) {
+  for (const char* name : {"tools", "functions", "function_call"})
+    fields.unsupported(name, "tools cannot be called");
+  if (const Json* choice = fields.find("tool_choice"); choice && *choice != Json("none"))
+    refuse_unsupported("tool_choice", "tool_choice: only \"none\" is supported");
+  if (const Json* kinds = fields.find("modalities");
+      kinds && *kinds != Json(Json::Array{Json("text")}))
+    refuse_unsupported("modalities", "modalities: only [\"text\"] is supported");
+  fields.unsupported("audio", "answers are text");
+  fields.unsupported("chat_template", "the server's template is used; see --template");
+  fields.unsupported("continue_final_message", "an answer is a new message");
+  fields.unsupported("echo", "of /v1/completions only");
+}
+
+void refuse_others(RequestFields& fields) {
+  fields.unsupported("use_beam_search", "troupe generate --num-beams searches");
+  fields.unsupported("logits_processors", "the server runs no code of a request");
+  fields.unsupported("truncate_prompt_tokens", "shorten the prompt");
+  fields.unsupported("bad_words", "use logit_bias");
+  fields.unsupported("prompt_embeds", "send text or token ids");
+  fields.ignore({"model", "user", "metadata", "store", "service_tier", "safety_identifier",
+                 "prompt_cache_key", "parallel_tool_calls", "request_id"});
+}
+
+void read_stream(RequestFields& fields, GenerationRequest& request) {
+  request.stream = fields.flag("stream", false);
+  const Json* options = fields.find("stream_options");
+  if (options == nullptr) return;
+  if (!request.stream)
+    refuse("stream_options", "stream_options is allowed only with \"stream\": true");
+  RequestFields members(*options, "stream_options.");
+  request.include_usage = members.flag("include_usage", false);
+  request.continuous_usage = members.flag("continuous_usage_stats", false);
+}
+
+void read_logprobs(RequestFields& fields, GenerationRequest& request) {
+  if (request.endpoint == Endpoint::chat) {
+    request.logprobs = fields.flag("logprobs", false);
+    const auto top = fields.integer("top_logprobs", 0, max_alternatives);
+    if (top.value_or(0) > 0 && !request.logprobs)
+      refuse("top_logprobs", "top_logprobs is allowed only with \"logprobs\": true");
+    request.params.top_logprobs = static_cast<int>(top.value_or(0));
+  } else if (const auto count = fields.integer("logprobs", 0, max_alternatives)) {
+    request.logprobs = true;
+    request.params.top_logprobs = static_cast<int>(*count);
+  }
+  if (const auto count = fields.integer("prompt_logprobs", 0, max_alternatives)) {
+    if (request.stream) refuse("prompt_logprobs", "prompt_logprobs is not allowed with stream");
+    request.prompt_logprobs = static_cast<int>(*count);
+  }
+}
+
+void read_choices(RequestFields& fields, GenerationRequest& request) {
+  request.choices = static_cast<int>(fields.integer("n", 1, max_choices).value_or(1));
+  request.best_of = request.choices;
+  if (request.endpoint == Endpoint::chat) return;
+  if (const auto best_of = fields.integer("best_of", 1, max_choices)) {
+    request.best_of = static_cast<int>(*best_of);
+    if (request.best_of < request.choices)
+      refuse("best_of",
+             cat("best_of is ", request.best_of, ", less than n, which is ", request.choices));
+    if (request.stream && request.best_of > request.choices)
+      refuse("best_of",
+             "best_of above n is not allowed with stream: the best are known at the "
+             "end");
+  }
+}
+
+void read_output(RequestFields& fields, GenerationRequest& request) {
+  request.tokens_as_ids = fields.flag("return_tokens_as_token_ids", false);
+  request.return_token_ids = fields.flag("return_token_ids", false);
+  request.return_weight_versions = fields.flag("return_weight_versions", false);
+  request.include_stop = fields.flag("include_stop_str_in_output", false);
+  request.skip_special = fields.flag("skip_special_tokens", true);
+}
+
+void add_text(const std::string& text, const std::string& field, bool add_special,
+              const ServedModel& model, GenerationRequest& request) {
+  request.prompts.push_back(value_or_refuse(field, model.encode(text, add_special)));
+  request.prompt_texts.push_back(text);
+}
+
+void read_prompts(RequestFields& fields, const ServedModel& model, GenerationRequest& request) {
+  const bool add_special = fields.flag("add_special_tokens", true);
+  const Json* prompt = fields.find("prompt");
+  if (prompt == nullptr) refuse("prompt", "prompt is missing");
+  if (prompt->is_string()) return add_text(prompt->string(), "prompt", add_special, model, request);
+  if (!prompt->is_array() || prompt->array().empty()) {
+    refuse("prompt", cat("prompt: expected a string, a list of strings, a list of token ids or a "
+                         "list of such lists, found ",
+                         prompt->is_array() ? "an empty list" : prompt->type_name()));
+  }
+  if (prompt->array().front().is_integer()) {
+    request.prompts.push_back(read_ids(*prompt, model.vocabulary(), "prompt"));
+    return;
+  }
+  for (const Json& each : prompt->array()) {
+    const std::string field = cat("prompt[", request.prompts.size(), "]");
+    if (each.is_string() && request.prompt_texts.size() == request.prompts.size())
+      add_text(each.string(), field, add_special, model, request);
+    else if (each.is_array() && request.prompt_texts.empty())
+      request.prompts.push_back(read_ids(each, model.vocabulary(), field));
+    else
+      refuse(field,
+             cat(field, ": expected another prompt of the same kind, found ", each.type_name()));
+  }
+}
+
+void read_chat_prompt(RequestFields& fields, const ServedModel& model, GenerationRequest& request) {
+  const bool add_special = fields.flag("add_special_tokens", false);
+  const std::string text = value_or_refuse("messages", model.render(read_conversation(fields)));
+  add_text(text, "messages", add_special, model, request);
+}
+
+std::optional<std::int64_t> read_max_tokens(RequestFields& fields, Endpoint endpoint,
+                                            std::int64_t context) {
+  const auto max_tokens = fields.integer("max_tokens", 0, std::max<std::int64_t>(context, 1 << 30));
+  if (endpoint == Endpoint::completion) return max_tokens.value_or(default_completion_tokens);
+  const auto newer = fields.integer("max_completion_tokens", 0, 1 << 30);
+  return newer ? newer : max_tokens;
+}
+
+/// Checks a prompt's length and returns the limit of its output.
+std::int32_t output_limit(std::size_t prompt_tokens, std::optional<std::int64_t> max_tokens,
+                          const ServedModel& model, const std::string& field) {
+  const auto length = static_cast<std::int64_t>(prompt_tokens);
+  if (length == 0) refuse(field, cat(field, ": the prompt has no tokens"));
+  const std::int64_t room = model.context() - length;
+  const std::int64_t wanted = max_tokens.value_or(std::max<std::int64_t>(room, 1));
+  if (wanted > room || room < 0) {
+    throw ApiFailure(400, {cat("This model's maximum context length is ", model.context(),
+                               " tokens. However, you requested ", length + wanted, " tokens (",
+                               length, " in the prompt, ", wanted, " for the completion). ",
+                               "Reduce the length of the prompt or max_tokens."),
+                           "invalid_request_error", field, "context_length_exceeded"});
+  }
+  return static_cast<std::int32_t>(wanted);
+}
+
+void read_lengths(RequestFields& fields, const ServedModel& model, GenerationRequest& request) {
+  const auto max_tokens = read_max_tokens(fields, request.endpoint, model.context());
+  const std::string field = request.endpoint == Endpoint::chat ? "messages" : "prompt";
+  for (const auto& prompt : request.prompts)
+    request.max_tokens.push_back(output_limit(prompt.size(), max_tokens, model, field));
+  request.generates = max_tokens != 0;
+  const auto shortest = *std::ranges::min_element(request.max_tokens);
+  if (request.params.min_new_tokens > shortest)
+    refuse("min_tokens", cat("min_tokens is ", request.params.min_new_tokens,
+                             ", more than the completion may have, which is ", shortest));
+  if (request.prompts.size() * static_cast<std::size_t>(request.best_of) > max_sequences) {
+    refuse("n", cat(request.prompts.size(), " prompts with ", request.best_of,
+                    " completions each; allowed: ", max_sequences, " completions per request"));
+  }
+}
+
+}  // namespace
+
+GenerationRequest read_generation_request(const Json& body, Endpoint endpoint,
+                                          const ServedModel& model, UnknownFields& unknown) {
+  RequestFields fields(body);
+  GenerationRequest request;
+  request.endpoint = endpoint;
+  refuse_constraints(fields);
+  refuse_others(fields);
+  request.params = read_sampling(fields, model);
+  read_stream(fields, request);
+  read_logprobs(fields, request);
+  read_choices(fields, request);
+  read_output(fields, request);
+  if (endpoint == Endpoint::chat) {
+    refuse_tools(fields);
+    read_chat_prompt(fields, model, request);
+  } else {
+    request.echo = fields.flag("echo", false);
+    fields.unsupported("suffix", "the model does not fill in the middle");
+    read_prompts(fields, model, request);
+  }
+  read_lengths(fields, model, request);
+  unknown = fields.unknown();
+  return request;
+}
+
+}  // namespace troupe::launch::api

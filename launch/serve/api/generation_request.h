@@ -1,0 +1,55 @@
+// GenerationRequest: what /v1/completions and /v1/chat/completions ask for, read from their JSON.
+// Names, defaults and meaning are those of the OpenAI API, and of vLLM for its additions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/base/json.h"
+#include "engine/generate/sampling_params.h"
+#include "launch/serve/api/served_model.h"
+
+namespace troupe::launch::api {
+
+enum class Endpoint { completion, chat };
+
+/// Bounds of one request.
+inline constexpr int max_choices = 128, max_alternatives = 20;
+inline constexpr std::size_t max_sequences = 1024;
+
+struct GenerationRequest {
+  Endpoint endpoint = Endpoint::completion;
+  std::vector<std::vector<std::int32_t>> prompts;  ///< one for a conversation
+  /// Texts of the prompts where the request has them; for echo.
+  std::vector<std::string> prompt_texts;
+
+  int choices = 1;  ///< n, per prompt
+  int best_of = 1;  ///< sequences per prompt, of which the n most likely are returned
+  /// max_new_tokens of 1 stands for max_tokens 0, too: see `generates`.
+  engine::generate::SamplingParams params;
+  /// Absent max_tokens of a conversation: as many as the context holds. By prompt.
+  std::vector<std::int32_t> max_tokens;
+  bool generates = true;  ///< false: max_tokens is 0
+
+  bool stream = false, include_usage = false, continuous_usage = false;
+  bool echo = false;
+  bool logprobs = false;       ///< report log-probabilities, with params.top_logprobs others
+  int prompt_logprobs = -1;    ///< alternatives per token of the prompt; -1: not reported
+  bool tokens_as_ids = false;  ///< "token_id:17" instead of the token's text
+  bool return_token_ids = false, return_weight_versions = false;
+  bool include_stop = false;  ///< include_stop_str_in_output
+  bool skip_special = true;
+
+  bool scores_prompt() const { return prompt_logprobs >= 0 || (echo && logprobs); }
+};
+
+/// Fields that the server ignored, for its log.
+using UnknownFields = std::vector<std::string>;
+
+/// Reads a body. Throws ApiFailure; also for prompts that do not fit the context.
+GenerationRequest read_generation_request(const Json& body, Endpoint endpoint,
+                                          const ServedModel& model, UnknownFields& unknown);
+
+}  // namespace troupe::launch::api

@@ -1,0 +1,121 @@
+#include "launch/serve/api/request_fields.h"
+
+#include "engine/base/text.h"
+#include "launch/serve/api/failure.h"
+
+namespace troupe::launch::api {
+
+namespace {
+
+[[noreturn]] void wrong_type(const std::string& field, const char* expected, const Json& found) {
+  refuse(field, cat(field, ": expected ", expected, ", found ", found.type_name()));
+}
+
+}  // namespace
+
+RequestFields::RequestFields(const Json& body, std::string prefix)
+    : body_(body), prefix_(std::move(prefix)) {
+  if (body.is_object()) return;
+  const std::string field = prefix_.substr(0, prefix_.size() - (prefix_.empty() ? 0 : 1));
+  refuse(field, cat(field.empty() ? "the body" : field, ": expected a JSON object, found ",
+                    body.type_name()));
+}
+
+const Json* RequestFields::find(std::string_view name) {
+  known_.emplace(name);
+  const Json* found = body_.find(name);
+  return found != nullptr && found->is_null() ? nullptr : found;
+}
+
+bool RequestFields::flag(std::string_view name, bool otherwise) {
+  const Json* found = find(name);
+  if (found == nullptr) return otherwise;
+  if (!found->is_bool()) wrong_type(path(name), "true or false", *found);
+  return found->boolean();
+}
+
+std::optional<std::int64_t> RequestFields::integer(std::string_view name, std::int64_t low,
+                                                   std::int64_t high) {
+  const Json* found = find(name);
+  if (found == nullptr) return std::nullopt;
+  if (!found->is_integer()) wrong_type(path(name), "an integer", *found);
+  const std::int64_t value = found->integer();
+  if (value < low || value > high)
+    refuse(path(name), cat(path(name), " is ", value, "; allowed: ", low, " to ", high));
+  return value;
+}
+
+std::optional<double> RequestFields::number(std::string_view name, double low, double high) {
+  const Json* found = find(name);
+  if (found == nullptr) return std::nullopt;
+  if (!found->is_number()) wrong_type(path(name), "a number", *found);
+  const double value = found->number();
+  if (!(value >= low && value <= high))
+    refuse(path(name), cat(path(name), " is ", value, "; allowed: ", low, " to ", high));
+  return value;
+}
+
+std::optional<std::string> RequestFields::text(std::string_view name) {
+  const Json* found = find(name);
+  if (found == nullptr) return std::nullopt;
+  if (!found->is_string()) wrong_type(path(name), "a string", *found);
+  return found->string();
+}
+
+std::vector<std::string> RequestFields::texts(std::string_view name) {
+  const Json* found = find(name);
+  if (found == nullptr) return {};
+  if (found->is_string()) return {found->string()};
+  if (!found->is_array()) wrong_type(path(name), "a string or a list of strings", *found);
+  std::vector<std::string> out;
+  for (const Json& each : found->array()) {
+    if (!each.is_string()) wrong_type(cat(path(name), "[", out.size(), "]"), "a string", each);
+    out.push_back(each.string());
+  }
+  return out;
+}
+
+std::optional<std::vector<std::int32_t>> RequestFields::ids(std::string_view name,
+                                                            std::int64_t vocabulary) {
+  const Json* found = find(name);
+  if (found == nullptr) return std::nullopt;
+  return read_ids(*found, vocabulary, path(name));
+}
+
+void RequestFields::ignore(std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names) known_.emplace(name);
+}
+
+void RequestFields::unsupported(std::string_view name, const std::string& why) {
+  const Json* found = find(name);
+  if (found == nullptr || (found->is_bool() && !found->boolean()) ||
+      (found->is_array() && found->array().empty()))
+    return;
+  refuse_unsupported(path(name), cat(path(name), " is not supported: ", why));
+}
+
+std::vector<std::string> RequestFields::unknown() const {
+  std::vector<std::string> out;
+  for (const auto& [name, value] : body_.object())
+    if (!known_.contains(name)) out.push_back(path(name));
+  return out;
+}
+
+std::vector<std::int32_t> read_ids(const Json& list, std::int64_t vocabulary,
+                                   const std::string& field) {
+  if (!list.is_array()) wrong_type(field, "a list of token ids", list);
+  std::vector<std::int32_t> out;
+  out.reserve(list.array().size());
+  for (const Json& each : list.array()) {
+    const std::string where = cat(field, "[", out.size(), "]");
+    if (!each.is_integer()) wrong_type(where, "a token id", each);
+    if (each.integer() < 0 || each.integer() >= vocabulary) {
+      refuse(where, cat(where, " is ", each.integer(), "; the token ids of this model are 0 to ",
+                        vocabulary - 1));
+    }
+    out.push_back(static_cast<std::int32_t>(each.integer()));
+  }
+  return out;
+}
+
+}  // namespace troupe::launch::api

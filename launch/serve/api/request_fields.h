@@ -1,0 +1,54 @@
+// RequestFields: checked access to the members of a request's JSON body. Every getter throws
+// ApiFailure (status 400 with the field's name) for a value of the wrong type or out of range; a
+// null counts as absent.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/base/json.h"
+
+namespace troupe::launch::api {
+
+class RequestFields {
+ public:
+  /// `body` must outlive this. `prefix`: "" or "FIELD.", before the names in
+  /// messages.
+  explicit RequestFields(const Json& body, std::string prefix = "");
+
+  /// The value, or nullptr. The field is then known.
+  const Json* find(std::string_view name);
+  bool flag(std::string_view name, bool otherwise);
+  std::optional<std::int64_t> integer(std::string_view name, std::int64_t low, std::int64_t high);
+  std::optional<double> number(std::string_view name, double low, double high);
+  std::optional<std::string> text(std::string_view name);
+  /// A string or a list of strings; empty when absent.
+  std::vector<std::string> texts(std::string_view name);
+  /// A list of token ids, each in [0, vocabulary); nothing when absent.
+  std::optional<std::vector<std::int32_t>> ids(std::string_view name, std::int64_t vocabulary);
+
+  /// Accepts the fields without effect on the answer, such as "user".
+  void ignore(std::initializer_list<std::string_view> names);
+  /// Status 400 when the field has a value other than null, false, or an empty list.
+  void unsupported(std::string_view name, const std::string& why);
+
+  /// The members that no call has named, in their order.
+  std::vector<std::string> unknown() const;
+  std::string path(std::string_view name) const { return prefix_ + std::string(name); }
+
+ private:
+  const Json& body_;
+  std::string prefix_;
+  std::set<std::string, std::less<>> known_;
+};
+
+/// The ids of a list; `field` names it in messages.
+std::vector<std::int32_t> read_ids(const Json& list, std::int64_t vocabulary,
+                                   const std::string& field);
+
+}  // namespace troupe::launch::api

@@ -1,0 +1,91 @@
+#include "launch/serve/api/served_model.h"
+
+#include <ctime>
+#include <filesystem>
+
+#include "engine/base/log.h"
+#include "engine/base/text.h"
+#include "engine/generate/generation_config.h"
+#include "engine/generate/sampling_params_json.h"
+
+namespace troupe::launch::api {
+
+namespace {
+
+constexpr std::string_view sampling_defaults[] = {"temperature", "top_k", "top_p", "min_p",
+                                                  "repetition_penalty"};
+
+}  // namespace
+
+Result<ServedModel> ServedModel::load(const ServedModelOptions& options) {
+  auto model = Model::load(options.model, NeededHead::language);
+  RETURN_IF_ERROR(model);
+  ServedModel served(std::move(*model));
+  served.name_ = options.name.empty() ? options.model.model : options.name;
+  served.vocabulary_ = served.model_.spec().vocabulary;
+  served.context_ = served.model_.spec().max_positions;
+  served.created_ = std::time(nullptr);
+  RETURN_IF_ERROR(served.read_generation_config());
+  const std::string& folder = served.model_.folders().text;
+  if (const auto tokenizer = served.model_.tokenizer()) {
+    served.tokenizer_ = **tokenizer;
+  } else if (engine::tokenizer::Tokenizer::is_in(folder)) {
+    return fail(tokenizer);
+  } else {
+    served.no_tokenizer_ = tokenizer.error().what;
+    log_warning("the model has no tokenizer: only requests with token ids are answered");
+  }
+  auto prompt = ChatPrompt::load(folder, options.chat_template);
+  if (prompt) {
+    served.chat_prompt_.emplace(std::move(*prompt));
+  } else if (prompt.error().code == Errc::not_found && options.chat_template.empty()) {
+    served.no_template_ = prompt.error().what;
+  } else {
+    return fail(prompt);
+  }
+  return served;
+}
+
+Result<> ServedModel::read_generation_config() {
+  eos_ids_ = model_.spec().eos_ids;
+  const std::string path = model_.folders().text + "/generation_config.json";
+  if (!std::filesystem::exists(path)) return {};
+  const auto file = read_json(path);
+  RETURN_IF_ERROR(file);
+  const auto config = engine::generate::read_generation_config(*file, path);
+  RETURN_IF_ERROR(config);
+  if (!config->eos_ids.empty()) eos_ids_ = config->eos_ids;
+  for (const std::string_view key : sampling_defaults) {
+    if (const Json* value = file->find(key))
+      RETURN_IF_ERROR(engine::generate::read_sampling_param(key, *value, defaults_));
+  }
+  return engine::generate::validate(defaults_, vocabulary_);
+}
+
+Result<std::vector<std::int32_t>> ServedModel::encode(std::string_view text,
+                                                      bool add_special) const {
+  if (!tokenizer_) {
+    return fail(Errc::unsupported,
+                cat("the model has no tokenizer (", no_tokenizer_, "); send token ids"));
+  }
+  auto tokens = tokenizer_->encode(text, add_special);
+  for (const auto id : tokens) {
+    if (id >= vocabulary_) {
+      return fail(Errc::bad_input, cat("the tokenizer returned id ", id, ", but the model has ",
+                                       vocabulary_, " tokens; they do not match"));
+    }
+  }
+  return tokens;
+}
+
+Result<std::string> ServedModel::render(engine::tokenizer::RenderInput input) const {
+  if (!chat_prompt_) {
+    return fail(Errc::unsupported,
+                cat("the model has no chat template; use /v1/completions, or start the server with "
+                    "--template (",
+                    no_template_, ")"));
+  }
+  return chat_prompt_->render(std::move(input));
+}
+
+}  // namespace troupe::launch::api

@@ -1,0 +1,67 @@
+// ServedModel: the model of `troupe serve` with what its endpoints need besides the decoder.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/base/error.h"
+#include "engine/generate/sampling_params.h"
+#include "launch/commands/chat_prompt.h"
+#include "launch/commands/model.h"
+
+namespace troupe::launch::api {
+
+struct ServedModelOptions {
+  ModelOptions model;
+  std::string name;           ///< of the model in requests; "": ModelOptions::model
+  std::string chat_template;  ///< a template file or prompt type; "": the model's template
+};
+
+/// Apart from load() and decoder(), every function may be called from several threads at once.
+class ServedModel {
+ public:
+  /// Errors of Model::load() and of generation_config.json. A model without a tokenizer or a chat
+  /// template is served without what needs them.
+  static Result<ServedModel> load(const ServedModelOptions& options);
+
+  engine::models::Decoder& decoder() { return model_.decoder(); }
+  engine::ops::Precision precision() const { return model_.precision(); }
+  const std::string& name() const { return name_; }
+  std::int64_t vocabulary() const { return vocabulary_; }
+  /// Maximum tokens of prompt and output.
+  std::int64_t context() const { return context_; }
+  std::int64_t created() const { return created_; }  ///< Unix time of load()
+
+  /// Defaults of a request: sampling at temperature 1, with temperature, top_k, top_p, min_p and
+  /// repetition_penalty of generation_config.json (as vLLM does).
+  const engine::generate::SamplingParams& defaults() const { return defaults_; }
+  const std::vector<std::int32_t>& eos_ids() const { return eos_ids_; }
+
+  /// nullptr: the folder has none, and requests with text are refused.
+  const engine::tokenizer::Tokenizer* tokenizer() const {
+    return tokenizer_ ? &*tokenizer_ : nullptr;
+  }
+  /// Errc::unsupported without a tokenizer; bad_input for a text without tokens, and for one whose
+  /// ids the model does not have.
+  Result<std::vector<std::int32_t>> encode(std::string_view text, bool add_special) const;
+  /// The prompt of a conversation. Errc::unsupported without a template; errors of the template.
+  Result<std::string> render(engine::tokenizer::RenderInput input) const;
+
+ private:
+  explicit ServedModel(Model model) : model_(std::move(model)) {}
+  Result<> read_generation_config();
+
+  Model model_;
+  std::string name_;
+  std::int64_t vocabulary_ = 0, context_ = 0, created_ = 0;
+  engine::generate::SamplingParams defaults_;
+  std::vector<std::int32_t> eos_ids_;
+  std::optional<engine::tokenizer::Tokenizer> tokenizer_;
+  std::optional<ChatPrompt> chat_prompt_;
+  std::string no_tokenizer_, no_template_;  // why there is none
+};
+
+}  // namespace troupe::launch::api

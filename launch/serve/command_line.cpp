@@ -1,0 +1,94 @@
+#include "launch/serve/command_line.h"
+
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <limits>
+#include <memory>
+
+#include "launch/commands/options.h"
+#include "launch/commands/version.h"
+#include "launch/serve/serve.h"
+
+namespace troupe::launch {
+
+namespace {
+
+void add_model_options(CLI::App& command, api::ServedModelOptions& o) {
+  path_option(command.add_option("--model", o.model.model, "Hugging Face model directory"))
+      ->required();
+  command.add_option("--served-model-name", o.name,
+                     "the model's name in requests and answers; default: --model");
+  command.add_option("--template", o.chat_template,
+                     "chat template instead of the model's own: a Jinja file, or the name of a "
+                     "MindSpeed prompt type such as chatml");
+  command.add_option("--dtype", o.model.dtype, "f32 or bf16: data type of matrix multiplications")
+      ->capture_default_str();
+  command
+      .add_option("--threads", o.model.threads,
+                  "number of threads; 0: all available cores; does not change results")
+      ->check(CLI::Range(0, 1024));
+}
+
+void add_server_options(CLI::App& command, ServeOptions& o) {
+  command
+      .add_option("--host", o.server.host,
+                  "address to listen at; beyond loopback, keys and TLS are required")
+      ->capture_default_str();
+  command.add_option("--port", o.server.port, "port; 0: any free one")
+      ->check(CLI::Range(0, 65535))
+      ->capture_default_str();
+  path_option(command.add_option("--api-key-file", o.api_key_file,
+                                 "file with the keys of clients, mode 0600"));
+  path_option(command.add_option("--tls-cert", o.server.tls_cert, "certificate chain (PEM)"));
+  path_option(command.add_option("--tls-key", o.server.tls_key, "private key (PEM)"));
+  command.add_flag("--behind-tls-proxy", o.server.behind_tls_proxy,
+                   "a proxy on another host ends TLS");
+  path_option(
+      command.add_option("--access-log", o.access_log, "file for a line of JSON per request"));
+}
+
+void add_load_limits(CLI::App& command, ServeOptions& o) {
+  command.add_option("--max-batch", o.max_batch, "sequences generated at the same time")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  command
+      .add_option("--max-waiting", o.max_waiting,
+                  "sequences that may wait; beyond it requests get status 429")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
+      ->capture_default_str();
+  command
+      .add_option("--cache-tokens", o.cache_tokens,
+                  "tokens in the cache of keys and values; 0: enough for the batch, at most 1 GiB")
+      ->check(
+          CLI::Range(std::int64_t{0}, std::numeric_limits<std::int32_t>::max() - std::int64_t{16}));
+  command
+      .add_option("--request-timeout", o.request_seconds,
+                  "seconds after which a request is given up")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
+      ->capture_default_str();
+  command
+      .add_option("--drain-timeout", o.drain_seconds,
+                  "seconds that requests in progress have after SIGTERM")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{86400}))
+      ->capture_default_str();
+}
+
+}  // namespace
+
+void add_serve(CLI::App& app, std::function<int()>& action) {
+  auto options = std::make_shared<ServeOptions>();
+  CLI::App* command = app.add_subcommand(
+      "serve", "Serve a model over HTTP with the OpenAI API: completions, chat, log-probabilities");
+  add_model_options(*command, options->model);
+  add_server_options(*command, *options);
+  add_load_limits(*command, *options);
+  command->footer(
+      "Example:\n  troupe serve --model DIR --port 8000\nPrints `listening on http://HOST:PORT` "
+      "once ready. docs/serving.md lists the endpoints and the fields of requests.");
+  command->callback([options, &action] {
+    options->version = version_line();
+    action = [options] { return serve(*options); };
+  });
+}
+
+}  // namespace troupe::launch

@@ -1,0 +1,12 @@
+// The options of `troupe serve`.
+#pragma once
+
+#include <CLI/App.hpp>
+#include <functional>
+
+namespace troupe::launch {
+
+/// Adds the command; parsing it sets `action`, which outlives the parsing.
+void add_serve(CLI::App& app, std::function<int()>& action);
+
+}  // namespace troupe::launch

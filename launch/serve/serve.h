@@ -1,0 +1,29 @@
+// `troupe serve`: an OpenAI-compatible server for one model.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "launch/serve/api/served_model.h"
+#include "launch/serve/http/server.h"
+
+namespace troupe::launch {
+
+struct ServeOptions {
+  api::ServedModelOptions model;
+  http::ServerOptions server;
+  std::string api_key_file;            ///< "": no keys
+  std::string access_log;              ///< "": none
+  std::int32_t max_batch = 64;         ///< sequences generated at the same time
+  std::int64_t max_waiting = 1024;     ///< sequences that wait
+  std::int64_t cache_tokens = 0;       ///< tokens in the KV cache; 0: GeneratorConfig's default
+  std::int64_t request_seconds = 600;  ///< a request that takes longer is given up
+  std::int64_t drain_seconds = 30;     ///< after SIGTERM
+  std::string version;                 ///< of the program, for /version
+};
+
+/// Serves until SIGINT, SIGTERM or SIGHUP, then finishes the accepted requests. Returns the exit
+/// code. Throws Failure.
+int serve(const ServeOptions& options);
+
+}  // namespace troupe::launch

@@ -1,0 +1,85 @@
+"""The official openai client with troupe serve: openai_client.py PROGRAM SOURCE. Exit code 77: the client is not installed."""
+import os
+import re
+import subprocess
+import sys
+
+try:
+    import openai
+except ImportError:
+    print("SKIP: the openai client is not installed")
+    sys.exit(77)
+
+PROGRAM, SOURCE = sys.argv[1], sys.argv[2]
+MESSAGES = [{"role": "user", "content": "4,5,6:"}]
+
+
+def check_completions(client, model):
+    settings = {"model": model, "prompt": "4,5,6:", "max_tokens": 8, "seed": 1, "temperature": 1.0}
+    whole = client.completions.create(logprobs=2, n=2, **settings)
+    assert [choice.index for choice in whole.choices] == [0, 1]
+    assert whole.usage.total_tokens == whole.usage.prompt_tokens + whole.usage.completion_tokens
+    first = whole.choices[0]
+    assert len(first.logprobs.tokens) == len(first.logprobs.token_logprobs) == len(first.logprobs.top_logprobs)
+    assert first.finish_reason in ("stop", "length")
+    chunks = list(client.completions.create(stream=True, stream_options={"include_usage": True}, **settings))
+    assert "".join(chunk.choices[0].text for chunk in chunks if chunk.choices) == first.text
+    assert chunks[-1].usage.completion_tokens > 0
+    scored = client.completions.create(model=model, prompt=[[3, 4, 5], [5, 4, 3, 2]], echo=True, logprobs=1, max_tokens=0)
+    assert [len(choice.logprobs.token_logprobs) for choice in scored.choices] == [3, 4]
+    assert scored.choices[0].logprobs.token_logprobs[0] is None
+
+
+def check_chat(client, model):
+    settings = {"model": model, "messages": MESSAGES, "max_completion_tokens": 8, "seed": 1}
+    whole = client.chat.completions.create(logprobs=True, top_logprobs=3, **settings)
+    message = whole.choices[0].message
+    assert message.role == "assistant" and isinstance(message.content, str)
+    content = whole.choices[0].logprobs.content
+    assert len(content) == whole.usage.completion_tokens
+    assert all(len(each.top_logprobs) == 3 for each in content)
+    chunks = list(client.chat.completions.create(stream=True, **settings))
+    assert chunks[0].choices[0].delta.role == "assistant"
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == message.content
+    assert chunks[-1].choices[0].finish_reason == whole.choices[0].finish_reason
+    ids = client.chat.completions.create(extra_body={"return_token_ids": True}, **settings).choices[0].token_ids
+    assert len(ids) == whole.usage.completion_tokens
+
+
+def check_errors(client, model):
+    try:
+        client.chat.completions.create(model="other", messages=MESSAGES)
+        raise AssertionError("another model was accepted")
+    except openai.NotFoundError as error:
+        assert (error.param, error.code) == ("model", "model_not_found")
+    try:
+        client.completions.create(model=model, prompt="4,", temperature=-1)
+        raise AssertionError("a negative temperature was accepted")
+    except openai.BadRequestError as error:
+        assert error.param == "temperature"
+    try:
+        client.chat.completions.create(model=model, messages=MESSAGES, tools=[{"type": "function", "function": {"name": "f"}}])
+        raise AssertionError("tools were accepted")
+    except openai.BadRequestError as error:
+        assert error.code == "unsupported_parameter"
+
+
+def main():
+    server = subprocess.Popen([PROGRAM, "serve", "--model", os.path.join(SOURCE, "tests/data/models/digit-completion"), "--port", "0",
+                               "--served-model-name", "digits"],
+                              stdout=subprocess.PIPE, text=True)
+    try:
+        url = re.fullmatch(r"listening on (.*)\n", server.stdout.readline())[1]
+        client = openai.OpenAI(base_url=url + "/v1", api_key="unused", max_retries=0)
+        model = client.models.list().data[0].id
+        assert client.models.retrieve(model).id == model
+        for check in (check_completions, check_chat, check_errors):
+            check(client, model)
+    finally:
+        server.terminate()
+        code = server.wait(60)
+    assert code == 0, code
+    print("openai", openai.__version__, "passed")
+
+
+main()

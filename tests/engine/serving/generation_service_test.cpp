@@ -1,0 +1,202 @@
+#include "engine/serving/generation_service.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <thread>
+
+#include "engine/base/random.h"
+#include "engine/ops/cpu/cpu_options.h"
+#include "tests/engine/generate/tiny_model.h"
+
+namespace troupe::engine::serving {
+namespace {
+
+using generate::FinishReason;
+using generate::Generation;
+using generate::GeneratorConfig;
+using generate::Request;
+using testing::HasSubstr;
+
+using Outcome = Result<Generation>;
+
+Request request(std::uint64_t seed, std::int32_t tokens = 12) {
+  Request out;
+  out.prompt = {3, 1, 4, static_cast<std::int32_t>(seed % 7), 5};
+  out.params.max_new_tokens = tokens;
+  out.params.seed = seed;
+  out.sample_id = seed % 3;
+  return out;
+}
+
+class GenerationServiceTest : public testing::Test {
+ protected:
+  std::unique_ptr<GenerationService> start(ServiceLimits limits = {}, GeneratorConfig config = {}) {
+    return value_or_throw(GenerationService::start(*model_, std::move(config), limits));
+  }
+  /// Submits the request and returns its outcome.
+  static std::future<Outcome> submit(GenerationService& service, Request wanted,
+                                     std::uint64_t* id = nullptr) {
+    auto promise = std::make_shared<std::promise<Outcome>>();
+    Job job;
+    job.request = std::move(wanted);
+    job.on_end = [promise](Outcome outcome) { promise->set_value(std::move(outcome)); };
+    std::vector<Job> jobs;
+    jobs.push_back(std::move(job));
+    const auto ids = value_or_throw(service.submit(std::move(jobs), "client"));
+    if (id != nullptr) *id = ids.at(0);
+    return promise->get_future();
+  }
+  Generation alone(const Request& wanted) {
+    auto generator = value_or_throw(generate::Generator::create(*model_, {}));
+    return value_or_throw(generator.generate_all({wanted})).at(0);
+  }
+
+  std::unique_ptr<ops::Device> device_ = ops::make_reference_device();
+  std::unique_ptr<models::Decoder> model_ = test::tiny_model(*device_);
+};
+
+TEST_F(GenerationServiceTest, TokensAmong64ConcurrentRequestsAreThoseOfTheRequestAlone) {
+  std::vector<Generation> expected;
+  for (std::uint64_t seed = 0; seed < 64; ++seed) expected.push_back(alone(request(seed)));
+  const auto service = start({.max_batch = 24}, {.page_size = 4});
+  std::vector<std::future<Outcome>> outcomes;
+  for (std::uint64_t seed = 0; seed < 64; ++seed)
+    outcomes.push_back(submit(*service, request(seed)));
+  for (std::size_t seed = 0; seed < 64; ++seed) {
+    const Generation found = value_or_throw(outcomes[seed].get());
+    EXPECT_EQ(found.ids, expected[seed].ids) << seed;
+    EXPECT_EQ(found.logp, expected[seed].logp) << seed;
+  }
+  const ServiceCounters counters = service->counters();
+  EXPECT_EQ(counters.free_pages, counters.pages);
+  EXPECT_EQ(counters.generated_tokens, 64 * 12);
+  EXPECT_EQ(counters.prompt_tokens, 64 * 5);
+}
+
+TEST_F(GenerationServiceTest, ReportsEveryTokenBeforeTheEnd) {
+  const auto service = start();
+  std::vector<std::int32_t> seen;
+  std::promise<Outcome> done;
+  std::vector<Job> jobs(1);
+  jobs[0].request = request(5);
+  jobs[0].request.params.top_logprobs = 2;
+  jobs[0].on_token = [&](const generate::TokenEvent& event) {
+    EXPECT_EQ(event.index, std::ssize(seen));
+    EXPECT_EQ(event.top.size(), 2U);
+    seen.push_back(event.token);
+  };
+  jobs[0].on_end = [&](Outcome outcome) { done.set_value(std::move(outcome)); };
+  value_or_throw(service->submit(std::move(jobs), ""));
+  EXPECT_EQ(value_or_throw(done.get_future().get()).ids, seen);
+}
+
+TEST_F(GenerationServiceTest, ScoresThePromptAndThenGenerates) {
+  const auto service = start();
+  std::promise<Outcome> done;
+  generate::PromptScores scores;
+  std::vector<Job> jobs(1);
+  jobs[0].request = request(5);
+  jobs[0].score_prompt = true;
+  jobs[0].prompt_alternatives = 3;
+  jobs[0].on_prompt = [&](const generate::PromptScores& found) { scores = found; };
+  jobs[0].on_end = [&](Outcome outcome) { done.set_value(std::move(outcome)); };
+  value_or_throw(service->submit(std::move(jobs), ""));
+  EXPECT_EQ(value_or_throw(done.get_future().get()).ids, alone(request(5)).ids);
+  EXPECT_EQ(scores.logp,
+            generate::score_prompt(*model_, ops::Precision::f32, request(5).prompt, 0).logp);
+  EXPECT_EQ(scores.top.at(1).size(), 3U);
+}
+
+TEST_F(GenerationServiceTest, CancellationsAtRandomLeaveAllPagesFree) {
+  const auto service = start({.max_batch = 8}, {.page_size = 4});
+  std::vector<std::future<Outcome>> outcomes;
+  for (std::uint64_t n = 0; n < 200; ++n) {
+    std::uint64_t id = 0;
+    outcomes.push_back(submit(*service, request(n, 60), &id));
+    const auto pause = uniform_below(3, 1, n, 0);
+    if (pause > 0) std::this_thread::sleep_for(std::chrono::microseconds(300 * pause));
+    if (uniform_below(4, 1, n, 1) > 0) service->cancel(id);
+    service->cancel(1 + uniform_below(id, 1, n, 2));
+  }
+  std::map<FinishReason, int> reasons;
+  for (auto& outcome : outcomes) {
+    const Generation found = value_or_throw(outcome.get());
+    ++reasons[found.finish];
+    const auto whole = found.ids.size();
+    EXPECT_TRUE(found.finish == FinishReason::cancelled ? whole < 60 : whole == 60);
+  }
+  EXPECT_GT(reasons[FinishReason::cancelled], 50);
+  const ServiceCounters counters = service->counters();
+  EXPECT_EQ(counters.free_pages, counters.pages);
+  EXPECT_EQ(counters.running, 0);
+  EXPECT_EQ(counters.waiting, 0);
+}
+
+TEST_F(GenerationServiceTest, RefusesMoreThanMayWaitAndAcceptsAllOrNone) {
+  const auto service = start({.max_batch = 1, .max_waiting = 2});
+  std::vector<Job> jobs(3);
+  for (Job& job : jobs) {
+    job.request = request(1);
+    job.on_end = [](const Outcome&) { FAIL() << "a refused job has no outcome"; };
+  }
+  const auto refused = service->submit(std::move(jobs), "");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::full);
+  EXPECT_THAT(refused.error().what, HasSubstr("at most 2 may wait"));
+  EXPECT_TRUE(submit(*service, request(1)).get());
+}
+
+TEST_F(GenerationServiceTest, ARequestWithoutATokenToSampleFailsAlone) {
+  const auto service = start();
+  Request barren = request(1);
+  barren.params.token_rules.suppress_tokens.resize(
+      static_cast<std::size_t>(model_->spec().vocabulary));
+  std::iota(barren.params.token_rules.suppress_tokens.begin(),
+            barren.params.token_rules.suppress_tokens.end(), 0);
+  auto good = submit(*service, request(2)), bad = submit(*service, barren),
+       also = submit(*service, request(3));
+  const Outcome failed = bad.get();
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code, Errc::usage);
+  EXPECT_THAT(failed.error().what, HasSubstr("ban every token"));
+  EXPECT_EQ(value_or_throw(good.get()).ids, alone(request(2)).ids);
+  EXPECT_EQ(value_or_throw(also.get()).ids, alone(request(3)).ids);
+}
+
+TEST_F(GenerationServiceTest, ASequenceEndsAtTheDeadline) {
+  const auto service = start({.deadline = std::chrono::seconds(0)});
+  const Outcome late = submit(*service, request(1)).get();
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, Errc::timeout);
+}
+
+TEST_F(GenerationServiceTest, TheEndOfTheServiceEndsEveryJob) {
+  std::vector<std::future<Outcome>> outcomes;
+  {
+    const auto service = start({.max_batch = 2});
+    for (std::uint64_t n = 0; n < 20; ++n) outcomes.push_back(submit(*service, request(n, 80)));
+  }
+  int closed = 0;
+  for (auto& each : outcomes)
+    if (const Outcome outcome = each.get(); !outcome && outcome.error().code == Errc::closed)
+      ++closed;
+  EXPECT_GT(closed, 0);
+}
+
+TEST_F(GenerationServiceTest, ChecksARequestBeforeItWaits) {
+  const auto service = start({}, {.page_size = 4, .pages = 4});
+  EXPECT_TRUE(service->check_request(request(1, 8)));
+  EXPECT_EQ(service->check_request(request(1, 80)).error().code, Errc::full);
+  Request wrong = request(1);
+  wrong.prompt = {};
+  EXPECT_EQ(service->check_request(wrong).error().code, Errc::bad_input);
+}
+
+}  // namespace
+}  // namespace troupe::engine::serving
