@@ -1,7 +1,7 @@
 #!/bin/bash
 # Installs what troupe needs on Debian 12, and only what is missing; as root or through sudo. Everything it says goes to stderr.
 # Usage: cmake/install_packages.sh [with-clang | with-peers | with-valgrind | with-dpkg-dev | with-debootstrap]
-# clang 19 is the compiler of the ThreadSanitizer build, with its run-time library; peers are the programs that benchmarks are compared with;
+# clang 19 is the compiler of the sanitizer builds, with its run-time libraries; peers are the programs that benchmarks are compared with;
 # valgrind counts instructions; dpkg-dev makes packages and debootstrap tests them.
 set -euo pipefail
 

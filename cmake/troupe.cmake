@@ -20,6 +20,7 @@ endif()
 
 if(TROUPE_FUZZ)
   target_compile_options(troupe_flags INTERFACE -fsanitize=fuzzer-no-link)
+  target_link_options(troupe_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
 # Unity builds compile the sources of one target together, in batches, so that headers are parsed once per batch. File-local names

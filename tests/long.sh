@@ -28,9 +28,9 @@ run_plain() {
 run_asan() { tests/sanitize.sh asan all; }
 run_tsan() { tests/sanitize.sh tsan all; }
 run_fuzz() {
-  mkdir -p build/fuzz
-  [[ -e build/fuzz/arrow-venv ]] || ln -s ../release/arrow-venv build/fuzz/arrow-venv
-  cmake --preset fuzz >&2
+  mkdir -p build/asan
+  [[ -e build/asan/arrow-venv ]] || ln -s ../release/arrow-venv build/asan/arrow-venv
+  cmake --preset asan >&2
   cmake --build --preset fuzz -j "$(nproc)" >&2
   tests/fuzz/run.sh 300
 }
