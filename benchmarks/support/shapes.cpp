@@ -76,8 +76,10 @@ void fill_random(engine::ops::Device& device, Tensor& to, float reach, std::uint
 }
 
 std::unique_ptr<engine::models::Decoder> make_model(engine::ops::Device& device,
-                                                    const ModelShape& shape, bool with_gradients) {
-  auto model = std::make_unique<engine::models::Decoder>(device, spec_of(shape), with_gradients);
+                                                    const ModelShape& shape, bool with_gradients,
+                                                    const engine::models::ModelPart& part) {
+  auto model =
+      std::make_unique<engine::models::Decoder>(device, spec_of(shape), with_gradients, part);
   std::uint64_t seed = 0;
   for (auto& parameter : model->parameters().all()) {
     if (parameter.value.shape().rank() >= 2) {

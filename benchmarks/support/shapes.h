@@ -33,9 +33,11 @@ struct ModelShape {
 Result<ModelShape> shape_of(std::string_view name);
 
 engine::models::DecoderSpec spec_of(const ModelShape& shape);
-/// Creates a model: matrices uniform with a standard deviation of 0.02, gains 1, biases 0.
+/// Creates a model, or this rank's part of it: matrices uniform with a standard deviation of 0.02,
+/// gains 1, biases 0.
 std::unique_ptr<engine::models::Decoder> make_model(engine::ops::Device& device,
-                                                    const ModelShape& shape, bool with_gradients);
+                                                    const ModelShape& shape, bool with_gradients,
+                                                    const engine::models::ModelPart& part = {});
 /// Fills a tensor with random values, uniform in [-reach, reach].
 void fill_random(engine::ops::Device& device, Tensor& to, float reach, std::uint64_t seed);
 /// Returns random token ids; equal seeds give equal ids.
