@@ -253,9 +253,9 @@ void add_render(CLI::App& app, Action& action) {
       command->add_option("--template", options->template_file, "file with a Jinja template")
           ->excludes(model);
   command
-      ->add_option(
-          "--prompt-type", options->prompt_type,
-          "a prompt type of MindSpeed; with --model it uses that directory's special tokens")
+      ->add_option("--prompt-type", options->prompt_type,
+                   "a prompt type of MindSpeed, or templates.json#NAME; with --model it uses that "
+                   "directory's special tokens")
       ->excludes(file);
   command->footer(
       "Input lines: {\"messages\", \"tools\"?, \"documents\"?, \"add_generation_prompt\"?, "

@@ -15,7 +15,7 @@ int render(const RenderOptions& options) {
   const bool folder = !options.model.empty();
   auto found =
       !options.prompt_type.empty()
-          ? engine::tokenizer::prompt_type(options.prompt_type)
+          ? engine::tokenizer::load_file_or_prompt_type(options.prompt_type)
           : engine::tokenizer::ChatTemplate::load(folder ? options.model : options.template_file);
   const auto chat = value_or_throw(std::move(found));
   const TemplateTokens own = folder ? template_tokens(options.model) : TemplateTokens{};

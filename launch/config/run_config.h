@@ -163,8 +163,8 @@ struct RunConfig : algorithms::MethodSettings {
           "auto: resume from the newest checkpoint in output, if any; never: refuse to reuse an "
           "output directory; or a checkpoint directory");
     field("chat_template", self.chat_template,
-          "chat template file, or the name of a MindSpeed prompt type (qwen, llama3, ...); empty: "
-          "the model's own template");
+          "chat template file, the name of a MindSpeed prompt type (qwen, llama3, ...), or "
+          "templates.json#NAME for one of its template files; empty: the model's own template");
   }
 
   /// The sections, in the order of the reference page: that of the critic follows ppo, which alone

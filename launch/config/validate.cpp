@@ -302,9 +302,9 @@ void validate_files(const RunConfig& config, Findings& findings) {
   need_files("eval.path", config.eval.path, findings);
   need_reward_programs(config, findings);
   for (const MixSource& source : config.data.mix) need_files("data.mix", source.path, findings);
-  if (!config.chat_template.empty() && !std::filesystem::exists(config.chat_template, ignored) &&
-      !engine::tokenizer::is_prompt_type(config.chat_template)) {
-    missing(findings, cat("chat_template: no file ", quote(config.chat_template, 400),
+  const std::string template_file = engine::tokenizer::template_file_of(config.chat_template);
+  if (!template_file.empty() && !std::filesystem::exists(template_file, ignored)) {
+    missing(findings, cat("chat_template: no file ", quote(template_file, 400),
                           ", and no prompt type of that name (docs/coming-from-mindspeed.md)"));
   }
   if (!resume_is_automatic(config) && !std::filesystem::is_directory(config.resume, ignored)) {

@@ -60,9 +60,15 @@ void add_tokens(CLI::App& command, PreprocessOptions& options) {
 }
 
 void add_packed(CLI::App& command, PreprocessOptions& options) {
-  command.add_option("--prompt-type", options.prompt_type,
-                     "packed files: chat template, a prompt type of MindSpeed or a Jinja file; "
-                     "default: the tokenizer's own");
+  CLI::Option* type =
+      command.add_option("--prompt-type", options.prompt_type,
+                         "packed files: chat template, a prompt type of MindSpeed or a Jinja "
+                         "file; default: the tokenizer's own");
+  command
+      .add_option("--prompt-type-path", options.prompt_type_path,
+                  "packed files: a template file of MindSpeed (templates.json), which has the "
+                  "prompt type")
+      ->needs(type);
   command.add_option("--map-keys", options.map_keys,
                      "packed files: JSON object with the names of the columns, such as "
                      "{\"prompt\": \"problem\", \"query\": \"\", \"response\": \"answer\"}");

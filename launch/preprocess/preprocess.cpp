@@ -9,6 +9,7 @@
 #include "engine/base/log.h"
 #include "engine/base/sha256.h"
 #include "engine/base/text.h"
+#include "engine/tokenizer/prompt_types.h"
 #include "launch/preprocess/merge_groups.h"
 #include "launch/preprocess/packed_rows.h"
 #include "launch/preprocess/pipeline.h"
@@ -51,13 +52,19 @@ Json json_of(const std::vector<std::string>& texts) {
   return out;
 }
 
+// The prompt type, in the file that has it.
+std::string template_of(const PreprocessOptions& options) {
+  if (options.prompt_type_path.empty()) return options.prompt_type;
+  return cat(options.prompt_type_path, "#", options.prompt_type);
+}
+
 // Everything that determines the bytes of the output.
 Json settings_of(const PreprocessOptions& options, const RowSource& rows, TokenType type) {
   Json::Array inputs;
   for (const auto& file : rows.files()) inputs.push_back(Json::Object{{"xxh3", file.xxh3}});
-  Json prompt_type = options.prompt_type;
-  if (fs::exists(options.prompt_type))
-    prompt_type = value_or_throw(sha256_of_file(options.prompt_type));
+  std::string prompt_type = template_of(options);
+  const std::string file = engine::tokenizer::template_file_of(prompt_type);
+  if (fs::exists(file)) prompt_type.replace(0, file.size(), value_or_throw(sha256_of_file(file)));
   return Json::Object{{"input", std::move(inputs)},
                       {"tokenizer", tokenizer_checksums(options.tokenizer)},
                       {"handler_name", options.handler},
@@ -106,6 +113,7 @@ void check_options(const PreprocessOptions& options) {
   if (options.handler == text_handler) {
     check_keys(options.json_keys);
     refuse(!options.prompt_type.empty(), "--prompt-type");
+    refuse(!options.prompt_type_path.empty(), "--prompt-type-path");
     refuse(!options.map_keys.empty(), "--map-keys");
     refuse(!options.additional_keys.empty(), "--dataset-additional-keys");
     refuse(!options.reward_tokens.empty(), "--reward-tokens");
@@ -133,7 +141,7 @@ ChosenEncoder encoder_for(const PreprocessOptions& options, const Tokenizer& tok
   auto packed = value_or_throw(PackedRows::create({
       .handler = value_or_throw(find_handler(options.handler)),
       .tokenizer = options.tokenizer,
-      .prompt_type = options.prompt_type,
+      .prompt_type = template_of(options),
       .map_keys = options.map_keys,
       .additional_keys = options.additional_keys,
       .sequence_length = options.sequence_length,

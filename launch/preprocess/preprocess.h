@@ -16,8 +16,9 @@ struct PreprocessOptions {
   bool special_tokens = true;
   std::string token_type = "auto";  ///< auto, uint16 or int32
   // Packed files
-  std::string prompt_type;  ///< or a template file; empty: the tokenizer folder's template
-  std::string map_keys;     ///< JSON object
+  std::string prompt_type;       ///< or a template file; empty: the tokenizer folder's template
+  std::string prompt_type_path;  ///< the template file of MindSpeed that has the prompt type
+  std::string map_keys;          ///< JSON object
   std::vector<std::string> additional_keys;
   std::int64_t sequence_length = 0;  ///< 0: no limit
   std::string placeholder = "\u043a\u0438";

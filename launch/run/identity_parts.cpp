@@ -9,6 +9,7 @@
 #include "engine/checkpoint/safetensors_folder.h"
 #include "engine/data/loader/dataset.h"
 #include "engine/data/readers/file_list.h"
+#include "engine/tokenizer/prompt_types.h"
 #include "launch/config/paths.h"
 #include "launch/config/schema.h"
 #include "launch/recipes/pretrain.h"
@@ -134,9 +135,10 @@ class Inputs {
 
   Result<> add_chat_template() {
     std::error_code ignored;
-    if (!std::filesystem::is_regular_file(config_.chat_template, ignored)) return {};
+    const std::string file = engine::tokenizer::template_file_of(config_.chat_template);
+    if (!std::filesystem::is_regular_file(file, ignored)) return {};
     InputPart part{.name = std::string(chat_template_part), .files = {}};
-    RETURN_IF_ERROR(add_file(part, config_.chat_template));
+    RETURN_IF_ERROR(add_file(part, file));
     parts_.push_back(std::move(part));
     return {};
   }
@@ -208,10 +210,11 @@ class Inputs {
 };
 
 std::vector<std::pair<std::string, std::string>> settings_of(RunConfig config) {
-  // A prompt type is a name, not a file.
+  // A prompt type is a name, alone or behind the file that has it.
   std::error_code ignored;
-  const std::string prompt_type =
-      std::filesystem::is_regular_file(config.chat_template, ignored) ? "" : config.chat_template;
+  std::string prompt_type = config.chat_template;
+  const std::string file = engine::tokenizer::template_file_of(prompt_type);
+  if (std::filesystem::is_regular_file(file, ignored)) prompt_type.erase(0, file.size());
   each_path(config, [](std::string_view, std::string& path) { path.clear(); });
   config.chat_template = prompt_type;
   std::vector<std::pair<std::string, std::string>> out;

@@ -157,6 +157,8 @@ void dataset_dir(const Call& call) {
 
 void chat_template(const Call& call) {
   if (engine::tokenizer::is_prompt_type(call.text)) return call.set(call.text);
+  const std::string file = call.settings.theirs("prompt_type_path", "");
+  if (!file.empty()) return call.set(cat(file, "#", call.text));
   call.is_default(cat("the model's own template; no prompt type is called ", call.text));
 }
 

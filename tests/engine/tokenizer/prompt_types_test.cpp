@@ -4,6 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
 #include <map>
 
 #include "engine/base/text.h"
@@ -88,6 +92,71 @@ TEST(PromptTypes, RenderTwoTurnsAsTheReferenceSays) {
   };
   for (const auto& [name, expected] : cases)
     EXPECT_EQ(rendered(name, two_turns).text, expected) << name;
+}
+
+TEST(PromptTypes, RenderToolsAndReasoningAsMindSpeedRlDoes) {
+  EXPECT_EQ(
+      rendered("deepseek3_r1", one_turn).text,
+      cat("<s>", r1, ". Put your final answer within \\boxed{}. <｜User｜>U<｜Assistant｜>A</s>"));
+  EXPECT_EQ(rendered("hunyuan", one_turn).text, "You are a helpful assistant.UA");
+  EXPECT_EQ(
+      rendered("qwen3", two_turns).text,
+      "<|im_start|>system\nS<|im_end|>\n<|im_start|>user\nU<|im_end|>\n<|im_start|>assistant\n"
+      "A<|im_end|>\n<|im_start|>user\nV<|im_end|>\n<|im_start|>assistant\nB<|im_end|>\n");
+  const std::string with_tool =
+      R"([{"role": "user", "content": "U"}, {"role": "assistant", "content": "A"}, {"role": "tool", "content": "R"}])";
+  const std::string retool = rendered("qwen_retool", with_tool).text;
+  EXPECT_THAT(retool,
+              testing::HasSubstr("<tools>\n{\"type\": \"function\", \"function\": {\"name\": "
+                                 "\"code_interpreter\", "));
+  EXPECT_THAT(retool,
+              testing::EndsWith(
+                  "<tool_call>\n{\"name\": <function-name>, \"arguments\": "
+                  "<args-json-object>}\n</tool_call><|im_end|>\n<|im_start|>user\nU<|im_end|>\n"
+                  "The answer format must be: \\boxed{'The final answer goes here.'}\n"
+                  "<|im_start|>assistant\nA<|im_end|>\n<|im_start|>tool\nR<|im_end|>\n"
+                  "<|im_start|>assistant\n"));
+  EXPECT_THAT(
+      rendered("qwen_search_tool", one_turn).text,
+      testing::HasSubstr("\"query_list\": {\"type\": \"array\", \"item\": {\"type\": \"string\"}"));
+}
+
+TEST(PromptTypes, AreReadFromATemplateFile) {
+  const std::string file = cat(testing::TempDir(), "templates-", getpid(), ".json");
+  std::ofstream(file) << R"json([{"name": "plain"}, {"name": "mine",
+    "format_prefix": {"slots": [["bos_token"], {"token": "[P]"}]}, "format_system": {"slots": ["<S>{{content}}\n"]},
+    "format_user": {"slots": ["{{idx}}:", "{{content}}>"]}, "format_observation": {"slots": ["T:{{content}}>"]},
+    "format_separator": {"slots": ["|"]}, "default_system": "it's a \\ text", "stop_words": ["<end>"], "replace_eos": true},
+    {"name": "llama2_mine", "format_system": {"slots": ["({{content}})"]},
+     "format_user": {"slots": [["bos_token"], "[{{content}}]"]}},
+    {"name": "short", "efficient_eos": true},
+    {"name": "own", "format_assistant": {"slots": ["\n{{content}}", ["eos_token"]]}},
+    {"name": "bad", "format_user": {"slots": [["cls_token"]]}}, {"name": "worse", "replace_eos": true}])json";
+  const auto render = [&](const std::string& name, const std::string& messages) {
+    RenderInput input;
+    input.messages = parsed(messages);
+    input.bos_token = "<s>";
+    input.eos_token = "</s>";
+    return value_or_throw(value_or_throw(load_file_or_prompt_type(file + "#" + name)).render(input))
+        .text;
+  };
+  EXPECT_EQ(render("plain", two_turns), "SUA</s>VB</s>");
+  EXPECT_EQ(render("mine", two_turns), "<s>[P]<S>S\n0:U>A<end>|1:V>B<end>");
+  EXPECT_EQ(render("mine", one_turn), "<s>[P]<S>it's a \\ text\n0:U>A<end>");
+  EXPECT_EQ(render("llama2_mine", two_turns), "<s>[(S)U]A</s><s>[V]B</s>");
+  EXPECT_EQ(render("short", two_turns), "SUAVB</s>");
+  EXPECT_EQ(render("own", one_turn), "U\nA</s>");
+  const auto error = [&](const std::string& given) {
+    const auto found = load_file_or_prompt_type(given);
+    return found ? std::string() : found.error().what;
+  };
+  EXPECT_THAT(error(file + "#none"),
+              testing::HasSubstr("no prompt type \"none\"; there are plain, mine"));
+  EXPECT_THAT(error(file + "#bad"),
+              testing::HasSubstr("prompt type bad: format_user must have slots of the form"));
+  EXPECT_THAT(error(file + "#worse"), testing::HasSubstr("stop_words must have a text"));
+  EXPECT_THAT(error("no/other.json#x"), testing::HasSubstr("no/other.json"));
+  std::filesystem::remove(file);
 }
 
 TEST(PromptTypes, HaveTheirOwnSystemTextWhereTheRowHasNone) {
