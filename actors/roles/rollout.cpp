@@ -87,10 +87,10 @@ Result<std::vector<protocol::Completion>> gather_samples(
 }  // namespace
 
 Result<std::vector<protocol::Completion>> Rollout::on(protocol::Generate message) {
-  if (!mesh_ || mesh_->grid().dp == 1) return draw(std::move(message));
+  if (!mesh_ || mesh_->replicas().size() == 1) return draw(std::move(message));
   const auto share =
       engine::parallel::even_range(static_cast<std::int64_t>(message.requests.size()),
-                                   mesh_->coordinates().dp, mesh_->grid().dp);
+                                   mesh_->replicas().rank(), mesh_->replicas().size());
   message.requests =
       std::vector(message.requests.begin() + share.begin, message.requests.begin() + share.end);
   // A logit that is not finite throws; the other replicas must be notified, because they wait for
@@ -101,7 +101,7 @@ Result<std::vector<protocol::Completion>> Rollout::on(protocol::Generate message
   } catch (const Failure& failure) {
     mine = fail(failure.error());
   }
-  return gather_samples(mesh_->dp(), std::move(mine));
+  return gather_samples(mesh_->replicas(), std::move(mine));
 }
 
 Result<std::vector<protocol::Completion>> Rollout::draw(protocol::Generate message) {

@@ -24,13 +24,14 @@ Result<std::vector<float>> Scorer::on(protocol::Logprobs message) {
   if (!model_) return gone();
   engine::train::ScoringOptions options = options_;
   options.temperature = message.temperature;
-  return engine::train::logprobs(*model_, message.batch, options, mesh_ ? &mesh_->dp() : nullptr);
+  return engine::train::logprobs(*model_, message.batch, options,
+                                 mesh_ ? &mesh_->replicas() : nullptr);
 }
 
 Result<std::vector<float>> Scorer::on(protocol::Score message) {
   if (!model_) return gone();
   return engine::train::scores(*model_, message.batch, message.at, message.candidates, options_,
-                               mesh_ ? &mesh_->dp() : nullptr);
+                               mesh_ ? &mesh_->replicas() : nullptr);
 }
 
 void Scorer::on(protocol::Release) {

@@ -226,7 +226,7 @@ Result<std::string> write_checkpoint(const parallel::Mesh& mesh, const Directory
   Result<std::string> result;
   // Without shards the other replicas have the same weights and moments; with stages they serve,
   // too, but send nothing.
-  if (mesh.coordinates().dp == 0 || snapshot.shards != nullptr || mesh.grid().pp > 1) {
+  if (mesh.replicas().rank() == 0 || snapshot.shards != nullptr || mesh.grid().pp > 1) {
     auto tensors = tensors_of_group(snapshot, mesh);
     if (mesh.is_root()) {
       result = write_checkpoint(*output, snapshot, tensors, options);

@@ -10,6 +10,7 @@
 #include "engine/nn/compose.h"
 #include "engine/nn/embedding.h"
 #include "engine/nn/mlp.h"
+#include "engine/nn/sequence_parallel.h"
 #include "engine/nn/shared_rows.h"
 
 namespace troupe::engine::models {
@@ -27,9 +28,13 @@ parallel::Communicator* unless_single(parallel::Communicator* group) {
   return group != nullptr && group->size() > 1 ? group : nullptr;
 }
 
-Split split_over(parallel::Communicator* tp, const DecoderSpec& spec) {
+Split split_over(parallel::Communicator* tp, bool divides_rows, const DecoderSpec& spec) {
   value_or_throw(check_split(spec, tp ? tp->size() : 1));
-  return split_of(spec, tp ? tp->rank() : 0, tp ? tp->size() : 1);
+  Split split = split_of(spec, tp ? tp->rank() : 0, tp ? tp->size() : 1);
+  split.divides_rows = divides_rows && tp != nullptr;
+  if (split.divides_rows && spec.lora)
+    throw Failure(Error{Errc::usage, "parallel.sp is not possible with an adapter (lora.rank)"});
+  return split;
 }
 
 // The layers of this rank.
@@ -140,7 +145,8 @@ Block ModuleBuilder::block(int index) const {
 
 struct Decoder::Impl {
   DecoderSpec spec;
-  parallel::Communicator *tp, *pp;
+  parallel::Communicator *tp, *pp, *cp;
+  std::optional<nn::ContextGroups> context;
   Split split;
   PipelineStage stage;
   nn::Parameters parameters;
@@ -157,9 +163,11 @@ struct Decoder::Impl {
       : spec(std::move(wanted)),
         tp(unless_single(part.tp)),
         pp(unless_single(part.pp)),
-        split(split_over(tp, spec)),
+        cp(unless_single(part.cp)),
+        split(split_over(tp, part.divides_rows, spec)),
         stage(stage_in(part, spec)),
         parameters(device, parameter_list(spec, split, stage), with_gradients) {
+    if (cp != nullptr) context = nn::context_groups(*cp, part.ulysses);
     if (pp != nullptr)
       whole =
           std::make_unique<nn::Parameters>(nn::Parameters::described(device, parameter_list(spec)));
@@ -232,9 +240,17 @@ ops::Device& Decoder::device() const {
 parallel::Communicator* Decoder::tp() const {
   return impl_->tp;
 }
-
+parallel::Communicator* Decoder::rows_group() const {
+  return impl_->split.divides_rows ? impl_->tp : nullptr;
+}
 parallel::Communicator* Decoder::pp() const {
   return impl_->pp;
+}
+parallel::Communicator* Decoder::cp() const {
+  return impl_->cp;
+}
+const nn::ContextGroups* Decoder::context() const {
+  return impl_->context ? &*impl_->context : nullptr;
 }
 const PipelineStage& Decoder::stage() const {
   return impl_->stage;
@@ -285,10 +301,13 @@ Tensor Decoder::forward_stage(std::span<const std::int32_t> tokens, const Tensor
   impl_->reserve(pass);
   Tensor x = input;  // [U, D]
   if (impl_->stage.first())
-    x = nn::unique_rows(pass, impl_->embedding.forward(tokens, pass, saved));
+    x = pass.context != nullptr
+            ? impl_->embedding.forward(nn::own_values(*pass.context, tokens), pass, saved)
+            : nn::unique_rows(pass, impl_->embedding.forward(tokens, pass, saved));
   for (const auto& block : impl_->blocks) x = block.forward(x, pass, saved);
   if (!impl_->stage.last()) return x;
-  return nn::expand_rows(pass, impl_->norm.forward(x, pass, saved));
+  x = nn::gather_rows(pass, impl_->norm.forward(x, pass, saved), "the rows of the last layer");
+  return pass.context != nullptr ? x : nn::expand_rows(pass, x);
 }
 
 Tensor Decoder::backward_stage(std::span<const std::int32_t> tokens, const Tensor& dresult,
@@ -296,11 +315,16 @@ Tensor Decoder::backward_stage(std::span<const std::int32_t> tokens, const Tenso
   impl_->reserve(pass);  // another forward pass may have replaced the tables
   Tensor dx = dresult;
   if (impl_->stage.last())
-    dx = impl_->norm.backward(nn::expand_rows_backward(pass, dx), pass, saved);
+    dx = impl_->norm.backward(
+        nn::own_rows(pass, pass.context != nullptr ? dx : nn::expand_rows_backward(pass, dx)), pass,
+        saved);
   for (auto block = impl_->blocks.rbegin(); block != impl_->blocks.rend(); ++block)
     dx = block->backward(dx, pass, saved);
   if (!impl_->stage.first()) return dx;
-  impl_->embedding.backward(tokens, nn::unique_rows_backward(pass, dx), pass, saved);
+  if (pass.context != nullptr)
+    impl_->embedding.backward(nn::own_values(*pass.context, tokens), dx, pass, saved);
+  else
+    impl_->embedding.backward(tokens, nn::unique_rows_backward(pass, dx), pass, saved);
   return {};
 }
 

@@ -10,6 +10,7 @@
 
 #include "engine/models/spec.h"
 #include "engine/models/stages.h"
+#include "engine/nn/context_part.h"
 #include "engine/nn/forward_context.h"
 #include "engine/nn/head.h"
 #include "engine/nn/saved.h"
@@ -22,7 +23,12 @@ struct ModelPart {
   parallel::Communicator* tp = nullptr;
   /// Pipeline stages (stages.h); nullptr, or a group of one: this rank has all layers.
   parallel::Communicator* pp = nullptr;
+  bool divides_rows = false;              ///< over `tp`, between products: sequence parallelism
   std::vector<std::int64_t> layers = {};  ///< of each stage; empty: an even division
+  /// Ranks that each have all of this part of the model and share the rows of a pass
+  /// (nn/context_part.h); nullptr, or a group of one: this rank has all rows.
+  parallel::Communicator* cp = nullptr;
+  int ulysses = 1;  ///< size of the groups of `cp` that exchange heads; the others are rings
 
   ModelPart(parallel::Communicator* tensor_parallel = nullptr) : tp(tensor_parallel) {}
   ModelPart(parallel::Communicator* tensor_parallel, parallel::Communicator* stages,
@@ -45,8 +51,14 @@ class Decoder {
   const DecoderSpec& spec() const;
   /// nullptr when this rank has the whole model.
   parallel::Communicator* tp() const;
+  /// tp() where its ranks divide rows between products (nn/sequence_parallel.h), or nullptr.
+  parallel::Communicator* rows_group() const;
   /// nullptr when this rank has all layers.
   parallel::Communicator* pp() const;
+  /// nullptr when this rank has all rows of a pass.
+  parallel::Communicator* cp() const;
+  /// The groups of cp(); nullptr without one.
+  const nn::ContextGroups* context() const;
   const PipelineStage& stage() const;
   /// Enables or disables the adapter; initially it is enabled.
   void set_adapter_enabled(bool on);
@@ -66,8 +78,10 @@ class Decoder {
   void backward(std::span<const std::int32_t> tokens, const Tensor& dhidden,
                 const nn::ForwardContext& pass, nn::Saved& saved);
   /// forward() through the layers of this stage: `input` [U, D] comes from the stage before (absent
-  /// on the first), the result goes to the next one or, on the last, is that of forward(). U is
-  /// rows_between_stages().
+  /// on the first), the result goes to the next one or, on the last, is that of forward(). U is the
+  /// number of distinct rows (nn/shared_rows.h). With pass.context all states have the rows of this
+  /// rank only, and the last result has one row for each distinct row. With pass.rows_group those
+  /// between stages have own rows; the last result has all.
   Tensor forward_stage(std::span<const std::int32_t> tokens, const Tensor& input,
                        const nn::ForwardContext& pass, nn::Saved& saved);
   /// backward() of forward_stage(): gradient of its result -> gradient of its input, absent on the

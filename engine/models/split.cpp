@@ -18,6 +18,11 @@ Shard rows(Range part, std::int64_t full) {
   return {0, part.begin, part.end, full, false, true};
 }
 
+bool is_norm(std::string_view name) {
+  const std::string_view tensor = name.substr(0, name.rfind('.'));
+  return tensor.ends_with("norm");
+}
+
 Range times(Range heads, std::int64_t size) {
   return {heads.begin * size, heads.end * size};
 }
@@ -43,6 +48,9 @@ Shard shard_of(const std::string& name, const DecoderSpec& spec, const Split& sp
   // Replicated; each rank has the gradients of its own heads.
   if (is("q_norm") || is("k_norm")) return {0, 0, size, size, true, split.index == 0};
   if (is("o_proj")) return columns(times(split.heads, size), spec.heads * size);
+  // Replicated; each rank has the gradients of its own rows.
+  if (split.divides_rows && is_norm(name))
+    return {0, 0, spec.width, spec.width, true, split.index == 0};
   if (is("gate_proj") || is("up_proj")) return rows(split.inner, spec.inner);
   if (is("down_proj")) return columns(split.inner, spec.inner);
   return {.first = split.index == 0};

@@ -14,6 +14,7 @@ struct Split {
   parallel::Range vocabulary, inner, heads, kv_heads;
   bool shares_kv_heads = false;  ///< several ranks hold the same key/value head
   bool first_holder = true;      ///< this is the first rank with its key/value heads
+  bool divides_rows = false;     ///< sequence parallelism (nn/sequence_parallel.h)
 };
 
 /// Checks that the model can be split into `parts`: up to kv_heads ranks get distinct key/value

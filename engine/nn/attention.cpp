@@ -1,7 +1,11 @@
 #include "engine/nn/attention.h"
 
+#include <optional>
+
+#include "engine/nn/head_exchange.h"
+#include "engine/nn/ring_attention.h"
+#include "engine/nn/sequence_parallel.h"
 #include "engine/nn/shared_rows.h"
-#include "engine/nn/tensor_parallel.h"
 
 namespace troupe::engine::nn {
 namespace {
@@ -31,6 +35,77 @@ ops::KeyValues store(const Tensor& k, const Tensor& v, const ForwardContext& pas
   return {cached_k, cached_v, pass.cache->page_size, pass.pages};
 }
 
+// Attention of a pass whose rows may be divided. Without an exchange, functions return their
+// argument.
+class Exchange {
+ public:
+  Exchange(const ForwardContext& pass, const ops::AttentionShape& whole)
+      : pass_(pass), shape_(whole) {
+    if (pass.context == nullptr || !pass.context->groups->heads) return;
+    exchange_.emplace(attention_exchange(*pass.context, whole));
+    shape_ = exchange_->shape;
+  }
+  const ops::AttentionShape& shape() const { return shape_; }
+  /// With `lse` for the backward pass, nullptr: it is not needed. No effect where this rank has no
+  /// heads.
+  void attend(const Tensor& q, const ops::KeyValues& kv, Tensor& out, Tensor* lse) const {
+    if (shape_.heads == 0) return;
+    if (in_ring()) return ring_attention(pass_, {q, kv.k, kv.v, shape_}, out, lse);
+    pass_.device.attention({q, kv, pass_.layout, shape_, pass_.precision}, out, lse);
+  }
+  void attend_backward(const Tensor& q, const ops::KeyValues& kv,
+                       const ops::AttentionBackward& with) const {
+    if (shape_.heads == 0) return;
+    if (in_ring()) return ring_attention_backward(pass_, {q, kv.k, kv.v, shape_}, with);
+    pass_.device.attention_backward({q, kv, pass_.layout, shape_, pass_.precision}, with);
+  }
+  /// Applies the rotary embedding, or its inverse, in place.
+  void rotate(const RotaryTable* rotary, Tensor& queries, Tensor& keys, bool inverse) const {
+    if (rotary == nullptr || shape_.heads == 0) return;
+    const ForwardContext in_the_ring{
+        .device = pass_.device,
+        .layout = in_ring() ? pass_.context->ring_layout : pass_.layout,
+        .lengths = in_ring() ? pass_.context->lengths : pass_.lengths};
+    rotary->apply(queries, in_the_ring, shape_.heads, inverse);
+    rotary->apply(keys, in_the_ring, shape_.kv_heads, inverse);
+  }
+  Tensor queries(const Tensor& x) const {
+    return exchange_ ? exchange_->queries.to_heads(pass_.device, x, "the queries of a layer") : x;
+  }
+  Tensor keys(const Tensor& x) const {
+    return exchange_ ? exchange_->keys.to_heads(pass_.device, x, "the keys of a layer") : x;
+  }
+  Tensor values(const Tensor& x) const {
+    return exchange_ ? exchange_->keys.to_heads(pass_.device, x, "the values of a layer") : x;
+  }
+  Tensor outputs(const Tensor& x) const {
+    return exchange_ ? exchange_->queries.to_rows(pass_.device, x, "the outputs of attention") : x;
+  }
+  Tensor doutputs(const Tensor& x) const {
+    return exchange_ ? exchange_->queries.to_heads(pass_.device, x,
+                                                   "the gradients of attention's outputs")
+                     : x;
+  }
+  Tensor dqueries(const Tensor& x) const {
+    return exchange_ ? exchange_->queries.to_rows(pass_.device, x, "the gradients of queries") : x;
+  }
+  Tensor dkeys(const Tensor& x) const {
+    return exchange_ ? exchange_->keys.to_rows(pass_.device, x, "the gradients of keys") : x;
+  }
+  Tensor dvalues(const Tensor& x) const {
+    return exchange_ ? exchange_->keys.to_rows(pass_.device, x, "the gradients of values") : x;
+  }
+
+ private:
+  bool in_ring() const {
+    return pass_.context != nullptr && pass_.context->groups->ring != nullptr;
+  }
+
+  const ForwardContext& pass_;
+  ops::AttentionShape shape_;
+  std::optional<AttentionExchange> exchange_;
+};
+
 }  // namespace
 
 Tensor Attention::rows_of(const Norm& norm, const Tensor& x) const {
@@ -39,30 +114,24 @@ Tensor Attention::rows_of(const Norm& norm, const Tensor& x) const {
   return x.view({x.count() / width, width});
 }
 
-void Attention::apply_rotary(Tensor& queries, Tensor& keys, const ForwardContext& pass,
-                             bool inverse) const {
-  if (rotary == nullptr) return;
-  rotary->apply(queries, pass, shape.heads, inverse);
-  rotary->apply(keys, pass, shape.kv_heads, inverse);
-}
-
 Tensor Attention::forward(const Tensor& x, const ForwardContext& pass, Saved& saved) const {
   ops::Device& device = pass.device;
   const std::vector<Tensor> projected = forward_grouped({&q, &k, &v}, x, pass, saved);
-  Tensor queries = projected[0], keys = projected[1];     // [U, H*K], [U, G*K]
-  const Tensor values = expand_rows(pass, projected[2]);  // [T, G*K]
-  queries = expand_rows(
-      pass, q_norm.forward(rows_of(q_norm, queries), pass, saved).view(queries.shape()));
-  keys = expand_rows(pass, k_norm.forward(rows_of(k_norm, keys), pass, saved).view(keys.shape()));
-  apply_rotary(queries, keys, pass, false);
+  Tensor queries = projected[0], keys = projected[1];  // [U, H*K], [U, G*K]
+  queries = q_norm.forward(rows_of(q_norm, queries), pass, saved).view(queries.shape());
+  keys = k_norm.forward(rows_of(k_norm, keys), pass, saved).view(keys.shape());
+  const Exchange exchange(pass, shape);
+  queries = expand_rows(pass, exchange.queries(queries));                  // [T, H*K]
+  keys = expand_rows(pass, exchange.keys(keys));                           // [T, G*K]
+  const Tensor values = expand_rows(pass, exchange.values(projected[2]));  // [T, G*K]
+  exchange.rotate(rotary, queries, keys, false);
 
   Tensor out = device.empty(queries.shape());
-  Tensor lse =
-      saved.keeps() ? device.empty({pass.layout.rows(), shape.heads}) : Tensor();  // [T, H]
-  device.attention({queries, store(keys, values, pass, layer), pass.layout, shape, pass.precision},
-                   out, saved.keeps() ? &lse : nullptr);
+  Tensor lse = saved.keeps() ? device.empty({queries.shape()[0], exchange.shape().heads})
+                             : Tensor();  // [T, H]
+  exchange.attend(queries, store(keys, values, pass, layer), out, saved.keeps() ? &lse : nullptr);
   const std::size_t mark = saved.mark();
-  const Tensor computed = unique_rows(pass, out);
+  const Tensor computed = exchange.outputs(unique_rows(pass, out));
   Tensor y = o.forward(computed, pass, saved);
   saved.push(queries);
   saved.push(keys);
@@ -78,35 +147,35 @@ Tensor Attention::forward(const Tensor& x, const ForwardContext& pass, Saved& sa
 
 Tensor Attention::backward(const Tensor& dy, const ForwardContext& pass, Saved& saved) const {
   ops::Device& device = pass.device;
-  const std::int64_t rows = dy.shape()[0];
+  const std::int64_t rows = all_rows(pass, dy);
   const bool recompute = pass.recomputed.attention;
-  Tensor lse = recompute ? device.empty({pass.layout.rows(), shape.heads}) : saved.pop();
+  const Exchange exchange(pass, shape);
+  Tensor lse = recompute ? Tensor() : saved.pop();
   Tensor out = recompute ? Tensor() : saved.pop();
   const Tensor values = saved.pop(), keys = saved.pop(), queries = saved.pop();
   if (recompute) {
     out = device.empty(queries.shape());
-    device.attention({queries, {keys, values, 0, {}}, pass.layout, shape, pass.precision}, out,
-                     &lse);
-    saved.restore([&] { return unique_rows(pass, out); });
+    lse = device.empty({queries.shape()[0], exchange.shape().heads});
+    exchange.attend(queries, {keys, values, 0, {}}, out, &lse);
+    saved.restore([&] { return exchange.outputs(unique_rows(pass, out)); });
   }
   Tensor dout = device.empty({rows, o.weight->value.shape()[1]});
   o.backward(dy, pass, saved, dout, false);
-  dout = unique_rows_backward(pass, dout);
+  dout = unique_rows_backward(pass, exchange.doutputs(dout));
 
   Tensor dq = device.empty(queries.shape()), dk = device.empty(keys.shape()),
          dv = device.empty(values.shape());
-  device.attention_backward({queries, {keys, values, 0, {}}, pass.layout, shape, pass.precision},
-                            {out, lse, dout, dq, dk, dv});
-  apply_rotary(dq, dk, pass, true);
-  dq = unique_rows(pass, dq);  // the other rows have no gradient: their output is not read
-  dk = expand_rows_backward(pass, dk);
-  dv = expand_rows_backward(pass, dv);
+  exchange.attend_backward(queries, {keys, values, 0, {}}, {out, lse, dout, dq, dk, dv});
+  exchange.rotate(rotary, dq, dk, true);
+  // Other rows have no gradient of queries: their output is not read.
+  dq = exchange.dqueries(unique_rows(pass, dq));
+  dk = exchange.dkeys(expand_rows_backward(pass, dk));
+  dv = exchange.dvalues(expand_rows_backward(pass, dv));
   dk = k_norm.backward(rows_of(k_norm, dk), pass, saved).view(dk.shape());
   dq = q_norm.backward(rows_of(q_norm, dq), pass, saved).view(dq.shape());
   Tensor dx = device.empty({rows, q.weight->value.shape()[1]});
   backward_grouped({{v, dv}, {k, dk}, {q, dq}}, pass, saved, dx);
-  all_reduce(o.tp, device, dx, q.weight->name);
-  return dx;
+  return sum_rows(pass, o.tp, dx, q.weight->name);
 }
 
 }  // namespace troupe::engine::nn

@@ -21,11 +21,11 @@ struct Attention {
   Tensor forward(const Tensor& x, const ForwardContext& pass, Saved& saved) const;
   Tensor backward(const Tensor& dy, const ForwardContext& pass, Saved& saved) const;
 
+  // With pass.context attention is over rows of other ranks, too (context_part.h).
+
   /// Views x [rows, heads * K] as the rows that `norm` normalizes: [rows * heads, K] where it is
   /// over each head.
   Tensor rows_of(const Norm& norm, const Tensor& x) const;
-  /// Applies the rotary embedding, or its inverse, in place.
-  void apply_rotary(Tensor& queries, Tensor& keys, const ForwardContext& pass, bool inverse) const;
 };
 
 }  // namespace troupe::engine::nn

@@ -9,6 +9,7 @@
 #include "engine/nn/forward_context.h"
 #include "engine/nn/norm.h"
 #include "engine/nn/saved.h"
+#include "engine/nn/sequence_parallel.h"
 
 namespace troupe::engine::nn {
 
@@ -92,7 +93,8 @@ struct Residual {
   }
 };
 
-/// A module after a norm. With Recomputed::norm the norm's output is recomputed in the backward
+/// A module after a norm. With sequence parallelism the norm has own rows and the module gathers
+/// them. With Recomputed::norm the norm's output is recomputed in the backward
 /// pass.
 template <Module M>
 struct Normed {
@@ -102,7 +104,7 @@ struct Normed {
   bool recomputes(const ForwardContext& pass) const { return pass.recomputed.norm && norm; }
   Tensor forward(const Tensor& x, const ForwardContext& pass, Saved& saved) const {
     const std::size_t mark = saved.mark();
-    const Tensor middle = norm.forward(x, pass, saved);
+    const Tensor middle = gathered(norm.forward(x, pass, saved), pass);
     const Tensor y = inner.forward(middle, pass, saved);
     if (recomputes(pass)) {
       saved.forget(mark, middle);
@@ -115,11 +117,16 @@ struct Normed {
       const Tensor x = saved.pop();
       saved.restore([&] {
         Saved none = Saved::nothing();
-        return norm.forward(x, pass, none);
+        return gathered(norm.forward(x, pass, none), pass);
       });
     }
     const Tensor dmiddle = inner.backward(dy, pass, saved);
     return norm.backward(dmiddle, pass, saved);
+  }
+
+ private:
+  static Tensor gathered(const Tensor& x, const ForwardContext& pass) {
+    return gather_rows(pass, x, "the rows of a layer");
   }
 };
 

@@ -2,9 +2,18 @@
 
 #include <algorithm>
 
+#include "engine/nn/context_part.h"
+#include "engine/nn/sequence_parallel.h"
 #include "engine/nn/tensor_parallel.h"
 
 namespace troupe::engine::nn {
+namespace {
+
+const std::vector<std::int32_t>& positions_of(const ForwardContext& pass) {
+  return pass.context != nullptr ? pass.context->positions : pass.layout.positions;
+}
+
+}  // namespace
 
 Tensor Embedding::forward(std::span<const std::int32_t> tokens, const ForwardContext& pass,
                           Saved& saved) const {
@@ -14,15 +23,15 @@ Tensor Embedding::forward(std::span<const std::int32_t> tokens, const ForwardCon
   std::vector<std::int32_t> storage;
   // -1 gives zeros, until the parts are summed.
   device.gather_rows(table->value, local_rows(*table, tokens, -1, storage), x);
-  all_reduce(tp, device, x, "embeddings");
+  x = sum_rows(pass, tp, x, "embeddings");
   if (multiplier != 1) device.scale(x, multiplier);
   if (positions != nullptr) {
-    const auto& ids = pass.layout.positions;
+    const auto& ids = positions_of(pass);
     check(ids.empty() || *std::ranges::max_element(ids) < positions->value.shape()[0],
           "Embedding: position beyond the table");
-    Tensor learned = device.empty(x.shape());
+    Tensor learned = device.empty({std::ssize(ids), x.shape()[1]});
     device.gather_rows(positions->value, ids, learned);
-    device.add(x, learned, x);
+    device.add(x, own_rows(pass, learned), x);
   }
   return norm.forward(x, pass, saved);
 }
@@ -30,9 +39,9 @@ Tensor Embedding::forward(std::span<const std::int32_t> tokens, const ForwardCon
 void Embedding::backward(std::span<const std::int32_t> tokens, const Tensor& dx,
                          const ForwardContext& pass, Saved& saved) const {
   ops::Device& device = pass.device;
-  Tensor dsum = norm.backward(dx, pass, saved);  // [T, D]
+  Tensor dsum = gather_rows(pass, norm.backward(dx, pass, saved), "embeddings");  // [T, D]
   if (positions != nullptr && positions->grad)
-    device.scatter_add_rows(dsum, pass.layout.positions, positions->grad);
+    device.scatter_add_rows(dsum, positions_of(pass), positions->grad);
   if (!table->grad) return;
   if (multiplier != 1) {
     Tensor scaled = device.empty(dsum.shape());

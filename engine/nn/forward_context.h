@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/ops/device.h"
+#include "engine/parallel/communicator.h"
 
 namespace troupe::engine::nn {
 
@@ -37,6 +38,7 @@ struct Recomputed {
 };
 
 struct SharedRows;
+struct ContextPart;
 
 struct ForwardContext {
   ops::Device& device;
@@ -54,6 +56,14 @@ struct ForwardContext {
   bool packed = false;
   /// Rows computed once for several sequences (shared_rows.h); nullptr: none.
   const SharedRows* shared = nullptr;
+  /// Rows that this rank computes (context_part.h); nullptr: all. Module inputs and outputs then
+  /// have these rows only, and `dropout` has their ids.
+  const ContextPart* context = nullptr;
+  /// Tensor-parallel group whose ranks divide `rows`, all rows of the pass or of `context`
+  /// (sequence_parallel.h); nullptr: each has all. Inputs and outputs of norms and residual
+  /// connections then have own rows.
+  parallel::Communicator* rows_group = nullptr;
+  std::int64_t rows = 0;
 };
 
 }  // namespace troupe::engine::nn

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/nn/tensor_parallel.h"
+#include "engine/nn/sequence_parallel.h"
 
 namespace troupe::engine::nn {
 
@@ -15,7 +15,7 @@ Tensor Linear::forward(const Tensor& x, const ForwardContext& pass, Saved& saved
 
 void Linear::epilogue(const Tensor& x, const ForwardContext& pass, Saved& saved, Tensor& y) const {
   if (weight->grad || lora) saved.push(x);
-  all_reduce(tp, pass.device, y, weight->name);
+  y = sum_rows(pass, tp, y, weight->name);
   if (lora) lora.forward(x, weight->value, pass, tp, saved, y);
   if (bias) pass.device.add_bias(y, bias->value);
 }
@@ -37,8 +37,9 @@ std::vector<Tensor> forward_grouped(std::initializer_list<const Linear*> layers,
   return results;
 }
 
-void Linear::backward(const Tensor& dy, const ForwardContext& pass, Saved& saved, Tensor& dx,
+void Linear::backward(const Tensor& doutput, const ForwardContext& pass, Saved& saved, Tensor& dx,
                       bool accumulate) const {
+  const Tensor dy = tp != nullptr ? gather_rows(pass, doutput, weight->name) : doutput;
   const Lora::OutputGrad grad =
       lora ? lora.output_backward(dy, pass, saved) : Lora::OutputGrad{dy, {}};
   pass.device.gemm(grad.dz, weight->value, dx,

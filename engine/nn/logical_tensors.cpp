@@ -140,7 +140,7 @@ std::vector<float> LogicalTensors::gather_from_stage(std::size_t arena, std::siz
   const Parameter& wanted = parameters_.all().at(index);
   parallel::Communicator& pp = mesh_->pp();
   const int owner = owners_[index];
-  const bool replica = mesh_->coordinates().dp != 0;
+  const bool replica = mesh_->replicas().rank() != 0;
   std::vector<float> values;
   // Divided moments are gathered from all replicas, the others from the first one.
   if (owner == pp.rank() && (!replica || stage_->shards_ != nullptr)) {
@@ -208,7 +208,7 @@ void LogicalTensors::serve() {
 
 std::vector<float> gather_logical(const Parameters& parameters, const Tensor& arena,
                                   const parallel::Mesh& mesh, const ArenaShards* shards) {
-  if (mesh.coordinates().dp != 0 && shards == nullptr) return {};
+  if (mesh.replicas().rank() != 0 && shards == nullptr) return {};
   LogicalTensors tensors = shards == nullptr
                                ? LogicalTensors(parameters, {arena}, &mesh.tp())
                                : LogicalTensors(parameters, {}, {arena}, *shards, mesh);

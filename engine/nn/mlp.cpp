@@ -1,6 +1,6 @@
 #include "engine/nn/mlp.h"
 
-#include "engine/nn/tensor_parallel.h"
+#include "engine/nn/sequence_parallel.h"
 
 namespace troupe::engine::nn {
 
@@ -33,7 +33,7 @@ Tensor Mlp::forward(const Tensor& x, const ForwardContext& pass, Saved& saved) c
 }
 
 Tensor Mlp::backward(const Tensor& dy, const ForwardContext& pass, Saved& saved) const {
-  const std::int64_t rows = dy.shape()[0];
+  const std::int64_t rows = all_rows(pass, dy);
   Tensor u = saved.pop(), g = gate.weight ? saved.pop() : Tensor();
   Tensor dh = pass.device.empty({rows, down.weight->value.shape()[1]});
   // g and u become their gradients in place: their values are no longer needed.
@@ -61,8 +61,7 @@ Tensor Mlp::backward(const Tensor& dy, const ForwardContext& pass, Saved& saved)
     backward_grouped({{up, u}, {gate, g}}, pass, saved, dx);
   else
     up.backward(u, pass, saved, dx, false);
-  all_reduce(down.tp, pass.device, dx, up.weight->name);
-  return dx;
+  return sum_rows(pass, down.tp, dx, up.weight->name);
 }
 
 }  // namespace troupe::engine::nn

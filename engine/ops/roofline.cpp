@@ -19,15 +19,20 @@ struct KeyCounts {
   double seen = 0, read = 0;
 };
 
-KeyCounts count_keys(const Layout& layout, int window) {
+KeyCounts count_keys(const KeyValues& kv, const Layout& layout, int window) {
   KeyCounts keys;
   for (std::int32_t n = 0; n < layout.sequences(); ++n) {
     const auto begin = layout.offsets[static_cast<std::size_t>(n)],
                end = layout.offsets[static_cast<std::size_t>(n) + 1];
     std::int32_t first = 0, last = -1;
     for (auto t = begin; t < end; ++t) {
-      const std::int32_t position = layout.positions[static_cast<std::size_t>(t)];
-      const std::int32_t from = window > 0 ? std::max(0, position - window + 1) : 0;
+      std::int32_t position = layout.positions[static_cast<std::size_t>(t)];
+      std::int32_t from = window > 0 ? std::max(0, position - window + 1) : 0;
+      if (!kv.blocks.empty()) {
+        const KeyBlock& block = kv.blocks[static_cast<std::size_t>(n)];
+        from = std::max(from, static_cast<std::int32_t>(block.first));
+        position = std::min(position, static_cast<std::int32_t>(block.end - 1));
+      }
       keys.seen += position - from + 1;
       first = t == begin ? from : std::min(first, from);
       last = std::max(last, position);
@@ -40,7 +45,7 @@ KeyCounts count_keys(const Layout& layout, int window) {
 /// `products`: products of the size of q k^T; `queries`, `keys`: tensors of the size of q, and of
 /// the keys that are read, that are moved.
 Work attention_with(double products, double queries, double keys, const AttentionInputs& in) {
-  const KeyCounts found = count_keys(in.layout, in.shape.window);
+  const KeyCounts found = count_keys(in.kv, in.layout, in.shape.window);
   const double size = in.shape.head_size;
   return {.flops = 2 * products * in.shape.heads * size * found.seen,
           .bytes = queries * bytes_of({&in.q}) +

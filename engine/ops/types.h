@@ -42,14 +42,21 @@ struct Layout {
   std::int32_t sequences() const { return static_cast<std::int32_t>(offsets.size()) - 1; }
 };
 
+/// Keys first .. end - 1 of a sequence, in rows row, row + 1, ... of `k` and `v`; `first` is even.
+struct KeyBlock {
+  std::int64_t first, end, row;
+};
+
 /// Keys and values that a batch attends to. Without pages, key j of sequence n is row offsets[n] +
 /// j of `k` (training); with pages it is row pages[n][j / page_size] * page_size + j % page_size of
 /// a cache (generation). Row t sees keys 0 .. positions[t], or the last of them if the attention
-/// has a window.
+/// has a window. With blocks, `k` and `v` have only some keys of each sequence, row t sees those of
+/// its keys that are in the block of its sequence, at least one, and the softmax is over these.
 struct KeyValues {
   Tensor k, v;                                       ///< [rows, G*K]
   int page_size = 0;                                 ///< 0: no pages
   std::span<const std::vector<std::int32_t>> pages;  ///< [N] page numbers of each sequence
+  std::span<const KeyBlock> blocks = {};  ///< [N], each in rows of its own; empty: all keys
 };
 
 struct AttentionShape {

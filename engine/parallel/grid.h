@@ -9,23 +9,24 @@
 
 namespace troupe::engine::parallel {
 
-/// Sizes of the axes; tp varies fastest, then dp: rank = (pp_index * dp + dp_index) * tp +
-/// tp_index.
+/// Sizes of the axes; tp varies fastest, then cp and dp: rank = ((pp_index * dp + dp_index) * cp +
+/// cp_index) * tp + tp_index.
 struct Grid {
   int dp = 1;  ///< data parallel: replicas that partition the batch
   int tp = 1;  ///< tensor parallel: parts of every matrix
   int pp = 1;  ///< pipeline parallel: stages of layers
-  int ranks() const { return dp * tp * pp; }
+  int cp = 1;  ///< context parallel: parts of the tokens of a micro-batch
+  int ranks() const { return dp * tp * pp * cp; }
   bool operator==(const Grid&) const = default;
 };
-/// "dp 2 x tp 4", with pipeline stages "dp 2 x tp 4 x pp 3"
+/// "dp 2 x tp 4"; pp and cp follow where they are above 1: "dp 2 x tp 4 x pp 3"
 std::string to_string(const Grid& grid);
 /// Errc::usage when the grid does not have `ranks` ranks; the message lists the grids that do.
 Result<void> check_fits(const Grid& grid, int ranks);
 
 /// Indices of a rank on the axes.
 struct Coordinates {
-  int dp = 0, tp = 0, pp = 0;
+  int dp = 0, tp = 0, pp = 0, cp = 0;
 };
 
 /// A rank's coordinates in the grid and its communicators: the whole group, and its group along
@@ -43,13 +44,18 @@ class Mesh {
   Communicator& tp() const { return *tp_; }
   Communicator& dp() const { return *dp_; }
   Communicator& pp() const { return *pp_; }
+  Communicator& cp() const { return *cp_; }
+  /// The ranks with the same part of the model, those of cp and dp: they sum their gradients. A
+  /// whole model in each of them divides a batch over them, as over dp.
+  Communicator& replicas() const { return replicas_ ? *replicas_ : *dp_; }
   /// Whether this is rank 0 of the group, which alone answers messages and writes files.
   bool is_root() const { return world_->rank() == 0; }
 
  private:
   Grid grid_;
   Coordinates coordinates_;
-  std::unique_ptr<Communicator> world_, tp_, dp_, pp_;
+  std::unique_ptr<Communicator> world_, tp_, dp_, pp_, cp_;
+  std::unique_ptr<Communicator> replicas_;  ///< null without cp: dp_
 };
 
 }  // namespace troupe::engine::parallel

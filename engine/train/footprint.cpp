@@ -18,9 +18,15 @@ struct Widths {
         keys(kv_heads * spec.head_size),
         inner(split.inner.size()),
         vocabulary(split.vocabulary.size()),
-        norm(spec.width + (spec.layer_norm ? 2 : 1)) {}
+        residual(share_of_rows(spec.width, split)),
+        norm(share_of_rows(spec.width + (spec.layer_norm ? 2 : 1), split)) {}
+  /// With sequence parallelism a rank has some of the rows.
+  static std::int64_t share_of_rows(std::int64_t floats, const models::Split& split) {
+    return split.divides_rows ? (floats + split.parts - 1) / split.parts : floats;
+  }
   std::int64_t hidden, heads, kv_heads, queries, keys, inner, vocabulary;
-  std::int64_t norm;  ///< a norm's input and its statistics of a row
+  std::int64_t residual;  ///< the input of a layer
+  std::int64_t norm;      ///< a norm's input and its statistics of a row
 };
 
 std::int64_t attention(const models::DecoderSpec& spec, const Widths& of,
@@ -93,7 +99,7 @@ std::uint64_t bytes(std::int64_t floats) {
 std::int64_t kept_floats(const models::DecoderSpec& spec, const nn::Recomputed& recomputed,
                          const models::Split& split) {
   const Widths of(spec, split);
-  return spec.layers * (recomputed.layers ? of.hidden : layer(spec, of, recomputed)) +
+  return spec.layers * (recomputed.layers ? of.residual : layer(spec, of, recomputed)) +
          of.norm * (spec.embedding_norm ? 2 : 1);
 }
 

@@ -6,6 +6,25 @@
 #include "engine/train/shared_prefixes.h"
 
 namespace troupe::engine::train {
+namespace {
+
+// Rows that dropout masks differently, or that are in different places of a ring, are not shared.
+// With sequence parallelism the embedding has own rows, none twice.
+std::optional<nn::SharedRows> shared_of(const models::Decoder& model, const data::Experience& part,
+                                        const PassOptions& options) {
+  if (options.dropout || !options.share_prefixes) return std::nullopt;
+  if (model.rows_group() != nullptr) return std::nullopt;
+  if (model.context() != nullptr && model.context()->ring) return std::nullopt;
+  return shared_prefixes(part, model.spec());
+}
+
+std::optional<nn::ContextPart> context_of(const models::Decoder& model, const ops::Layout& layout,
+                                          const std::optional<nn::SharedRows>& shared) {
+  if (model.context() == nullptr) return std::nullopt;
+  return nn::context_part(*model.context(), layout, shared ? &*shared : nullptr);
+}
+
+}  // namespace
 
 MicroBatchPass::MicroBatchPass(models::Decoder& model, const data::Experience& part,
                                const loss::Needs& needs, const PassOptions& options)
@@ -13,8 +32,8 @@ MicroBatchPass::MicroBatchPass(models::Decoder& model, const data::Experience& p
       part_(part),
       layout_(layout_of(part)),
       dropout_(dropout_of(part, options.dropout)),
-      shared_(dropout_ || !options.share_prefixes ? std::nullopt
-                                                  : shared_prefixes(part, model.spec())),
+      shared_(shared_of(model, part, options)),
+      context_(context_of(model, layout_, shared_)),
       pass_{model.device(),
             layout_,
             options.precision,
@@ -23,12 +42,24 @@ MicroBatchPass::MicroBatchPass(models::Decoder& model, const data::Experience& p
             dropout_ ? &*dropout_ : nullptr,
             {},
             options.recomputed},
-      head_(model, part, needs, {options.precision, options.every_token, options.backward}),
+      head_(model, part, needs,
+            {.precision = options.precision,
+             .every_token = options.every_token,
+             .backward = options.backward,
+             .context = context_ ? &*context_ : nullptr}),
       saved_(options.backward ? nn::Saved() : nn::Saved::nothing()) {
   pass_.shared = shared_ ? &*shared_ : nullptr;
+  pass_.rows_group = model.rows_group();
+  pass_.rows = context_ ? context_->own().size() : std::ssize(part.tokens);
+  if (!context_) return;
+  pass_.context = &*context_;
+  if (dropout_) dropout_->rows = nn::own_values<std::uint64_t>(*context_, dropout_->rows);
 }
 
 std::int64_t MicroBatchPass::rows() const {
+  if (const auto* group = pass_.rows_group)
+    return parallel::even_range(pass_.rows, group->rank(), group->size()).size();
+  if (context_) return context_->own().size();
   return shared_ ? std::ssize(shared_->index) : std::ssize(part_.tokens);
 }
 

@@ -7,7 +7,7 @@
 
 #include "engine/data/experience.h"
 #include "engine/models/decoder.h"
-#include "engine/nn/shared_rows.h"
+#include "engine/nn/context_part.h"
 #include "engine/train/output_head.h"
 
 namespace troupe::engine::train {
@@ -47,6 +47,7 @@ class MicroBatchPass {
   ops::Layout layout_;
   std::optional<nn::Dropout> dropout_;
   std::optional<nn::SharedRows> shared_;
+  std::optional<nn::ContextPart> context_;
   nn::ForwardContext pass_;
   OutputHead head_;
   nn::Saved saved_;

@@ -6,6 +6,7 @@
 #include "engine/base/text.h"
 #include "engine/ops/phase.h"
 #include "engine/ops/temperature.h"
+#include "engine/parallel/all_reduce.h"
 
 namespace troupe::engine::train {
 namespace {
@@ -87,15 +88,24 @@ OutputHead::OutputHead(const models::Decoder& model, const data::Experience& bat
                                needs.candidates.end());
 }
 
-OutputHead::GatheredRows OutputHead::rows_read_at(loss::ReadAt at, std::size_t copies) const {
+OutputHead::GatheredRows OutputHead::rows_read_at(loss::ReadAt at, std::size_t copies) {
   const std::int32_t back = at == loss::ReadAt::before ? 1 : 0;
-  GatheredRows rows;
+  std::vector<std::int32_t> tokens, read;
   for (std::size_t n = 0; n + 1 < batch_.offsets.size(); ++n)
     for (auto t = batch_.offsets[n] + back; t < batch_.offsets[n + 1]; ++t) {
       if (!options_.every_token && batch_.mask[static_cast<std::size_t>(t)] == 0) continue;
-      rows.tokens.push_back(t);
-      rows.rows.insert(rows.rows.end(), copies, t - back);
+      tokens.push_back(t);
+      read.push_back(t - back);
     }
+  reads_ = reads_ || !tokens.empty();
+  if (options_.context != nullptr)
+    for (auto& row : read) row = options_.context->places[static_cast<std::size_t>(row)];
+  GatheredRows rows;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (read[i] < 0) continue;  // another rank has it
+    rows.tokens.push_back(tokens[i]);
+    rows.rows.insert(rows.rows.end(), copies, read[i]);
+  }
   return rows;
 }
 
@@ -175,11 +185,19 @@ void OutputHead::forward_scores(const Tensor& hidden, HeadOutputs& out) {
     out.scores.push_back(column(score_rows_, values, c, labels));
 }
 
+// Each token's outputs are on one rank, the others have 0: the sum is exact.
+void OutputHead::share_outputs(HeadOutputs& out) const {
+  for (auto* column : out.columns(needs_, model_.spec()))
+    parallel::all_reduce_sum(*options_.context->groups->all, *column,
+                             "the outputs of a micro-batch");
+}
+
 HeadOutputs OutputHead::forward(const Tensor& hidden, const loss::ValueAndGrads* known) {
   return ops::in_phase(model_.device(), "head", [&] {
     HeadOutputs out;
     if (needs_logits(needs_)) forward_logprobs(hidden, out, known);
     if (needs_.scores) forward_scores(hidden, out);
+    if (options_.context != nullptr && !empty()) share_outputs(out);
     return out;
   });
 }
@@ -206,8 +224,9 @@ Tensor OutputHead::scores_backward(const loss::ValueAndGrads& grads) const {
 
 Tensor OutputHead::backward(const loss::ValueAndGrads& grads) const {
   ops::Device& device = model_.device();
-  Tensor dhidden = device.empty(
-      {static_cast<std::int64_t>(batch_.tokens.size()), model_.spec().width});  // [T, D]
+  const std::int64_t rows =
+      options_.context ? options_.context->own().size() : std::ssize(batch_.tokens);
+  Tensor dhidden = device.empty({rows, model_.spec().width});  // [T, D]
   ops::in_phase(device, "head_backward", [&] {
     device.fill(dhidden, 0);
     if (!logprob_rows_.rows.empty())

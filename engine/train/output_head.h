@@ -8,6 +8,7 @@
 #include "engine/data/experience.h"
 #include "engine/loss/loss.h"
 #include "engine/models/decoder.h"
+#include "engine/nn/context_part.h"
 
 namespace troupe::engine::train {
 
@@ -32,18 +33,21 @@ struct OutputHeadOptions {
   ops::Precision precision = ops::Precision::f32;
   bool every_token = false;  ///< false: only tokens that the mask selects
   bool backward = false;     ///< backward() follows
+  /// Where a context-parallel group divides the rows: hidden states have own distinct rows.
+  const nn::ContextPart* context = nullptr;
 };
 
 /// The heads on one micro-batch. Log-probabilities are read at the row before their token, scores
 /// at needs.scores_at; the first token of a sequence has no row before it. The arguments must
-/// outlive this. Under tensor parallelism every method is collective.
+/// outlive this. Under tensor and context parallelism every method is collective. With a context,
+/// each rank runs the heads on the rows that it has; all ranks get the outputs of all tokens.
 class OutputHead {
  public:
   OutputHead(const models::Decoder& model, const data::Experience& batch, const loss::Needs& needs,
              OutputHeadOptions options);
 
   /// True where no row is read: no forward pass of the decoder is needed.
-  bool empty() const { return logprob_rows_.rows.empty() && score_rows_.rows.empty(); }
+  bool empty() const { return !reads_; }
   /// hidden [T, D], the decoder's output; saves what backward needs. `known`: gradients that are
   /// known before the forward pass; the language head then runs forward and backward at once.
   HeadOutputs forward(const Tensor& hidden, const loss::ValueAndGrads* known = nullptr);
@@ -59,7 +63,9 @@ class OutputHead {
     nn::TokenScores scores;  ///< [M], of the language head
     Tensor dhidden;          ///< [M, D] where the gradients were known
   };
-  GatheredRows rows_read_at(loss::ReadAt at, std::size_t copies) const;
+  GatheredRows rows_read_at(loss::ReadAt at, std::size_t copies);
+  /// Fills in the outputs of tokens whose rows other ranks have.
+  void share_outputs(HeadOutputs& out) const;
   void gather(const Tensor& hidden, GatheredRows& rows) const;
   /// Scatters column `first` of values [tokens, stride] to the tokens of the batch.
   std::vector<float> column(const GatheredRows& rows, const std::vector<float>& values,
@@ -79,6 +85,7 @@ class OutputHead {
   const loss::Needs& needs_;
   OutputHeadOptions options_;
   float inv_temperature_;
+  bool reads_ = false;         ///< whether any rank reads a row
   GatheredRows logprob_rows_;  ///< one row per token
   GatheredRows score_rows_;    ///< one row per token, or one per token and candidate
 };

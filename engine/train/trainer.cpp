@@ -74,11 +74,11 @@ void share_loss(parallel::Communicator& pp, BatchLoss& loss) {
   loss.report = value_or_throw(loss::Report::from_json(json));
 }
 
-// How the replicas divide the optimizer state; `dp` nullptr: they do not.
+// How the replicas divide the optimizer state; nullptr: they do not.
 std::shared_ptr<const nn::ArenaShards> shards_of(models::Decoder& model,
-                                                 parallel::Communicator* dp) {
-  if (dp == nullptr) return nullptr;
-  return std::make_shared<const nn::ArenaShards>(model.parameters().trained(), *dp,
+                                                 parallel::Communicator* replicas) {
+  if (replicas == nullptr) return nullptr;
+  return std::make_shared<const nn::ArenaShards>(model.parameters().trained(), *replicas,
                                                  model.tp() != nullptr || model.pp() != nullptr);
 }
 
@@ -98,10 +98,12 @@ Trainer::Trainer(std::unique_ptr<models::Decoder> model, TrainerOptions options,
     : model_(std::move(model)),
       options_(std::move(options)),
       dp_(mesh && mesh->grid().dp > 1 ? &mesh->dp() : nullptr),
+      replicas_(mesh && mesh->replicas().size() > 1 ? &mesh->replicas() : nullptr),
       optimizer_(model_->parameters(), model_->tp(),
-                 shards_of(*model_, options_.shard_optimizer ? dp_ : nullptr), model_->pp()) {
+                 shards_of(*model_, options_.shard_optimizer ? replicas_ : nullptr), model_->pp()) {
   check(model_->tp() == (mesh && mesh->grid().tp > 1 ? &mesh->tp() : nullptr) &&
-            model_->pp() == (mesh && mesh->grid().pp > 1 ? &mesh->pp() : nullptr),
+            model_->pp() == (mesh && mesh->grid().pp > 1 ? &mesh->pp() : nullptr) &&
+            model_->cp() == (mesh && mesh->grid().cp > 1 ? &mesh->cp() : nullptr),
         "Trainer: the model belongs to another mesh");
   if (model_->pp() != nullptr) optimizer_.set_numbers(numbers_of(*model_));
 }
@@ -217,7 +219,7 @@ void Trainer::sum_gradients() {
   if (model_->pp() != nullptr && spec.tied && spec.labels == 0 && (stage.first() || stage.last()) &&
       table->grad)
     nn::sum_tied_gradient(model_->device(), *table, *model_->pp());
-  nn::all_reduce_gradients(parameters, model_->tp(), shards ? nullptr : dp_);
+  nn::all_reduce_gradients(parameters, model_->tp(), shards ? nullptr : replicas_);
   if (shards) nn::reduce_scatter_gradients(model_->device(), *shards, parameters.grads());
 }
 

@@ -205,6 +205,12 @@ void take_grid(Resolved& run, const std::vector<NodeSpec>& nodes, const std::str
                           run.origins.at("parallel.pp"), ") and ", cluster,
                           ": pipeline stages are the threads of one process or the ranks of one "
                           "mpirun (troupe train); the groups of a cluster file take tp and dp")});
+  if (run.config.parallel.cp > 1)
+    throw Failure({Errc::usage,
+                   cat("parallel.cp ", run.config.parallel.cp, " (", run.origins.at("parallel.cp"),
+                       ") and ", cluster,
+                       ": a context is divided over the threads of one process or the ranks of "
+                       "one mpirun (troupe train); the groups of a cluster file take tp and dp")});
   for (const NodeSpec& node : nodes) {
     if (node.role != Role::policy) continue;
     auto& ours = run.config.parallel;

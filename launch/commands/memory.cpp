@@ -72,28 +72,28 @@ std::vector<double> shares_of_stages(const RunConfig& config, engine::models::De
   return shares;
 }
 
-/// A model on the ranks of the policy's group: dp replicas, each sharded over parallel.tp ranks and
-/// the stages of parallel.pp.
+/// A model on the ranks of the policy's group: replicas on the ranks of parallel.dp and
+/// parallel.cp, each sharded over parallel.tp ranks and the stages of parallel.pp.
 struct Sharded {
-  std::uint64_t dp, ranks;  ///< ranks of one stage
+  std::uint64_t replicas, ranks;  ///< ranks of one stage
   bool zero;
   std::vector<double> shares = {1};  ///< of the stages
   Sharded(const RunConfig& config, const engine::models::DecoderSpec& spec)
-      : dp(size(config.parallel.dp)),
-        ranks(dp * size(config.parallel.tp)),
+      : replicas(size(config.parallel.dp * config.parallel.cp)),
+        ranks(replicas * size(config.parallel.tp)),
         zero(config.parallel.zero > 0) {
     if (config.parallel.pp > 1) shares = shares_of_stages(config, spec);
   }
   MemoryPart part(const std::string& what, std::uint64_t bytes) const {
-    return divided(what, bytes, bytes * dp);
+    return divided(what, bytes, bytes * replicas);
   }
   /// The optimizer state, which parallel.zero divides over the replicas.
   MemoryPart moments(const std::string& what, std::uint64_t bytes) const {
-    return divided(what, bytes, zero ? bytes : bytes * dp);
+    return divided(what, bytes, zero ? bytes : bytes * replicas);
   }
   /// A model with its gradients and its optimizer state.
   MemoryPart trained(const std::string& what, std::uint64_t weights) const {
-    return divided(what, 4 * weights, 2 * weights * dp + 2 * weights * (zero ? 1 : dp));
+    return divided(what, 4 * weights, 2 * weights * replicas + 2 * weights * (zero ? 1 : replicas));
   }
 
  private:
@@ -124,18 +124,22 @@ engine::train::Footprint step_footprint(const RunConfig& config,
   const Recipe& recipe = recipe_of(config);
   const bool grads_known = recipe.grads_known != nullptr && recipe.grads_known(config);
   engine::train::Footprint all;
+  const std::int64_t cp = config.parallel.cp,
+                     tokens = (config.train.micro_batch_tokens + cp - 1) / cp;  // of a rank
+  const std::uint64_t replicas = size(config.parallel.dp * cp);
   for (const auto& stage : stages_of(config, spec)) {
     engine::models::DecoderSpec part = spec;
     part.layers = stage.layers.size();
     if (!stage.last()) part.labels = 1;  // no logits
     for (int index = 0; index < tp; ++index) {
-      const auto own = engine::train::footprint(
-          part, recomputed_settings(config), config.train.micro_batch_tokens,
-          engine::models::split_of(spec, index, tp), grads_known);
+      engine::models::Split split = engine::models::split_of(spec, index, tp);
+      split.divides_rows = config.parallel.sp;
+      const auto own =
+          engine::train::footprint(part, recomputed_settings(config), tokens, split, grads_known);
       // A stage holds the activations of the micro-batches that are on the later ones.
-      all.kept += size(config.parallel.dp * (stage.count - stage.index)) * own.kept;
-      all.passing += size(config.parallel.dp) * own.passing;
-      all.products += size(config.parallel.dp) * own.products;
+      all.kept += replicas * size(stage.count - stage.index) * own.kept;
+      all.passing += replicas * own.passing;
+      all.products += replicas * own.products;
     }
   }
   return all;

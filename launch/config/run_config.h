@@ -28,12 +28,22 @@ constexpr std::array<std::string_view, 5> names_of(Compat) {
   return {"", "trl", "verl", "openrlhf", "mindspeed"};
 }
 
+/// How the ranks of a context-parallel group compute attention.
+enum class CpAlgorithm { ring, ulysses, hybrid };
+constexpr std::array<std::string_view, 3> names_of(CpAlgorithm) {
+  return {"ring", "ulysses", "hybrid"};
+}
+
 /// The grid of the policy's ranks (engine/parallel/grid.h).
 struct ParallelConfig {
   std::int64_t tp = 1;
   std::int64_t dp = 1;
   std::int64_t pp = 1;
   std::vector<double> layers;
+  std::int64_t cp = 1;
+  CpAlgorithm cp_algorithm = CpAlgorithm::ring;
+  std::int64_t ulysses_degree = 0;
+  bool sp = false;
   std::int64_t zero = 0;
 
   static void each_field(auto& self, auto&& field) {
@@ -43,11 +53,35 @@ struct ParallelConfig {
     field("layers", self.layers, Range{1, 10000},
           "layers of each pipeline stage, in the order of the model; empty: an even division whose "
           "earlier stages are one layer longer");
+    field("cp", self.cp, Range{1, 1024},
+          "context-parallel size: ranks that divide the tokens of every micro-batch");
+    field("cp_algorithm", self.cp_algorithm,
+          "attention over the ranks of parallel.cp: ring, keys and values travel around them; "
+          "ulysses, they exchange rows for heads; hybrid, rings of groups that exchange");
+    field("ulysses_degree", self.ulysses_degree, Range{0, 1024},
+          "hybrid: size of the groups that exchange rows for heads, a divisor of parallel.cp "
+          "between 1 and parallel.cp");
+    field("sp", self.sp,
+          "sequence parallelism: the ranks of parallel.tp divide the rows of norms and residual "
+          "connections, too");
     field("zero", self.zero, Range{0, 3},
           "0: every data-parallel rank holds the whole optimizer state; 1: each holds its share "
           "(ZeRO-1); results are the same");
   }
 };
+
+/// Size of the groups of parallel.cp that exchange rows for heads.
+inline int ulysses_degree(const ParallelConfig& parallel) {
+  switch (parallel.cp_algorithm) {
+    case CpAlgorithm::ring:
+      return 1;
+    case CpAlgorithm::ulysses:
+      return static_cast<int>(parallel.cp);
+    case CpAlgorithm::hybrid:
+      return static_cast<int>(parallel.ulysses_degree);
+  }
+  return 1;
+}
 
 struct LoraSection : engine::adapter::LoraConfig {
   LoraSection() {

@@ -142,13 +142,38 @@ class General {
               "ranks (ZeRO-2, ZeRO-3): divide them over tensor-parallel ranks with parallel.tp or "
               "over pipeline stages with parallel.pp"));
     stages(p);
+    context(p);
+    if (p.sp && p.tp == 1)
+      problem(cat(named("parallel.sp"), ": needs a ", named("parallel.tp"), " of at least 2"));
+    if (p.sp && c_.lora.rank > 0)
+      problem(
+          cat(named("parallel.sp"), ": not possible with an adapter (lora.rank); set it to false"));
     constexpr std::int64_t maximum = 1024;
     const auto outside = [](std::int64_t size) { return size < 1 || size > maximum; };
-    if (outside(p.tp) || outside(p.dp) || outside(p.pp) || p.tp * p.dp * p.pp <= maximum)
+    if (outside(p.tp) || outside(p.dp) || outside(p.pp) || outside(p.cp) ||
+        p.tp * p.dp * p.pp * p.cp <= maximum)
       return;  // valid, or reported as out of range
     problem(cat(named("parallel.dp"), " x ", named("parallel.tp"),
-                p.pp > 1 ? cat(" x ", named("parallel.pp")) : "", ": a group has at most ", maximum,
-                " ranks, found ", p.tp * p.dp * p.pp));
+                p.pp > 1 ? cat(" x ", named("parallel.pp")) : "",
+                p.cp > 1 ? cat(" x ", named("parallel.cp")) : "", ": a group has at most ", maximum,
+                " ranks, found ", p.tp * p.dp * p.pp * p.cp));
+  }
+
+  void context(const ParallelConfig& p) {
+    const bool hybrid = p.cp_algorithm == CpAlgorithm::hybrid;
+    if (p.ulysses_degree != 0 && !hybrid)
+      problem(cat(named("parallel.ulysses_degree"), ": only parallel.cp_algorithm: hybrid has it"));
+    if (!hybrid || p.cp < 1) return;
+    std::vector<std::string> allowed;
+    for (std::int64_t degree = 2; degree < p.cp && degree <= 1024; ++degree)
+      if (p.cp % degree == 0) allowed.push_back(cat(degree));
+    if (allowed.empty())
+      return problem(cat(named("parallel.cp_algorithm"),
+                         ": hybrid needs a parallel.cp of at least ", "4 with a divisor, found ",
+                         p.cp, "; use ring or ulysses"));
+    if (p.ulysses_degree < 2 || p.ulysses_degree >= p.cp || p.cp % p.ulysses_degree != 0)
+      problem(cat(named("parallel.ulysses_degree"), ": hybrid with parallel.cp ", p.cp,
+                  " expects one of ", join(allowed, ", "), ", found ", p.ulysses_degree));
   }
 
   void stages(const ParallelConfig& p) {

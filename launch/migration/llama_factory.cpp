@@ -79,9 +79,10 @@ export_*, low_cpu_mem_usage | = | a checkpoint is a Hugging Face model directory
 vllm_*, sglang_* | = | samples are generated inside the run
 use_swanlab, swanlab_* | - | metrics.jsonl and TensorBoard events are always written
 ray_*, num_gpus | - | a cluster file of troupe launch
-megatron_*, virtual_pipeline_model_parallel_size, expert_model_parallel_size, sequence_parallel, context_parallel_size | - | parallel.tp, parallel.dp and parallel.pp
+megatron_*, virtual_pipeline_model_parallel_size, expert_model_parallel_size, sequence_parallel | - | parallel.tp, parallel.dp and parallel.pp
 tensor_model_parallel_size | parallel.tp | |
 pipeline_model_parallel_size | parallel.pp | |
+context_parallel_size | parallel.cp | |
 recompute_granularity | train.recompute | full=[full] selective=[attention] |
 recompute_method, recompute_num_layers, use_distributed_optimizer, overlap_param_gather, overlap_grad_reduce, bias_activation_fusion, apply_rope_fusion, masked_softmax_fusion, cross_entropy_loss_fusion, moe_grouped_gemm, moe_token_dispatcher_type, use_packed_sequences, mixed_precision, extra_config, fsdp_transformer_layer_cls_to_wrap | = | there is one set of kernels
 )";

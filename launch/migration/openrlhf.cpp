@@ -55,7 +55,8 @@ packing_samples, ds.packing_samples | = | nothing is padded
 attn_implementation, ds.attn_implementation, flash_attn, use_liger_kernel, ds.use_liger_kernel, ds.experts_implementation, deepcompile, ds.deepcompile | = | there is one set of kernels
 zero_stage, ds.zero_stage, adam_offload, ds.adam_offload, zpg, ds.zpg, overlap_comm, ds.overlap_comm, grad_accum_dtype, ds.grad_accum_dtype, ref_offload, ref.offload, ref_reward_offload, reward.offload | - | parallel.dp and parallel.tp; parallel.zero: 1 divides the optimizer state, and nothing is offloaded
 ds_tensor_parallel_size, ds.tensor_parallel_size | parallel.tp | |
-ring_attn_size, ds.ring_attn_size, ring_head_stride, ds.ring_attn_head_stride | - | context parallelism is not supported; parallel.tp splits a sequence's heads
+ring_attn_size, ds.ring_attn_size | parallel.cp | |
+ring_head_stride, ds.ring_attn_head_stride | = | the ring is over all heads
 local_rank | = | mpirun or troupe launch start the processes
 aux_loss_coef, model.aux_loss_coef, actor.aux_loss_coef | - | mixtures of experts are not supported
 enable_ema, train.enable_ema, ema_beta, train.ema_beta | - | train.keep_last keeps earlier checkpoints

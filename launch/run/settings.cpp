@@ -45,7 +45,8 @@ engine::generate::GeneratorConfig generator_settings(const RunConfig& config,
 engine::parallel::Grid policy_grid(const RunConfig& config) {
   return {.dp = static_cast<int>(config.parallel.dp),
           .tp = static_cast<int>(config.parallel.tp),
-          .pp = static_cast<int>(config.parallel.pp)};
+          .pp = static_cast<int>(config.parallel.pp),
+          .cp = static_cast<int>(config.parallel.cp)};
 }
 
 std::vector<std::int64_t> layers_of_stages(const RunConfig& config) {

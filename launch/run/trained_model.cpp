@@ -186,8 +186,16 @@ engine::train::TrainerOptions critic_options(const RunConfig& config) {
 }  // namespace
 
 models::ModelPart part_of(const RoleParts& parts) {
-  if (parts.mesh == nullptr || parts.mesh->grid().pp == 1) return tp_of(parts);
-  return {&parts.mesh->tp(), &parts.mesh->pp(), layers_of_stages(parts.config)};
+  if (parts.mesh == nullptr) return tp_of(parts);
+  const engine::parallel::Grid& grid = parts.mesh->grid();
+  models::ModelPart part = tp_of(parts);
+  if (grid.pp > 1) part = {&parts.mesh->tp(), &parts.mesh->pp(), layers_of_stages(parts.config)};
+  part.divides_rows = parts.config.parallel.sp;
+  if (grid.cp > 1) {
+    part.cp = &parts.mesh->cp();
+    part.ulysses = ulysses_degree(parts.config.parallel);
+  }
+  return part;
 }
 
 std::string companion_checkpoint(const std::string& policy, std::string_view folder) {

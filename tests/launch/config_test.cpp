@@ -86,6 +86,24 @@ TEST(Config, AGridOfMoreRanksThanAGroupCanHaveIsRefused) {
   EXPECT_THAT(stages("parallel.layers=[4.5, 0.5]"), HasSubstr("parallel.layers"));
 }
 
+TEST(Config, AContextThatCannotBeDividedSoIsRefusedWithWhatCan) {
+  const auto said = [&](const std::vector<std::string>& set) {
+    const auto got = with(set);
+    return got ? std::string("taken") : got.error().what;
+  };
+  const std::string hybrid = "parallel.cp_algorithm=hybrid";
+  EXPECT_EQ(said({"parallel.cp=4"}), "taken");
+  EXPECT_EQ(said({"parallel.cp=3", "parallel.cp_algorithm=ulysses"}), "taken");
+  EXPECT_EQ(said({"parallel.cp=8", hybrid, "parallel.ulysses_degree=4"}), "taken");
+  EXPECT_THAT(said({"parallel.cp=8", hybrid}), HasSubstr("expects one of 2, 4, found 0"));
+  EXPECT_THAT(said({"parallel.cp=8", hybrid, "parallel.ulysses_degree=3"}),
+              HasSubstr("expects one of 2, 4, found 3"));
+  EXPECT_THAT(said({"parallel.cp=3", hybrid}), HasSubstr("use ring or ulysses"));
+  EXPECT_THAT(said({"parallel.cp=4", "parallel.ulysses_degree=2"}),
+              HasSubstr("only parallel.cp_algorithm: hybrid"));
+  EXPECT_THAT(said({"parallel.cp=4", "parallel.cp_algorithm=rings"}), HasSubstr("ring, ulysses"));
+}
+
 TEST(Config, JsonIsReadEvenWithTabs) {
   const std::string path = file_with(
       "tabs.json", "{\n\t\"train\": {\n\t\t\"steps\": 3,\n\t\t\"betas\": [0.9, 0.95]}}\n");

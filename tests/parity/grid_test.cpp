@@ -37,7 +37,8 @@ struct GridCase {
 };
 std::string grid_name(const GridCase& which) {
   const std::string stages = which.grid.pp > 1 ? cat("Pp", which.grid.pp) : "";
-  return cat(which.model.title, "Dp", which.grid.dp, "Tp", which.grid.tp, stages);
+  const std::string context = which.grid.cp > 1 ? cat("Cp", which.grid.cp) : "";
+  return cat(which.model.title, "Dp", which.grid.dp, "Tp", which.grid.tp, stages, context);
 }
 void PrintTo(const GridCase& which, std::ostream* out) {
   *out << grid_name(which);
@@ -75,7 +76,7 @@ Found measure(const GridModel& model, const Mesh& mesh, const Objective& objecti
         engine::nn::sum_tied_gradient(*device, parameters.at("model.embed_tokens.weight"),
                                       mesh.pp());
       engine::nn::all_reduce_gradients(parameters, trainer.model().tp(),
-                                       mesh.grid().dp > 1 ? &mesh.dp() : nullptr);
+                                       mesh.replicas().size() > 1 ? &mesh.replicas() : nullptr);
       found.gradient = gather_model(trainer.model(), parameters.grads(), mesh);
       trainer.optimizer().zero_grad();
       trainer.forward_backward(batch, objective.loss);
@@ -202,7 +203,8 @@ std::vector<GridCase> grid_cases() {
   std::vector<GridCase> all;
   for (const auto& model : grid_models())
     for (const Grid grid : {Grid{1, 2}, Grid{1, 4}, Grid{2, 1}, Grid{4, 1}, Grid{2, 2}, Grid{2, 4},
-                            Grid{1, 1, 2}, Grid{2, 1, 2}, Grid{1, 2, 2}})
+                            Grid{1, 1, 2}, Grid{2, 1, 2}, Grid{1, 2, 2}, Grid{.cp = 2},
+                            Grid{.cp = 4}, Grid{.dp = 2, .tp = 2, .cp = 2}, Grid{.pp = 2, .cp = 2}})
       if (grid.tp <= model.max_tp) all.push_back({model, grid});
   return all;
 }

@@ -84,7 +84,7 @@ LoraResult measure_lora(const GridModel& model, const Mesh& mesh, const engine::
     if (step == 0) {
       found.loss = all.loss;
       engine::nn::all_reduce_gradients(parameters, trainer.model().tp(),
-                                       mesh.grid().dp > 1 ? &mesh.dp() : nullptr);
+                                       mesh.replicas().size() > 1 ? &mesh.replicas() : nullptr);
       found.gradient = engine::nn::gather_logical(parameters.trained(), parameters.grads(), mesh);
       trainer.optimizer().zero_grad();
       trainer.forward_backward(batch, loss);
@@ -113,7 +113,7 @@ TEST(LoraParity, AGroupTrainsTheAdapterThatOneRankTrains) {
       const Experience batch = full_batch(5, 8, 1, model.spec.vocabulary);
       const LoraResult one = measure_lora(model, Mesh(), algorithms::SftLoss{}, batch, 60);
       EXPECT_GT(lora_distance(one.logp, one.base_logp), 1e-3);
-      for (const Grid grid : {Grid{1, 2}, Grid{2, 1}, Grid{2, 2}, Grid{1, 4}}) {
+      for (const Grid grid : {Grid{1, 2}, Grid{2, 1}, Grid{2, 2}, Grid{1, 4}, Grid{.cp = 3}}) {
         if (grid.tp > model.max_tp) continue;
         SCOPED_TRACE(cat(model.title, " ", to_string(grid), " dropout ", config.dropout,
                          config.dora ? " dora " : " ", config.targets[0]));

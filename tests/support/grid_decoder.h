@@ -114,8 +114,12 @@ inline GridModel scored(GridModel model, int labels, bool bias) {
 }
 
 /// The groups of the mesh that share a model, with these numbers of layers on its stages.
-inline engine::models::ModelPart part_on(const Mesh& mesh, std::vector<std::int64_t> layers = {}) {
-  return {&mesh.tp(), &mesh.pp(), std::move(layers)};
+inline engine::models::ModelPart part_on(const Mesh& mesh, std::vector<std::int64_t> layers = {},
+                                         int ulysses = 1) {
+  engine::models::ModelPart part{&mesh.tp(), &mesh.pp(), std::move(layers)};
+  part.cp = &mesh.cp();
+  part.ulysses = ulysses;
+  return part;
 }
 
 /// Logical values of an arena of the model on rank 0. All ranks call it.
@@ -159,9 +163,12 @@ inline void scatter_model(std::span<const float> logical, engine::models::Decode
 /// This rank's part of a model whose logical weights are determined by the seed.
 inline std::unique_ptr<engine::models::Decoder> grid_decoder(
     engine::ops::Device& device, const GridModel& model, std::uint64_t seed, const Mesh& mesh,
-    bool with_gradients, std::vector<std::int64_t> layers = {}) {
-  auto decoder = std::make_unique<engine::models::Decoder>(device, model.spec, with_gradients,
-                                                           part_on(mesh, std::move(layers)));
+    bool with_gradients, std::vector<std::int64_t> layers = {}, int ulysses = 1,
+    bool divides_rows = false) {
+  auto part = part_on(mesh, std::move(layers), ulysses);
+  part.divides_rows = divides_rows;
+  auto decoder =
+      std::make_unique<engine::models::Decoder>(device, model.spec, with_gradients, part);
   scatter_model(random_values(engine::nn::logical_count(decoder->whole()), seed + 500, 0.5),
                 *decoder);
   return decoder;

@@ -84,7 +84,20 @@ void check_pages(const KeyValues& kv, std::size_t n, std::int64_t keys) {
   }
 }
 
-void check_sequence_keys(const KeyValues& kv, const Layout& layout, std::size_t n) {
+// Every row sees a key of the block.
+void check_block(const KeyValues& kv, const Layout& layout, std::size_t n, int window) {
+  const auto& [first, end, row] = kv.blocks[n];
+  check(
+      0 <= first && first % 2 == 0 && first < end && 0 <= row && row + end - first <= rows_of(kv.k),
+      "attention: a block of keys outside k");
+  for (auto t = layout.offsets[n]; t < layout.offsets[n + 1]; ++t) {
+    const std::int64_t position = layout.positions[static_cast<std::size_t>(t)];
+    check(position >= first && (window == 0 || position - window + 1 < end),
+          "attention: a row sees no key of its block");
+  }
+}
+
+void check_sequence_keys(const KeyValues& kv, const Layout& layout, std::size_t n, int window) {
   const std::int32_t begin = layout.offsets[n], end = layout.offsets[n + 1];
   check(begin <= end, "attention: offsets decrease");
   std::int64_t keys = 0;
@@ -93,7 +106,9 @@ void check_sequence_keys(const KeyValues& kv, const Layout& layout, std::size_t 
     check(position >= 0, "attention: a negative position");
     if (position >= keys) keys = std::int64_t{position} + 1;
   }
-  if (kv.page_size > 0) {
+  if (!kv.blocks.empty()) {
+    check_block(kv, layout, n, window);
+  } else if (kv.page_size > 0) {
     check_pages(kv, n, keys);
   } else {
     check(keys <= end - begin && end <= rows_of(kv.k),
@@ -111,7 +126,10 @@ void check_keys(const KeyValues& kv, const Layout& layout, const AttentionShape&
   check(kv.page_size >= 0, "attention: page size");
   check(kv.page_size == 0 || static_cast<std::int32_t>(kv.pages.size()) >= layout.sequences(),
         "attention: a sequence has no page list");
-  for (std::size_t n = 0; n + 1 < layout.offsets.size(); ++n) check_sequence_keys(kv, layout, n);
+  check(kv.blocks.empty() || (kv.page_size == 0 && std::ssize(kv.blocks) == layout.sequences()),
+        "attention: one block of keys a sequence, without pages");
+  for (std::size_t n = 0; n + 1 < layout.offsets.size(); ++n)
+    check_sequence_keys(kv, layout, n, shape.window);
 }
 
 }  // namespace

@@ -37,6 +37,20 @@ TEST(Grid, TpVariesFastest) {
   });
 }
 
+TEST(Grid, CpVariesAfterTpAndBeforeDp) {
+  test::on_ranks(16, [&](Communicator& group) {
+    const auto mesh = Mesh::create(whole(group), {.dp = 2, .tp = 2, .pp = 2, .cp = 2});
+    ASSERT_TRUE(mesh);
+    const auto [dp, tp, pp, cp] = mesh->coordinates();
+    EXPECT_EQ(((pp * 2 + dp) * 2 + cp) * 2 + tp, group.rank());
+    EXPECT_EQ(mesh->cp().rank(), cp);
+    EXPECT_EQ(mesh->dp().rank(), dp);
+    EXPECT_EQ(mesh->pp().rank(), pp);
+    EXPECT_EQ(mesh->replicas().size(), 4);
+    EXPECT_EQ(mesh->replicas().rank(), 2 * dp + cp);
+  });
+}
+
 TEST(Grid, AProductOtherThanTheRanksIsRefusedWithWhatFits) {
   test::on_ranks(4, [&](Communicator& group) {
     const auto mesh = Mesh::create(whole(group), {.dp = 2, .tp = 3});

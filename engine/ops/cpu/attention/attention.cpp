@@ -20,7 +20,7 @@ bool is_decoding_step(const Layout& layout) {
 void attention(const Context& context, const AttentionInputs& in, Tensor& out, Tensor* lse) {
   float* to = mutable_data(out);
   float* to_lse = lse == nullptr ? nullptr : mutable_data(*lse);
-  if (in.precision == Precision::f32 && is_decoding_step(in.layout))
+  if (in.precision == Precision::f32 && in.kv.blocks.empty() && is_decoding_step(in.layout))
     return DecodeAttention(context, in).forward(to, to_lse);
   TiledAttention(context, in).forward(to, to_lse);
 }

@@ -9,7 +9,8 @@ DecodeAttention::DecodeAttention(const Context& context, const AttentionInputs& 
       kernels_(context.kernels),
       layout_(in.layout),
       shape_(in.shape),
-      softmax_(kernels_, in.layout, in.shape),
+      seen_(in.kv, in.layout, in.shape.window),
+      softmax_(kernels_, seen_, in.shape),
       runs_(in.kv, in.layout, in.shape.window),
       q_(data(in.q)),
       k_(data(in.kv.k)),
@@ -43,8 +44,7 @@ std::vector<DecodeAttention::Block> DecodeAttention::blocks() const {
     const std::int64_t row = layout_.offsets[n];
     if (row == layout_.offsets[n + 1]) continue;
     for (int g = 0; g < shape_.kv_heads; g += kv_heads)
-      all.push_back({n, g, std::min(kv_heads, shape_.kv_heads - g), row,
-                     keys_seen(layout_, row, row + 1, shape_.window)});
+      all.push_back({n, g, std::min(kv_heads, shape_.kv_heads - g), row, seen_.of(row, row + 1)});
   }
   return all;
 }

@@ -53,6 +53,7 @@ class DecodeAttention {
   const Kernels& kernels_;
   const Layout& layout_;
   const AttentionShape& shape_;
+  SeenKeys seen_;
   AttentionSoftmax softmax_;
   KvRuns runs_;
   const float *q_, *k_, *v_;

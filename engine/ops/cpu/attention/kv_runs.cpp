@@ -12,6 +12,14 @@ KeyRange keys_seen(const Layout& layout, std::int64_t begin, std::int64_t end, i
   return {keys_at(*minimum, window).first, std::int64_t{*maximum} + 1};
 }
 
+SeenKeys::SeenKeys(const KeyValues& kv, const Layout& layout, int window)
+    : layout_(layout), window_(window), blocks_(kv.blocks) {
+  if (blocks_.empty()) return;
+  for (std::size_t n = 0; n + 1 < layout.offsets.size(); ++n)
+    sequence_.insert(sequence_.end(),
+                     static_cast<std::size_t>(layout.offsets[n + 1] - layout.offsets[n]), n);
+}
+
 KvRuns::KvRuns(const KeyValues& kv, const Layout& layout, int window) {
   for (std::size_t n = 0; n + 1 < layout.offsets.size(); ++n) {
     first_.push_back(runs_.size());
@@ -22,6 +30,10 @@ KvRuns::KvRuns(const KeyValues& kv, const Layout& layout, int window) {
 }
 
 void KvRuns::append(const KeyValues& kv, const Layout& layout, std::size_t n, KeyRange keys) {
+  if (!kv.blocks.empty()) {
+    const KeyBlock& block = kv.blocks[n];
+    return runs_.push_back({block.first, block.end - block.first, block.row});
+  }
   if (kv.page_size == 0) return runs_.push_back({0, keys.end, layout.offsets[n]});
   const auto& pages = kv.pages[n];
   const std::int64_t size = kv.page_size;

@@ -30,6 +30,38 @@ KeyRange keys_at(std::int64_t position, int window);
 /// Returns the keys that any of the rows begin .. end - 1 sees.
 KeyRange keys_seen(const Layout& layout, std::int64_t begin, std::int64_t end, int window);
 
+/// The keys that the rows of a call see.
+class SeenKeys {
+ public:
+  SeenKeys(const KeyValues& kv, const Layout& layout, int window);
+  KeyRange at(std::int64_t row) const { return clip(row, keys_at(position(row), window_)); }
+  /// Those of the rows begin .. end - 1 of a sequence.
+  KeyRange of(std::int64_t begin, std::int64_t end) const {
+    return clip(begin, keys_seen(layout_, begin, end, window_));
+  }
+  std::int64_t position(std::int64_t row) const {
+    return layout_.positions[static_cast<std::size_t>(row)];
+  }
+  /// The keys of a sequence that are given, without pages.
+  KeyBlock block(std::size_t sequence) const {
+    if (!blocks_.empty()) return blocks_[sequence];
+    return {0, layout_.offsets[sequence + 1] - layout_.offsets[sequence],
+            layout_.offsets[sequence]};
+  }
+
+ private:
+  KeyRange clip(std::int64_t row, KeyRange keys) const {
+    if (blocks_.empty()) return keys;
+    const KeyBlock& block = blocks_[sequence_[static_cast<std::size_t>(row)]];
+    return {std::max(keys.first, block.first), std::min(keys.end, block.end)};
+  }
+
+  const Layout& layout_;
+  int window_;
+  std::span<const KeyBlock> blocks_;
+  std::vector<std::size_t> sequence_;  ///< of each row, with blocks
+};
+
 /// Keys key .. key + keys - 1 of a sequence, stored in rows row, row + 1, ...
 struct KvRun {
   std::int64_t key, keys, row;

@@ -15,7 +15,7 @@ void clear_around(float* row, KeyRange of, KeyRange own) {
 }  // namespace
 
 KeyRange AttentionSoftmax::keys_of(std::int64_t pair) const {
-  return keys_at(layout_.positions[static_cast<std::size_t>(pair / shape_.heads)], shape_.window);
+  return seen_.at(pair / shape_.heads);
 }
 
 void AttentionSoftmax::cap(float* scores, KeyRange keys) const {
@@ -26,7 +26,8 @@ void AttentionSoftmax::cap(float* scores, KeyRange keys) const {
 void AttentionSoftmax::add_alibi_bias(float* scores, std::int64_t pair, KeyRange keys) const {
   if (shape_.alibi_slopes.empty()) return;
   const float slope = shape_.alibi_slopes[static_cast<std::size_t>(pair % shape_.heads)];
-  kernels_.add_alibi_bias(scores, keys.count(), slope, keys.first + 1 - keys.end);
+  kernels_.add_alibi_bias(scores, keys.count(), slope,
+                          keys.first - seen_.position(pair / shape_.heads));
 }
 
 SoftmaxSums AttentionSoftmax::forward(std::int64_t pair, KeyRange of, float* products) const {

@@ -12,8 +12,8 @@ namespace troupe::engine::ops::cpu {
 /// pairs, row * H + head.
 class AttentionSoftmax {
  public:
-  AttentionSoftmax(const Kernels& kernels, const Layout& layout, const AttentionShape& shape)
-      : kernels_(kernels), layout_(layout), shape_(shape) {}
+  AttentionSoftmax(const Kernels& kernels, const SeenKeys& seen, const AttentionShape& shape)
+      : kernels_(kernels), seen_(seen), shape_(shape) {}
   /// Returns the keys that the row of a pair sees.
   KeyRange keys_of(std::int64_t pair) const;
   /// Converts products q.k with the keys `of` to unnormalized weights e. Keys that the row does not
@@ -33,7 +33,7 @@ class AttentionSoftmax {
   void add_alibi_bias(float* scores, std::int64_t pair, KeyRange keys) const;
 
   const Kernels& kernels_;
-  const Layout& layout_;
+  const SeenKeys& seen_;
   const AttentionShape& shape_;
 };
 

@@ -24,7 +24,8 @@ TiledAttention::TiledAttention(const Context& context, const AttentionInputs& in
                                                   : context.kernels.gemm_f32),
       layout_(in.layout),
       shape_(in.shape),
-      softmax_(kernels_, in.layout, in.shape),
+      seen_(in.kv, in.layout, in.shape.window),
+      softmax_(kernels_, seen_, in.shape),
       runs_(in.kv, in.layout, in.shape.window),
       q_(data(in.q)),
       k_(data(in.kv.k)),
@@ -39,7 +40,7 @@ std::int64_t TiledAttention::tile_rows() const {
 
 TiledAttention::WorkItem TiledAttention::work_item(std::size_t sequence, int kv_head, int kv_heads,
                                                    std::int64_t row, std::int64_t rows) const {
-  const KeyRange seen = keys_seen(layout_, row, row + rows, shape_.window);
+  const KeyRange seen = seen_.of(row, row + rows);
   const std::int64_t unseen = seen.first % for_values_.k_pack;
   return {sequence, kv_head, kv_heads, row, rows, {seen.first - unseen, seen.end}, unseen};
 }
@@ -86,7 +87,7 @@ std::vector<TiledAttention::WorkItem> TiledAttention::forward_items() const {
 
 TiledAttention::QTile TiledAttention::tile_of(const WorkItem& item, std::int64_t head,
                                               std::int64_t row, std::int64_t rows) const {
-  KeyRange keys = keys_seen(layout_, row, row + rows, shape_.window);
+  KeyRange keys = seen_.of(row, row + rows);
   keys.first -= (keys.first - item.keys.first) % panel_nr;
   return {row * shape_.heads + item.kv_head * heads_per_kv() + head, rows, shape_.heads, keys};
 }
@@ -94,9 +95,7 @@ TiledAttention::QTile TiledAttention::tile_of(const WorkItem& item, std::int64_t
 std::int64_t TiledAttention::max_keys(const WorkItem& item, std::int64_t rows) const {
   std::int64_t largest = 0;
   for (std::int64_t row = item.row; row < item.row + item.rows; row += rows) {
-    largest = std::max(
-        largest,
-        keys_seen(layout_, row, std::min(row + rows, item.row + item.rows), shape_.window).count());
+    largest = std::max(largest, seen_.of(row, std::min(row + rows, item.row + item.rows)).count());
   }
   return std::min(item.padded_keys(), padded_columns(largest + panel_nr));
 }
@@ -350,7 +349,8 @@ void TiledAttention::add_to_dkv(const WorkItem& item, const QBlock& block, const
   const std::int64_t first = block.all.keys.first, steps = for_values_.k_groups(block.all.rows),
                      tile_groups = for_values_.k_groups(tile_rows());
   const auto count = static_cast<std::int64_t>(block.tiles.size());
-  to += (layout_.offsets[item.sequence] + first) * width() + item.kv_head * size();
+  const KeyBlock keys_of = seen_.block(item.sequence);
+  to += (keys_of.row + first - keys_of.first) * width() + item.kv_head * size();
   for (std::int64_t column = 0; column < size(); column += panel_nr) {
     const std::int64_t columns = std::min(panel_nr, size() - column);
     for_values_.pack({right + block.all.first * size() + column, block.all.stride * size(), columns,
@@ -402,9 +402,11 @@ void TiledAttention::for_each_block(const WorkItem& item, Visit visit) const {
 
 void TiledAttention::backward_item(const WorkItem& item, int worker, const Gradients& g) const {
   const Buffers buffers = buffers_for(item, worker, true);
+  const KeyBlock given = seen_.block(item.sequence);
   for (float* all : {g.dk, g.dv}) {
-    float* row = all + std::int64_t{item.row} * width() + item.kv_head * size();
-    for (std::int64_t i = 0; i < item.rows; ++i, row += width()) std::fill_n(row, size(), 0.0F);
+    float* row = all + given.row * width() + item.kv_head * size();
+    for (auto key = given.first; key < given.end; ++key, row += width())
+      std::fill_n(row, size(), 0.0F);
   }
   pack_by_key(item, k_, buffers.staged, buffers.keys);
   pack_by_key(item, v_, buffers.staged, buffers.values);

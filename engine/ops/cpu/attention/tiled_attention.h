@@ -156,6 +156,7 @@ class TiledAttention {
   const GemmKernel& for_values_;  ///< the other products
   const Layout& layout_;
   const AttentionShape& shape_;
+  SeenKeys seen_;
   AttentionSoftmax softmax_;
   KvRuns runs_;
   const float *q_, *k_, *v_;

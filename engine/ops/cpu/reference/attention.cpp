@@ -11,6 +11,7 @@ namespace {
 
 /// Returns the row of key j of sequence n.
 std::int64_t key_row(const KeyValues& kv, const Layout& layout, std::size_t n, std::int64_t j) {
+  if (!kv.blocks.empty()) return kv.blocks[n].row + j - kv.blocks[n].first;
   if (kv.page_size == 0) return layout.offsets[n] + j;
   return std::int64_t{kv.pages[n][static_cast<std::size_t>(j / kv.page_size)]} * kv.page_size +
          j % kv.page_size;
@@ -32,16 +33,22 @@ struct HeadRow {
   std::int64_t row;
   int head;
   std::int64_t first, end;
+  std::int64_t position;
 };
 
 template <class Visit>
-void for_each_head_row(const Layout& layout, const AttentionShape& shape, Visit visit) {
+void for_each_head_row(const AttentionInputs& in, Visit visit) {
+  const auto& [q, kv, layout, shape, precision] = in;
   for (std::size_t n = 0; n + 1 < layout.offsets.size(); ++n) {
     for (std::int32_t t = layout.offsets[n]; t < layout.offsets[n + 1]; ++t) {
-      const std::int64_t end = std::int64_t{layout.positions[static_cast<std::size_t>(t)]} + 1;
-      const std::int64_t first =
-          shape.window == 0 ? 0 : std::max<std::int64_t>(0, end - shape.window);
-      for (int h = 0; h < shape.heads; ++h) visit(HeadRow{n, t, h, first, end});
+      const std::int64_t position = layout.positions[static_cast<std::size_t>(t)];
+      std::int64_t end = position + 1;
+      std::int64_t first = shape.window == 0 ? 0 : std::max<std::int64_t>(0, end - shape.window);
+      if (!kv.blocks.empty()) {
+        first = std::max(first, kv.blocks[n].first);
+        end = std::min(end, kv.blocks[n].end);
+      }
+      for (int h = 0; h < shape.heads; ++h) visit(HeadRow{n, t, h, first, end, position});
     }
   }
 }
@@ -56,7 +63,7 @@ double score(const AttentionShape& shape, const HeadRow& at, std::int64_t j, dou
   const double alibi_slope = shape.alibi_slopes.empty()
                                  ? 0
                                  : double{shape.alibi_slopes[static_cast<std::size_t>(at.head)]};
-  return (cap > 0 ? cap * tanh : scaled) + alibi_slope * static_cast<double>(j + 1 - at.end);
+  return (cap > 0 ? cap * tanh : scaled) + alibi_slope * static_cast<double>(j - at.position);
 }
 
 void store(const std::vector<double>& values, float* to) {
@@ -72,7 +79,7 @@ void attention(const AttentionInputs& in, Tensor& out, Tensor* lse) {
   const std::vector<double> queries = all_of(q, precision), keys = all_of(kv.k, precision),
                             values = all_of(kv.v, precision);
   std::vector<double> p, sum(static_cast<std::size_t>(size));
-  for_each_head_row(layout, shape, [&](const HeadRow& at) {
+  for_each_head_row(in, [&](const HeadRow& at) {
     const std::int64_t column = std::int64_t{at.head / (shape.heads / shape.kv_heads)} * size;
     const std::int64_t place = at.row * shape.heads + at.head;
     p.resize(static_cast<std::size_t>(at.end - at.first));
@@ -109,7 +116,7 @@ void attention_backward(const AttentionInputs& in, const AttentionBackward& with
                             outs = all_of(with.out, Precision::f32);
   std::vector<double> key_sum(static_cast<std::size_t>(with.dk.count())), value_sum(key_sum.size()),
       query_sum(static_cast<std::size_t>(size));
-  for_each_head_row(layout, shape, [&](const HeadRow& at) {
+  for_each_head_row(in, [&](const HeadRow& at) {
     const std::int64_t column = std::int64_t{at.head / (shape.heads / shape.kv_heads)} * size;
     const std::int64_t place = at.row * shape.heads + at.head;
     const double *query = queries.data() + place * size, *above = aboves.data() + place * size;
@@ -117,7 +124,7 @@ void attention_backward(const AttentionInputs& in, const AttentionBackward& with
     std::fill(query_sum.begin(), query_sum.end(), 0.0);
     for (std::int64_t j = at.first; j < at.end; ++j) {
       double derivative = 0;
-      const std::int64_t offset = (layout.offsets[at.sequence] + j) * width + column;
+      const std::int64_t offset = key_row(kv, layout, at.sequence, j) * width + column;
       const double* key = keys.data() + offset;
       const double p = std::exp(score(shape, at, j, dot(query, key, size), &derivative) -
                                 double{data(with.lse)[place]});

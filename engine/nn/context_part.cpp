@@ -1,0 +1,78 @@
+#include "engine/nn/context_part.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "engine/base/check.h"
+
+namespace troupe::engine::nn {
+namespace {
+
+// Rows of the layout at a place of the ring, sequence by sequence.
+std::vector<std::int32_t> rows_in_ring(const ops::Layout& layout, int rank, int ranks,
+                                       ContextPart& part) {
+  std::vector<std::int32_t> rows;
+  part.ring_layout.offsets = {0};
+  for (std::size_t n = 0; n + 1 < layout.offsets.size(); ++n) {
+    const std::int32_t length = layout.offsets[n + 1] - layout.offsets[n];
+    part.lengths.push_back(length);
+    for (const int chunk : {rank, 2 * ranks - 1 - rank}) {
+      const parallel::Range positions = ring_chunk(length, chunk, ranks);
+      for (auto position = positions.begin; position < positions.end; ++position) {
+        rows.push_back(layout.offsets[n] + static_cast<std::int32_t>(position));
+        part.ring_layout.positions.push_back(static_cast<std::int32_t>(position));
+      }
+    }
+    part.ring_layout.offsets.push_back(static_cast<std::int32_t>(rows.size()));
+  }
+  return rows;
+}
+
+// The rows that the ranks which exchange heads divide.
+std::vector<std::int32_t> divided_rows(const ContextGroups& groups, const ops::Layout& layout,
+                                       const SharedRows* shared, ContextPart& part) {
+  if (groups.ring) return rows_in_ring(layout, groups.ring->rank(), groups.ring->size(), part);
+  if (shared != nullptr) return shared->index;
+  std::vector<std::int32_t> all(layout.positions.size());
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+}  // namespace
+
+ContextGroups context_groups(parallel::Communicator& all, int ulysses) {
+  check(ulysses >= 1 && all.size() % ulysses == 0, "context_groups: the groups differ in size");
+  ContextGroups groups{&all, nullptr, nullptr};
+  if (ulysses > 1) groups.heads = all.split(all.rank() / ulysses, all.rank() % ulysses);
+  if (ulysses < all.size()) groups.ring = all.split(all.rank() % ulysses, all.rank() / ulysses);
+  return groups;
+}
+
+parallel::Range ring_chunk(std::int64_t length, int chunk, int ranks) {
+  const parallel::Range pairs = parallel::even_range((length + 1) / 2, chunk, 2 * ranks);
+  return {std::min(2 * pairs.begin, length), std::min(2 * pairs.end, length)};
+}
+
+ContextPart context_part(const ContextGroups& groups, const ops::Layout& layout,
+                         const SharedRows* shared) {
+  check(!groups.ring || shared == nullptr, "context_part: shared rows in a ring");
+  ContextPart part;
+  part.groups = &groups;
+  const auto rows = divided_rows(groups, layout, shared, part);
+  part.bounds = {0};
+  for (int rank = 0; rank < part.ranks(); ++rank)
+    part.bounds.push_back(parallel::even_range(std::ssize(rows), rank, part.ranks()).end);
+  const auto [begin, end] = part.own();
+  part.layout_rows.assign(rows.begin() + begin, rows.begin() + end);
+  part.positions = own_values<std::int32_t>(part, layout.positions);
+  part.places.assign(layout.positions.size(), -1);
+  for (std::size_t i = 0; i < part.layout_rows.size(); ++i)
+    part.places[static_cast<std::size_t>(part.layout_rows[i])] = static_cast<std::int32_t>(i);
+  if (shared == nullptr) return part;
+  for (std::size_t t = 0; t < part.places.size(); ++t)
+    part.places[t] = part.places[static_cast<std::size_t>(
+        shared->index[static_cast<std::size_t>(shared->inverse[t])])];
+  return part;
+}
+
+}  // namespace troupe::engine::nn

@@ -1,0 +1,241 @@
+#include "engine/nn/ring_attention.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "engine/base/text.h"
+#include "engine/ops/host_values.h"
+
+namespace troupe::engine::nn {
+namespace {
+
+// Own rows that see some keys of one chunk of each sequence, and these keys.
+struct ChunkCall {
+  std::vector<std::int32_t> rows;  ///< of the own rows
+  ops::Layout layout;
+  std::vector<ops::KeyBlock> blocks;
+};
+
+class Ring {
+ public:
+  Ring(const ForwardContext& pass, const ops::AttentionShape& shape)
+      : pass_(pass), part_(*pass.context), group_(*part_.groups->ring), window_(shape.window) {}
+
+  int rank() const { return group_.rank(); }
+  int ranks() const { return group_.size(); }
+  ops::Device& device() const { return pass_.device; }
+  /// The rank whose keys this rank has in a step.
+  int source(int step) const { return (rank() + ranks() - step) % ranks(); }
+  std::int64_t rows_of(int rank) const {
+    std::int64_t rows = 0;
+    for (const auto length : part_.lengths)
+      for (const int chunk : chunks_of(rank)) rows += ring_chunk(length, chunk, ranks()).size();
+    return rows;
+  }
+  /// The calls of a step: the two chunks of each sequence that `rank` has.
+  std::vector<ChunkCall> calls(int rank) const;
+
+  parallel::Pending send(std::span<const float> values, const std::string& what) const {
+    return group_.start_send(std::as_bytes(values), (rank() + 1) % ranks(), what);
+  }
+  parallel::Pending receive(std::span<float> values, const std::string& what) const {
+    return group_.start_receive(std::as_writable_bytes(values), (rank() + ranks() - 1) % ranks(),
+                                what);
+  }
+
+ private:
+  std::array<int, 2> chunks_of(int rank) const { return {rank, 2 * ranks() - 1 - rank}; }
+  void add_sequence(std::size_t sequence, const ops::KeyBlock& keys, ChunkCall& call) const;
+
+  const ForwardContext& pass_;
+  const ContextPart& part_;
+  parallel::Communicator& group_;
+  int window_;
+};
+
+void Ring::add_sequence(std::size_t sequence, const ops::KeyBlock& keys, ChunkCall& call) const {
+  const ops::Layout& own = part_.ring_layout;
+  const std::size_t before = call.rows.size();
+  for (auto row = own.offsets[sequence]; row < own.offsets[sequence + 1]; ++row) {
+    const std::int32_t position = own.positions[static_cast<std::size_t>(row)];
+    if (position < keys.first || (window_ > 0 && position - window_ + 1 >= keys.end)) continue;
+    call.rows.push_back(row);
+    call.layout.positions.push_back(position);
+  }
+  if (call.rows.size() == before) return;
+  call.layout.offsets.push_back(static_cast<std::int32_t>(call.rows.size()));
+  call.blocks.push_back(keys);
+}
+
+std::vector<ChunkCall> Ring::calls(int rank) const {
+  std::vector<ChunkCall> all(2);
+  for (auto& call : all) call.layout.offsets = {0};
+  std::int64_t row = 0;
+  for (std::size_t n = 0; n < part_.lengths.size(); ++n)
+    for (std::size_t half = 0; half < 2; ++half) {
+      const auto keys = ring_chunk(part_.lengths[n], chunks_of(rank)[half], ranks());
+      if (keys.size() == 0) continue;
+      add_sequence(n, {keys.begin, keys.end, row}, all[half]);
+      row += keys.size();
+    }
+  std::erase_if(all, [](const ChunkCall& call) { return call.rows.empty(); });
+  return all;
+}
+
+// Two tensors that travel together, and the messages that pass them on.
+class Travelling {
+ public:
+  Travelling(const Ring& ring, std::string name, Tensor first, Tensor second)
+      : ring_(ring), name_(std::move(name)), now_{std::move(first), std::move(second)} {}
+
+  const Tensor& first() const { return now_[0]; }
+  const Tensor& second() const { return now_[1]; }
+  void replace(Tensor first, Tensor second) { now_ = {std::move(first), std::move(second)}; }
+
+  /// Starts to send what this rank has of rank `from`, and to receive that of rank `next`.
+  void start(int from, int next) {
+    const std::int64_t rows = ring_.rows_of(next);
+    for (std::size_t i = 0; i < 2; ++i) {
+      next_[i] = ring_.device().empty({rows, now_[i].shape()[1]});
+      sent_[i].emplace(ring_.device(), now_[i]);
+      received_[i].emplace(ring_.device(), next_[i]);
+      sending_[i] = ring_.send(sent_[i]->values(), what(i, from));
+      receiving_[i] = ring_.receive(received_[i]->values(), what(i, next));
+    }
+  }
+  void finish() {
+    for (std::size_t i = 0; i < 2; ++i) {
+      receiving_[i].wait();
+      sending_[i].wait();
+      received_[i]->store();
+      now_[i] = std::exchange(next_[i], {});
+    }
+  }
+
+ private:
+  std::string what(std::size_t i, int rank) const {
+    return cat(name_, i == 0 ? " keys" : " values", " of rank ", rank, " of the ring");
+  }
+
+  const Ring& ring_;
+  std::string name_;
+  std::array<Tensor, 2> now_, next_;
+  std::array<std::optional<ops::HostValues>, 2> sent_, received_;
+  std::array<parallel::Pending, 2> sending_, receiving_;
+};
+
+Tensor rows_of(const Ring& ring, const Tensor& x, const std::vector<std::int32_t>& rows) {
+  if (std::ssize(rows) == x.shape()[0]) return x;
+  Tensor some = ring.device().empty({std::ssize(rows), x.shape()[1]});
+  ring.device().gather_rows(x, rows, some);
+  return some;
+}
+
+// Outputs over some keys and over others -> over both, row by row and head by head.
+class Merged {
+ public:
+  Merged(ops::Device& device, Tensor& out, const ops::AttentionShape& shape)
+      : device_(device),
+        out_(device, out),
+        heads_(static_cast<std::size_t>(shape.heads)),
+        size_(static_cast<std::size_t>(shape.head_size)),
+        lse_(static_cast<std::size_t>(out.shape()[0]) * heads_,
+             -std::numeric_limits<double>::infinity()) {
+    std::ranges::fill(out_.values(), 0.0f);
+  }
+
+  void add(const std::vector<std::int32_t>& rows, const Tensor& out, const Tensor& lse) {
+    ops::HostValues outs(device_, out), lses(device_, lse);
+    for (std::size_t i = 0; i < rows.size() * heads_; ++i) {
+      const std::size_t at = static_cast<std::size_t>(rows[i / heads_]) * heads_ + i % heads_;
+      const double more = lses.values()[i], largest = std::max(lse_[at], more);
+      const double sum =
+          largest + std::log(std::exp(lse_[at] - largest) + std::exp(more - largest));
+      const auto old_weight = static_cast<float>(std::exp(lse_[at] - sum)),
+                 new_weight = static_cast<float>(std::exp(more - sum));
+      float* to = &out_.values()[at * size_];
+      const float* from = &outs.values()[i * size_];
+      for (std::size_t c = 0; c < size_; ++c) to[c] = old_weight * to[c] + new_weight * from[c];
+      lse_[at] = sum;
+    }
+  }
+  void store(Tensor* lse) {
+    out_.store();
+    if (lse != nullptr) device_.upload(*lse, std::vector<float>(lse_.begin(), lse_.end()));
+  }
+
+ private:
+  ops::Device& device_;
+  ops::HostValues out_;
+  std::size_t heads_, size_;
+  std::vector<double> lse_;
+};
+
+}  // namespace
+
+void ring_attention(const ForwardContext& pass, const RingInputs& in, Tensor& out, Tensor* lse) {
+  const Ring ring(pass, in.shape);
+  ops::Device& device = pass.device;
+  Merged merged(device, out, in.shape);
+  Travelling keys(ring, "the", in.k, in.v);
+  for (int step = 0; step < ring.ranks(); ++step) {
+    const bool last = step + 1 == ring.ranks();
+    if (!last) keys.start(ring.source(step), ring.source(step + 1));
+    for (const ChunkCall& call : ring.calls(ring.source(step))) {
+      const Tensor q = rows_of(ring, in.q, call.rows);
+      Tensor some = device.empty(q.shape()),
+             some_lse = device.empty({std::ssize(call.rows), in.shape.heads});
+      const ops::KeyValues kv{keys.first(), keys.second(), 0, {}, call.blocks};
+      device.attention({q, kv, call.layout, in.shape, pass.precision}, some, &some_lse);
+      merged.add(call.rows, some, some_lse);
+    }
+    if (!last) keys.finish();
+  }
+  merged.store(lse);
+}
+
+void ring_attention_backward(const ForwardContext& pass, const RingInputs& in,
+                             const ops::AttentionBackward& with) {
+  const Ring ring(pass, in.shape);
+  ops::Device& device = pass.device;
+  device.fill(with.dq, 0);
+  Travelling keys(ring, "the", in.k, in.v);
+  Travelling gradients(ring, "the gradients of", {}, {});
+  for (int step = 0; step < ring.ranks(); ++step) {
+    const int source = ring.source(step);
+    const bool last = step + 1 == ring.ranks();
+    if (!last) keys.start(source, ring.source(step + 1));
+    Tensor dk = device.empty(keys.first().shape()), dv = device.empty(dk.shape());
+    device.fill(dk, 0);  // keys that no own row sees
+    device.fill(dv, 0);
+    for (const ChunkCall& call : ring.calls(source)) {
+      const Tensor q = rows_of(ring, in.q, call.rows), out = rows_of(ring, with.out, call.rows),
+                   lse = rows_of(ring, with.lse, call.rows),
+                   dout = rows_of(ring, with.dout, call.rows);
+      Tensor dq = device.empty(q.shape());
+      const ops::KeyValues kv{keys.first(), keys.second(), 0, {}, call.blocks};
+      device.attention_backward({q, kv, call.layout, in.shape, pass.precision},
+                                {out, lse, dout, dq, dk, dv});
+      device.scatter_add_rows(dq, call.rows, with.dq);
+    }
+    // What the ranks before have added, which was on its way meanwhile.
+    if (step > 0) {
+      gradients.finish();
+      device.add(gradients.first(), dk, dk);
+      device.add(gradients.second(), dv, dv);
+    }
+    gradients.replace(dk, dv);
+    gradients.start(source, ring.source(step + 1));
+    if (!last) keys.finish();
+  }
+  gradients.finish();
+  device.copy(gradients.first(), with.dk);
+  device.copy(gradients.second(), with.dv);
+}
+
+}  // namespace troupe::engine::nn
