@@ -131,8 +131,7 @@ struct GrpoRun {
 // due. Returns the number of the last step.
 Task<std::int64_t> grpo_updates(GrpoRun& run, RolloutBatch& samples, std::int64_t before) {
   std::int64_t step = before;
-  const auto& versions = samples.batch.version;
-  std::uint64_t version = versions.empty() ? 0 : std::ranges::max(versions);
+  std::uint64_t version = run.batches.updates_before(samples);
   auto updates = updates_of(run.c.journal, samples, run.config);
   for (std::size_t i = 0; i < updates.batches.size() && step < run.plan.steps; ++i) {
     ++step;
@@ -167,7 +166,7 @@ Task<void> train_on_batches(GrpoRun& run) {
     }
     auto samples = co_await run.batches.next();
     if (!samples) {
-      co_await end_early(run.c, run.plan, before, step, state);
+      co_await run.batches.end_early(before, step, state);
       break;
     }
     co_await complete(run.c, *samples, run.config);

@@ -22,6 +22,7 @@ struct Plan {
   std::int64_t batches_done = 0;  ///< batches of samples of the `done` steps
   /// Older versions of the weights that the checkpoint kept (RunState::versions).
   std::vector<std::uint64_t> versions = {};
+  std::uint64_t finished = 0;  ///< samples that the checkpoint kept (RunState::finished)
   /// Called before the checkpoint of a step is saved; may be empty.
   std::function<void(std::int64_t step)> before_save = {};
   bool done_is_saved = true;  ///< the output has the checkpoint of `done`

@@ -37,8 +37,10 @@ PpoLoss policy_loss(const PpoConfig& config) {
   return loss;
 }
 
-// The variance (n - 1, as in TRL) of the mean ratio over the updates of a rollout step.
-struct RatioVariance {
+// The variance (n - 1, as in TRL) of the mean ratio over the updates of a rollout step, and the
+// version that the next one starts from.
+struct UpdateState {
+  std::uint64_t version = 0;
   double count = 0, mean = 0, squares = 0;
   void add(std::optional<double> ratio) {
     if (!ratio) return;
@@ -53,8 +55,8 @@ struct RatioVariance {
 };
 
 // One update of critic and policy, at the same time. Adds the metrics of both.
-Task<void> train(const PpoUpdates& u, std::int64_t step, PpoMinibatch minibatch,
-                 RatioVariance& ratios, Metrics& metrics) {
+Task<void> train(const PpoUpdates& u, std::int64_t step, PpoMinibatch minibatch, UpdateState& state,
+                 Metrics& metrics) {
   const double rate = u.critic.learning_rate * u.critic.schedule(step - 1);
   const auto sizes = sizes_of(minibatch.critic);
   u.c.journal.passed({PassModel::critic, true, sizes});
@@ -63,20 +65,24 @@ Task<void> train(const PpoUpdates& u, std::int64_t step, PpoMinibatch minibatch,
   auto critic_reply = u.c.critic->ask(std::move(for_critic), u.c.timeout);
   std::optional<actors::Reply<protocol::StepStats>> policy_reply;
   if (!u.warmup) {
-    protocol::TrainStep for_policy{std::move(minibatch.policy), spec_of(u.policy_loss),
-                                   u.plan.rate(step)};
+    PpoLoss loss = u.policy_loss;
+    if (loss.proximal != Proximal::given) loss.version = static_cast<double>(state.version);
+    protocol::TrainStep for_policy{std::move(minibatch.policy), spec_of(loss), u.plan.rate(step)};
     policy_reply = u.c.policy.ask(std::move(for_policy), u.c.timeout);
   }
   const auto critic = co_await critic_reply.get();
   protocol::StepStats policy = critic;
-  if (policy_reply) policy = co_await policy_reply->get();
+  if (policy_reply) {
+    policy = co_await policy_reply->get();
+    state.version = policy.version;
+  }
   metrics = metrics_of(policy);
   if (policy_reply) metrics.insert(metrics.end(), critic.metrics.begin(), critic.metrics.end());
   metrics.emplace_back("critic/vf_loss", critic.loss);
   metrics.emplace_back("critic/grad_norm", critic.grad_norm);
   metrics.emplace_back("critic/lr", critic.learning_rate);
-  ratios.add(policy.ratio);
-  ratios.report(metrics);
+  state.add(policy.ratio);
+  state.report(metrics);
 }
 
 // The updates of a rollout step after step `before`, and an evaluation after the last of them if
@@ -84,14 +90,14 @@ Task<void> train(const PpoUpdates& u, std::int64_t step, PpoMinibatch minibatch,
 Task<std::int64_t> ppo_updates(const PpoUpdates& u, const RolloutBatch& samples,
                                std::int64_t before, std::int64_t rollout_step) {
   std::int64_t step = before;
-  RatioVariance ratios;
+  UpdateState state{.version = u.batches.updates_before(samples)};
   auto batches = minibatches(samples, u.config, static_cast<std::uint64_t>(rollout_step));
   for (auto& minibatch : batches) {
     if (step == u.plan.steps) break;
     ++step;
     Metrics metrics;
     u.c.journal.processed(processed_of(minibatch.critic, u.epoch));
-    co_await train(u, step, std::move(minibatch), ratios, metrics);
+    co_await train(u, step, std::move(minibatch), state, metrics);
     metrics.insert(metrics.end(), samples.metrics.begin(), samples.metrics.end());
     const bool last = &minibatch == &batches.back() || step == u.plan.steps;
     if (last) {

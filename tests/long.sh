@@ -8,7 +8,7 @@
 #   micro_batches  train.micro_batch_tokens 512 to 8192 on a tied, an untied and a LoRA model, f32 and bf16, dp 1 and 2, SFT, DPO and GRPO: equal bytes
 #   examples  a copy of the tree to which docs/adding-an-algorithm.md is applied: it compiles, and the method of the page trains
 #   differential  10,000 texts a tokenizer, 200 tokenizers, 10,000 programs and 2,000 renders against the libraries, in a virtual environment
-#   async     pinned runs with eta 0, 1 and 4 over 1, 2 and 7 rollouts, in one process and in clusters, with 10 seeds of delays, 20 kills and extensions: one SHA-256 of the weights per eta
+#   async     100,000 seeds of the simulator; a commit within a Generate of 30 s; pinned runs with eta 0, 1 and 4 over 1, 2 and 7 rollouts, in one process and in clusters, with 10 seeds of delays, 20 kills and extensions: one SHA-256 of the weights per eta
 #   connections  the step rate of a launch with 1,500 connections held to what it listens on, with and without network namespaces
 #   pretrain  300 steps of a 15M model on TinyStories beside plain PyTorch: equal validation losses within 1 %
 #   learning  the digit task with async.mode pinned and free, eta 0, 1 and 4, five seeds each: reward and staleness
@@ -90,6 +90,8 @@ run_learning() {
   rm -rf "$folder"
 }
 run_async() {
+  TROUPE_SIMULATOR_SEEDS=100000 build/release/tests/simulator_test --gtest_brief=1
+  TROUPE_GENERATE_SECONDS=30 build/release/tests/parity_test --gtest_filter='*ACommitIsAcknowledgedWithinTwoSteps' --gtest_brief=1
   TROUPE_DELAY_SEEDS=10 build/release/tests/algorithms_loops_test --gtest_filter='*Delays*' --gtest_brief=1
   tests/system/pinned.sh 10 20
 }

@@ -96,10 +96,12 @@ struct RunState {
   /// Where the run ends within a rollout step: the step before it, whose checkpoint is kept, for a
   /// run that is extended; -1: the rollout step is complete.
   std::int64_t round_start = -1;
+  /// Samples that are finished but not trained, saved beside it (async.mode free).
+  std::uint64_t finished = 0;
 };
 inline auto fields(RunState& s) {
   return std::tie(s.data, s.algorithm, s.selection, s.best_step, s.batches, s.versions,
-                  s.round_start);
+                  s.round_start, s.finished);
 }
 
 /// Writes OUTPUT/checkpoint-STEP (weights, optimizer, `state`) and points `latest` at it. Replies

@@ -163,4 +163,20 @@ double proximal_logp(Proximal how, double behaviour, double logp, double share) 
          std::log((1 - share) * std::exp(behaviour - maximum) + share * std::exp(logp - maximum));
 }
 
+std::vector<double> proximal_logps(Proximal how, std::int64_t version, std::vector<double> logp,
+                                   const engine::data::Experience& b) {
+  const auto& behaviour = b.rollout_logp.empty() ? b.old_logp : b.rollout_logp;
+  check(behaviour.size() == b.tokens.size() && b.version.size() + 1 == b.offsets.size(),
+        "the proximal policy needs the log-probabilities and versions of what sampled");
+  for (std::size_t n = 0; n < b.version.size(); ++n) {
+    const double share = proximal_share(version, static_cast<std::int64_t>(b.version[n]));
+    for (auto t = static_cast<std::size_t>(b.offsets[n]);
+         t < static_cast<std::size_t>(b.offsets[n + 1]); ++t)
+      logp[t] = b.mask[t] == 0
+                    ? 0
+                    : proximal_logp(how, static_cast<double>(behaviour[t]), logp[t], share);
+  }
+  return logp;
+}
+
 }  // namespace troupe::algorithms

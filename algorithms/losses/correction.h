@@ -127,5 +127,12 @@ double proximal_share(std::int64_t now, std::int64_t behaviour);
 /// log((1 - share) behaviour + share pi) if linear, otherwise
 /// (1 - share) log behaviour + share log pi.
 double proximal_logp(Proximal how, double behaviour, double logp, double share);
+/// [T] of the proximal policy between rollout_logp (old_logp where it is absent) and `logp`, by the
+/// versions of the batch and `version`, that of pi; 0 where the mask is 0. `how` is not `given`.
+std::vector<double> proximal_logps(Proximal how, std::int64_t version, std::vector<double> logp,
+                                   const engine::data::Experience& b);
+constexpr const char* proximal_doc =
+    "decoupled PPO: denominator of the ratio: the given old log-probabilities (the rollouts', or "
+    "recomputed), or an interpolation between rollout and policy by weight version (AReaL)";
 
 }  // namespace troupe::algorithms

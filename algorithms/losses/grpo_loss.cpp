@@ -41,20 +41,7 @@ const std::vector<float>& behaviour_of(const Experience& b) {
 // [T] log-probabilities of the proximal policy: the denominator of rho.
 Expr proximal_of(const GrpoLoss& loss, const Expr& logp, const Experience& b) {
   if (loss.proximal == Proximal::given) return b.old_logp.empty() ? detach(logp) : Expr(b.old_logp);
-  const auto& behaviour = behaviour_of(b);
-  check(behaviour.size() == b.tokens.size() && b.version.size() + 1 == b.offsets.size(),
-        "GrpoLoss: the proximal policy needs the log-probabilities and versions of what sampled");
-  auto out = logp.values();
-  for (std::size_t n = 0; n < b.version.size(); ++n) {
-    const double share = proximal_share(static_cast<std::int64_t>(loss.version),
-                                        static_cast<std::int64_t>(b.version[n]));
-    for (auto t = static_cast<std::size_t>(b.offsets[n]);
-         t < static_cast<std::size_t>(b.offsets[n + 1]); ++t)
-      out[t] = b.mask[t] == 0
-                   ? 0
-                   : proximal_logp(loss.proximal, static_cast<double>(behaviour[t]), out[t], share);
-  }
-  return out;
+  return proximal_logps(loss.proximal, static_cast<std::int64_t>(loss.version), logp.values(), b);
 }
 
 // [T] factor of each token's surrogate: the off-policy mask, the entropy mask and the correction.

@@ -75,10 +75,7 @@ struct GrpoLoss {
           "mask samples with A < 0 whose mean log-ratio of rollout to policy exceeds this, in nats "
           "per token; 0: off");
     Correction::each_field(self.correction, field);
-    field("proximal", self.proximal,
-          "decoupled PPO: denominator of the ratio: the given old log-probabilities (the "
-          "rollouts', or recomputed), or an interpolation between rollout and policy by weight "
-          "version (AReaL)");
+    field("proximal", self.proximal, proximal_doc);
     field("version", self.version);
     field("aggregation", self.aggregation, aggregation_doc);
     field("temperature", self.temperature);

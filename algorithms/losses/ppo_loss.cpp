@@ -26,7 +26,12 @@ Expr PpoLoss::operator()(const TokenStats& now, const engine::data::Experience& 
   check(b.advantage.size() == b.tokens.size(), "PpoLoss: advantage is missing");
   check(kl_coef == 0 || b.reference_logp.size() == b.tokens.size(),
         "PpoLoss: reference_logp is missing");
-  const Expr old = b.old_logp.empty() ? detach(now.logp) : Expr(b.old_logp);
+  const bool approximated = proximal != Proximal::given;
+  const Expr old =
+      approximated
+          ? Expr(proximal_logps(proximal, static_cast<std::int64_t>(version), now.logp.values(), b))
+      : b.old_logp.empty() ? detach(now.logp)
+                           : Expr(b.old_logp);
   const Expr change = log_ratio(RatioLevel::token, now.logp, old, b, log_ratio_limit);  // [T]
   Report of_surrogate;
   Expr loss = surrogate({now.logp, change, b.advantage, {}}, b, of_surrogate);
@@ -34,8 +39,9 @@ Expr PpoLoss::operator()(const TokenStats& now, const engine::data::Experience& 
   if (const auto clipped = of_surrogate.statistics().find("clip_ratio/region_mean");
       clipped != of_surrogate.statistics().end())
     report.mean("policy/clipfrac_avg", clipped->second.sum, clipped->second.count);
-  if (correction.any() && !b.rollout_logp.empty())
-    loss = loss * Expr(correction(old.values(), b.rollout_logp, b, report));
+  const auto& behaviour = approximated && b.rollout_logp.empty() ? b.old_logp : b.rollout_logp;
+  if (correction.any() && !behaviour.empty())
+    loss = loss * Expr(correction(old.values(), behaviour, b, report));
   report.mean("loss/policy_avg", loss, b.mask);
   report.mean("policy/approxkl_avg", square(change) / 2.0, b.mask);
   report.mean("actor/ppo_kl", -change, b.mask);

@@ -18,7 +18,8 @@ namespace troupe::algorithms {
 
 using engine::loss::spec_of;
 
-/// Reads old_logp, advantage, rollout_logp for a correction (without it every weight is 1), and
+/// Reads old_logp, advantage, rollout_logp for a correction (without it every weight is 1, unless
+/// the proximal policy is approximated: old_logp is then that of the rollouts), and
 /// reference_logp if kl_coef is not 0. Without old_logp the ratio is
 /// exactly 1 and its gradient that of log pi: the first update after sampling. Metrics, means over
 /// trained tokens, with the names of TRL and verl: loss/policy_avg (surrogate only),
@@ -36,6 +37,9 @@ struct PpoLoss {
   KlClamp kl_clamp = KlClamp::none;
   double entropy_coef = 0;
   Correction correction;
+  Proximal proximal = Proximal::given;
+  /// Version of the trained weights, as in Experience::version; read unless `proximal` is given.
+  double version = 0;
   /// Sampling temperature: log-probabilities are those of the sampled distribution.
   double temperature = 1;
 
@@ -47,6 +51,7 @@ struct PpoLoss {
     field("aggregation", self.aggregation, aggregation_doc);
     field("entropy_coef", self.entropy_coef, Range{-10, 10}, "entropy bonus coefficient");
     Correction::each_field(self.correction, field);
+    field("proximal", self.proximal, proximal_doc);
   }
   static void each_field(auto& self, auto&& field) {
     Surrogate::each_field(self.surrogate, field);
@@ -57,6 +62,8 @@ struct PpoLoss {
     field("kl_clamp", self.kl_clamp);
     field("entropy_coef", self.entropy_coef);
     Correction::each_field(self.correction, field);
+    field("proximal", self.proximal);
+    field("version", self.version);
     field("temperature", self.temperature);
   }
   engine::loss::Needs needs() const {

@@ -43,8 +43,7 @@ RolloutBatches::RolloutBatches(Cluster& c, Plan& plan, const BatchPlan& batches,
       trained_(plan.batches_done),
       started_(trained_),
       sampled_(trained_) {
-  if (overlaps() && c.versions)
-    plan.before_save = [this](std::int64_t step) { c_.versions->save(step, kept_versions()); };
+  if (overlaps() && c.versions) plan.before_save = [this](std::int64_t step) { save_kept(step); };
 }
 
 // The version that samples a batch; free: the oldest one.
@@ -65,7 +64,7 @@ void RolloutBatches::set_end(std::int64_t step) {
 
 // The weights that the first batches are sampled with: those that the checkpoint kept, and the
 // policy's. A checkpoint of a run with a smaller eta, or without one, lacks the older versions; its
-// oldest one takes their place. free needs the policy's only.
+// oldest one takes their place. free needs the policy's only, and the samples that were finished.
 Task<void> RolloutBatches::begin() {
   const std::int64_t needed = std::max<std::int64_t>(0, trained_ - batches_.async.eta);
   for (const auto version : plan_.versions) {
@@ -78,6 +77,8 @@ Task<void> RolloutBatches::begin() {
     log_info(cat("async.eta ", batches_.async.eta, ": the checkpoint has the weights of versions ",
                  oldest_, " and later, so batches ", trained_, " to ",
                  oldest_ + batches_.async.eta - 1, " are sampled with version ", oldest_));
+  if (free() && plan_.finished > 0)
+    finished_.restore(c_.versions->load_samples(plan_.done), trained_, batches_.async.eta);
   set_end(plan_.done);
   co_await publish(trained_);
 }
@@ -154,6 +155,8 @@ Task<void> RolloutBatches::sample_batches() {
 Task<void> RolloutBatches::sample_batch() {
   const std::int64_t batch = started_++;
   Sampling from = sampling_of(version_of(batch));
+  if (free()) from.finished = &finished_;
+  from.batch = batch;
   queued_ = from.queued;
   *queued_ = false;
   const auto queued = queued_;
@@ -207,6 +210,13 @@ Metrics RolloutBatches::version_metrics(const RolloutBatch& samples) const {
   return metrics;
 }
 
+std::uint64_t RolloutBatches::updates_before(const RolloutBatch& samples) const {
+  if (const auto own = versions_.find(trained_); own != versions_.end())
+    return own->second->updates;
+  const auto& sampled_by = samples.batch.version;  // off: the same weights
+  return sampled_by.empty() ? 0 : std::ranges::max(sampled_by);
+}
+
 Task<void> RolloutBatches::publish(std::int64_t version) {
   if (versions_.contains(version)) co_return;
   protocol::Publish message{static_cast<std::uint64_t>(version)};
@@ -246,8 +256,15 @@ std::vector<SharedWeights> RolloutBatches::kept_versions() const {
   return kept;
 }
 
+// What a checkpoint of step `step` needs beside it.
+void RolloutBatches::save_kept(std::int64_t step) const {
+  c_.versions->save(step, kept_versions());
+  if (free()) c_.versions->save_samples(step, finished_.all());
+}
+
 void RolloutBatches::add_batches(protocol::RunState& state) const {
   state.batches = trained_;
+  state.finished = finished_.count();
   state.versions.clear();
   for (const auto& weights : kept_versions()) state.versions.push_back(weights->version);
 }
@@ -258,6 +275,12 @@ Task<void> RolloutBatches::save_start(std::int64_t before, std::int64_t step,
   co_await save_round_start(c_, plan_, before, step, state);
 }
 
+Task<void> RolloutBatches::end_early(std::int64_t before, std::int64_t step,
+                                     protocol::RunState& state) {
+  add_batches(state);
+  co_await algorithms::end_early(c_, plan_, before, step, state);
+}
+
 Task<bool> RolloutBatches::end_step(std::int64_t before, std::int64_t step,
                                     protocol::RunState& state) {
   ++trained_;
@@ -266,6 +289,7 @@ Task<bool> RolloutBatches::end_step(std::int64_t before, std::int64_t step,
     if (step < plan_.steps) {
       co_await publish(trained_);
     }
+    finished_.drop_before(trained_);
     const std::int64_t needed = free() ? trained_ : version_of(trained_);
     std::erase_if(versions_, [&](const auto& each) { return each.first < needed; });
     admission_.trained();

@@ -16,6 +16,7 @@
 #include "algorithms/plan.h"
 #include "algorithms/rollout/admission.h"
 #include "algorithms/rollout/evaluation.h"
+#include "algorithms/rollout/finished_samples.h"
 #include "algorithms/rollout/rollout_pool.h"
 
 namespace troupe::algorithms {
@@ -52,10 +53,14 @@ class RolloutBatches {
   /// which new weights arrived (rollout/interrupted), of those that continued with them
   /// (rollout/resumed), and of those with tokens of several versions (rollout/mixed_versions).
   Metrics version_metrics(const RolloutBatch& samples) const;
+  /// Optimizer updates of the weights that a batch from next() is trained by.
+  std::uint64_t updates_before(const RolloutBatch& samples) const;
   /// Evaluates the weights after the batch that is being trained, if that is due after step `step`.
   Task<void> evaluate(std::int64_t before, std::int64_t step, Metrics& metrics);
   /// Saves step `step` before a batch within which the run ends, as save_round_start() does.
   Task<void> save_start(std::int64_t before, std::int64_t step, protocol::RunState& state);
+  /// Ends the run after step `step`, because the prompts are used up, as algorithms::end_early().
+  Task<void> end_early(std::int64_t before, std::int64_t step, protocol::RunState& state);
   /// Ends the batch that was trained by steps (before, step]: publishes its version, adds to
   /// `state` what the next batches need, and ends the step as algorithms::end_step() does. False
   /// when the run ends.
@@ -80,6 +85,7 @@ class RolloutBatches {
   void note();
   void close(std::exception_ptr why);
   std::vector<SharedWeights> kept_versions() const;
+  void save_kept(std::int64_t step) const;
   void add_batches(protocol::RunState& state) const;
 
   Cluster& c_;
@@ -96,6 +102,7 @@ class RolloutBatches {
   bool policy_waits_ = false;                       // in next()
   std::int64_t oldest_ = 0;                         // version that the first batches fall back to
   std::map<std::int64_t, SharedWeights> versions_;  // at most eta + 1; free: the newest
+  FinishedSamples finished_;                        // free: of batches that are not yet trained
   std::map<std::int64_t, std::optional<RolloutBatch>> ready_;    // complete, not yet trained
   std::shared_ptr<bool> queued_ = std::make_shared<bool>(true);  // the last batch is in the pool
   bool exhausted_ = false, closed_ = false;

@@ -12,6 +12,36 @@
 namespace troupe::algorithms {
 namespace {
 
+using Generated = actors::Reply<std::vector<protocol::Completion>>;
+
+// Asks the rollout for the samples of a chunk that are not finished; nullopt where all are.
+std::optional<Generated> request_samples(Cluster& c, const RolloutRef& rollout,
+                                         const ChunkedRequest& step, Chunk& chunk) {
+  std::vector<protocol::SampleRequest> open;
+  for (auto& request : chunk.requests)
+    if (!step.finished || !step.finished->find(step.batch, request.sample_id))
+      open.push_back(std::move(request));
+  chunk.requests.clear();
+  if (open.empty()) return std::nullopt;
+  protocol::Generate message{std::move(open), step.options.sampling};
+  return rollout.ask(std::move(message), c.timeout);
+}
+
+// Puts the finished samples of a chunk between those that were generated.
+void add_finished(const ChunkedRequest& step, Chunk& chunk) {
+  if (!step.finished) return;
+  auto generated = std::move(chunk.completions);
+  chunk.completions.clear();
+  auto next = generated.begin();
+  for (const std::uint64_t id : chunk.sample_ids) {
+    if (const auto* finished = step.finished->find(step.batch, id))
+      chunk.completions.push_back(*finished);
+    else if (next != generated.end())
+      chunk.completions.push_back(std::move(*next++));
+  }
+  std::move(next, generated.end(), std::back_inserter(chunk.completions));
+}
+
 // Sends a finished chunk to verifier, reward models and reference; their replies are awaited
 // later.
 void request_rewards(Cluster& c, const ChunkedRequest& step, Chunk& chunk) {
@@ -73,18 +103,18 @@ ChunkedRequest::ChunkedRequest(PromptBatch rows, RolloutOptions given, bool comp
 
 Task<void> generate_chunks(Cluster& c, const RolloutRef& rollout, ChunkedRequest& step,
                            actors::Changes* generated) {
-  std::deque<std::pair<Chunk*, actors::Reply<std::vector<protocol::Completion>>>> requested;
+  std::deque<std::pair<Chunk*, std::optional<Generated>>> requested;
   const std::size_t in_flight = std::min<std::size_t>(2, c.chunks_per_rollout);
   for (;;) {
     while (requested.size() < in_flight && step.next < step.chunks.size()) {
       Chunk& chunk = step.chunks[step.next++];
-      protocol::Generate message{std::move(chunk.requests), step.options.sampling};
-      requested.emplace_back(&chunk, rollout.ask(std::move(message), c.timeout));
+      requested.emplace_back(&chunk, request_samples(c, rollout, step, chunk));
     }
     if (requested.empty()) co_return;
     auto [chunk, reply] = std::move(requested.front());
     requested.pop_front();
-    chunk->completions = co_await reply.get();
+    if (reply) chunk->completions = co_await reply->get();
+    add_finished(step, *chunk);
     if (auto valid = check_answers(chunk->sample_ids, chunk->completions); !valid)
       throw Failure(
           {valid.error().code, cat(to_string(rollout.address()), ": ", valid.error().what)});
@@ -93,6 +123,7 @@ Task<void> generate_chunks(Cluster& c, const RolloutRef& rollout, ChunkedRequest
       const auto ending = rollout.ask(std::move(message), c.timeout);
     }
     if (step.stopped) continue;
+    if (step.finished) step.finished->add(step.batch, chunk->completions);
     request_rewards(c, step, *chunk);
     if (++step.done == step.chunks.size() && generated) generated->notify();
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "actors/runtime/changes.h"
+#include "algorithms/rollout/finished_samples.h"
 #include "algorithms/rollout/samples.h"
 
 namespace troupe::algorithms {
@@ -40,11 +41,14 @@ struct ChunkedRequest {
   std::size_t next = 0;  ///< first chunk that has not been requested
   std::size_t done = 0;  ///< chunks that are generated
   bool stopped = false;
+  FinishedSamples* finished = nullptr;  ///< as in Sampling
+  std::int64_t batch = 0;
 };
 
 /// Keeps one rollout supplied with chunks until none is left, and sends each to the verifier, the
 /// reward models and the reference; the next chunk waits in its mailbox. A faster rollout generates
-/// more of the chunks. Notifies `generated` (may be null) when the last chunk is generated.
+/// more of the chunks. Only samples that are not finished are requested. Notifies `generated` (may
+/// be null) when the last chunk is generated.
 Task<void> generate_chunks(Cluster& c, const RolloutRef& rollout, ChunkedRequest& request,
                            actors::Changes* generated);
 

@@ -12,6 +12,8 @@ Task<RolloutBatch> sample_rollouts(Sampling from, PromptBatch prompts, RolloutOp
   const std::size_t parts = c.rollouts.size() * c.chunks_per_rollout;
   auto request = std::make_shared<ChunkedRequest>(std::move(prompts), std::move(options),
                                                   with_reference, parts);
+  request->finished = from.finished;
+  request->batch = from.batch;
   if (from.pool) {
     co_await from.pool->generate(from, request);
   } else {

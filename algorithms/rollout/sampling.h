@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "algorithms/rollout/finished_samples.h"
 #include "algorithms/rollout/samples.h"
 
 namespace troupe::algorithms {
@@ -22,6 +23,9 @@ struct Sampling {
   RolloutPool* pool = nullptr;
   std::shared_ptr<const protocol::Weights> weights;
   std::uint64_t oldest = 0;
+  /// Samples of this batch that are finished are not generated again; others are added. Or null.
+  FinishedSamples* finished = nullptr;
+  std::int64_t batch = 0;
   /// Set when the first prompts are queued in the pool.
   std::shared_ptr<bool> queued = std::make_shared<bool>(false);
 };

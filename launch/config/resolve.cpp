@@ -273,7 +273,8 @@ class Resolver {
   /// PPO, AReaL), unless the file says otherwise.
   void off_policy_defaults(const std::string& section) {
     const bool grpo = section == algorithms::GrpoConfig::name;
-    const bool approximated = grpo && out_.config.grpo.loss.proximal != algorithms::Proximal::given;
+    const auto proximal = grpo ? out_.config.grpo.loss.proximal : out_.config.ppo.policy.proximal;
+    const bool approximated = proximal != algorithms::Proximal::given;
     if (!(grpo || section == algorithms::PpoConfig::name)) return;
     if (!out_.config.async.stale() || approximated) return;
     constexpr std::pair<const char*, const char*> defaults[] = {

@@ -153,24 +153,6 @@ void validate_entropy(Validation& v) {
             to_text(min), " and ", to_text(max)));
 }
 
-void validate_proximal(Validation& v, bool corrects) {
-  const GrpoConfig& g = v.config.grpo;
-  if (g.loss.proximal == Proximal::given) return;
-  if (recomputes_old_logp(v.config)) {
-    const char* key = g.recompute_old ? "grpo.recompute_old_logp" : "rollout.weights";
-    v.problem(cat(v.named("grpo.proximal"), ": approximates what ", v.named(key),
-                  " recomputes; set one of them"));
-  }
-  if (trained_once(g))
-    v.warn(cat(v.named("grpo.proximal"),
-               ": every rollout is trained on once, right after sampling, so the approximation is "
-               "the rollout policy itself"));
-  if (!corrects)
-    v.warn(cat(v.named("grpo.proximal"),
-               ": decoupled PPO weights samples by its ratio to the rollout policy; set "
-               "grpo.correction, such as token"));
-}
-
 void validate_shaping(Validation& v) {
   const GrpoConfig& g = v.config.grpo;
   const Shaping& s = g.shaping;
@@ -223,11 +205,12 @@ void validate_grpo(Validation& v) {
   validate_clipping(v);
   validate_surrogate(v);
   validate_entropy(v);
-  validate_proximal(v, g.loss.correction.any());
-  validate_correction(v, "grpo", g.loss.correction,
-                      {.recomputed = recomputes_old_logp(v.config),
-                       .set = g.recompute_old,
-                       .approximated = g.loss.proximal != Proximal::given});
+  const OldLogp old{.recomputed = recomputes_old_logp(v.config),
+                    .set = g.recompute_old,
+                    .approximated = g.loss.proximal != Proximal::given};
+  validate_proximal(v, "grpo", old, trained_once(g) && !v.config.async.stale(),
+                    g.loss.correction.any());
+  validate_correction(v, "grpo", g.loss.correction, old);
   validate_shaping(v);
   validate_dynamic_sampling(v);
   if (g.constant_length > 0 && g.loss.aggregation != Aggregation::constant)

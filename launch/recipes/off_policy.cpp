@@ -30,6 +30,23 @@ void validate_correction(Validation& v, std::string_view section, const Correcti
                ": a product over the sample grows or shrinks with its length; geometric does not"));
 }
 
+void validate_proximal(Validation& v, std::string_view section, const OldLogp& old,
+                       bool trained_once, bool corrects) {
+  if (!old.approximated) return;
+  const std::string key = v.named(cat(section, ".proximal"));
+  if (old.recomputed)
+    v.problem(cat(key, ": approximates what ",
+                  v.named(old.set ? cat(section, ".recompute_old_logp") : "rollout.weights"),
+                  " recomputes; set one of them"));
+  if (trained_once)
+    v.warn(cat(key,
+               ": every rollout is trained on once, right after sampling, so the approximation is "
+               "the rollout policy itself"));
+  if (!corrects)
+    v.warn(cat(key, ": decoupled PPO weights samples by its ratio to the rollout policy; set ",
+               section, ".correction, such as token"));
+}
+
 std::string weight_factor(const Correction& correction) {
   return correction.weight != Over::none ? "w " : "";
 }

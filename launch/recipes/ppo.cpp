@@ -99,8 +99,13 @@ void validate_ppo(Validation& v) {
   validate_ppo_samples(v);
   validate_ppo_steps(v);
   const bool recomputes = v.config.ppo.recompute_old;
-  validate_correction(v, "ppo", v.config.ppo.policy.correction,
-                      {.recomputed = recomputes || samples_in_int8(v.config), .set = recomputes});
+  const PpoLoss& loss = v.config.ppo.policy;
+  const OldLogp old{.recomputed = recomputes || samples_in_int8(v.config),
+                    .set = recomputes,
+                    .approximated = loss.proximal != Proximal::given};
+  const bool once = v.config.ppo.epochs * v.config.ppo.minibatches == 1;
+  validate_proximal(v, "ppo", old, once && !v.config.async.stale(), loss.correction.any());
+  validate_correction(v, "ppo", loss.correction, old);
   validate_rollout(v);
   validate_async(v, std::int64_t{v.config.ppo.minibatches} * v.config.ppo.group);
   validate_reward(v);
@@ -155,13 +160,20 @@ std::string ppo_rewards(const PpoConfig& p) {
                      : std::string());
 }
 
+std::string old_policy(const PpoConfig& p) {
+  if (p.policy.proximal != Proximal::given)
+    return cat(p.policy.proximal == Proximal::linear ? "a mean" : "a geometric mean",
+               " of p and the rollout policy, by the versions of their weights");
+  return p.recompute_old ? "the weights that the updates of a batch start from"
+                         : "the weights that sampled t";
+}
+
 std::string ppo_formula(const RunConfig& config) {
   const PpoConfig& p = config.ppo;
   const CriticConfig& c = config.critic;
   std::string text = cat("L = ", ppo_average(p), "\nl = ", weight_factor(p.policy.correction),
                          filter_factor(p.policy.correction), ppo_policy(p),
-                         "\nrho = p(t) / p_old(t), p_old: the weights that ",
-                         p.recompute_old ? "the updates of a batch start from\n" : "sampled t\n",
+                         "\nrho = p(t) / p_old(t), p_old: ", old_policy(p), "\n",
                          weight_definition(p.policy.correction));
   text += cat("A = sum over k of (", to_text(p.gae.gamma), " x ", to_text(p.gae.lambda),
               ")^k (r + ", to_text(p.gae.gamma), " V_next - V) of the k-th token on",

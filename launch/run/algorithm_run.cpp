@@ -34,6 +34,9 @@ void restore_batches(const Session& session, std::int64_t updates, algorithms::P
   if (state.is_null()) return;
   if (state.find("batches"))
     plan.batches_done = value_or_throw(get_integer(state, "batches", where));
+  if (state.find("finished_samples"))
+    plan.finished =
+        static_cast<std::uint64_t>(value_or_throw(get_integer(state, "finished_samples", where)));
   const Json* versions = state.find("versions");
   if (!versions || !versions->is_array()) return;
   for (const Json& version : versions->array())

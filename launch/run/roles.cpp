@@ -65,6 +65,7 @@ Json state_json(const RunConfig& config, const actors::protocol::RunState& state
   if (!state.selection.is_null()) whole.set("selection", state.selection);
   if (state.batches > 0) whole.set("batches", state.batches);
   if (state.round_start >= 0) whole.set("round_start", state.round_start);
+  if (state.finished > 0) whole.set("finished_samples", state.finished);
   if (state.versions.empty()) return whole;
   Json::Array versions;
   for (const auto version : state.versions) versions.emplace_back(version);

@@ -8,6 +8,7 @@
 #include "engine/base/text.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/checkpoint/safetensors_writer.h"
+#include "launch/run/finished_samples_file.h"
 
 namespace troupe::launch {
 namespace {
@@ -16,7 +17,7 @@ namespace checkpoint = engine::checkpoint;
 using actors::protocol::Weights;
 using checkpoint::StoredType;
 
-constexpr std::string_view folder_name = "versions";
+constexpr std::string_view folder_name = "versions", samples_name = "samples.safetensors";
 constexpr std::string_view values_name = "values", checksums_name = "checksums",
                            tokens_name = "probe.tokens", logp_name = "probe.logp";
 
@@ -115,6 +116,21 @@ algorithms::SharedWeights VersionStore::load(std::int64_t step, std::uint64_t ve
   weights->probe.tokens = read_bytes<std::int32_t>(*opened, tokens_name, StoredType::i32);
   weights->probe.logp = read_bytes<float>(*opened, logp_name, StoredType::f32);
   return weights;
+}
+
+void VersionStore::save_samples(std::int64_t step,
+                                const std::vector<algorithms::FinishedSample>& samples) {
+  if (samples.empty()) return;
+  const auto all = value_or_throw(output_.folder(std::string(folder_name)));
+  const auto folder = value_or_throw(all.folder(folder_of(step)));
+  write_finished_samples(folder.path_of(std::string(samples_name)), samples);
+  value_or_throw(sync_directory(folder.path()));
+  value_or_throw(sync_directory(all.path()));
+}
+
+std::vector<algorithms::FinishedSample> VersionStore::load_samples(std::int64_t step) {
+  return read_finished_samples(
+      output_.path_of(cat(folder_name, "/", folder_of(step), "/", samples_name)));
 }
 
 }  // namespace troupe::launch

@@ -1,5 +1,6 @@
 // VersionStore: older weights of an asynchronous run beside its checkpoints, as
-// OUTPUT/versions/checkpoint-STEP/version-V.safetensors.
+// OUTPUT/versions/checkpoint-STEP/version-V.safetensors, and the finished samples of its next
+// batches as samples.safetensors.
 #pragma once
 
 #include <string>
@@ -18,6 +19,10 @@ class VersionStore final : public algorithms::WeightVersions {
   void save(std::int64_t step, const std::vector<algorithms::SharedWeights>& weights) override;
   /// Throws Failure: Errc::not_found, corrupt.
   algorithms::SharedWeights load(std::int64_t step, std::uint64_t version) override;
+  void save_samples(std::int64_t step,
+                    const std::vector<algorithms::FinishedSample>& samples) override;
+  /// Throws Failure: Errc::not_found, corrupt.
+  std::vector<algorithms::FinishedSample> load_samples(std::int64_t step) override;
 
  private:
   OutputFolder output_;

@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
 #include <future>
+#include <thread>
 
 #include "actors/roles/rollout.h"
 #include "actors/roles/trainer.h"
@@ -166,6 +170,48 @@ TEST_F(OnNode, WeightsAreCommittedBetweenTwoTokens) {
   EXPECT_EQ(drawn[0].versions, (Versions{{0, 6}, {1, 34}})) << "from the next token on";
   EXPECT_EQ(drawn[0].interruptions, 1u);
   EXPECT_EQ(drawn[1].versions.size(), 2u);
+}
+
+// Publishes versions one after the other while a slow model generates. TROUPE_GENERATE_SECONDS: how
+// long the Generate takes; tests/long.sh asks for 30.
+TEST_F(OnNode, ACommitIsAcknowledgedWithinTwoSteps) {
+  constexpr int tokens = 60;
+  const char* wanted = std::getenv("TROUPE_GENERATE_SECONDS");
+  const std::chrono::duration<double> token_time((wanted ? std::atof(wanted) : 1.0) / tokens);
+  spawn(CacheUse::recompute);
+  std::atomic<int> steps = 0;
+  at_token = [&](const auto&) {
+    std::this_thread::sleep_for(token_time);
+    ++steps;
+  };
+  std::vector<int> prepared, committed;  // steps until the reply
+  const auto publish = [&](Ref to, protocol::Weights weights) -> actors::Task<void> {
+    for (weights.version = 1; steps < tokens; ++weights.version) {
+      const int before_prepare = steps;
+      protocol::PrepareWeights prepare{weights};
+      auto preparing = to.ask(std::move(prepare));
+      co_await preparing.get();
+      const int before_commit = steps;
+      prepared.push_back(before_commit - before_prepare);
+      protocol::CommitWeights commit{weights.version};
+      auto committing = to.ask(std::move(commit));
+      co_await committing.get();
+      committed.push_back(steps - before_commit);
+    }
+  };
+  const auto generate_and_publish = [&](Ref to, protocol::Weights weights) -> actors::Task<void> {
+    auto reply = to.ask(question(tokens, 1));
+    co_await publish(to, std::move(weights));
+    const auto drawn = co_await reply.get();
+    EXPECT_EQ(drawn[0].ids.size(), static_cast<std::size_t>(tokens));
+    EXPECT_GT(drawn[0].versions.size(), 10u);
+  };
+  actors::run(node, generate_and_publish(*sampler, trained(1)));
+  node.stop();
+  EXPECT_GT(committed.size(), 10u);
+  EXPECT_LE(std::ranges::max(prepared), 2);
+  EXPECT_LE(std::ranges::max(committed), 2);
+  RecordProperty("commits", static_cast<int>(committed.size()));
 }
 
 TEST_F(OnNode, ACancelledSampleReturnsItsTokens) {

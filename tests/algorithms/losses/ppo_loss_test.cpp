@@ -73,6 +73,25 @@ TEST(PpoLoss, AnImportanceWeightMultipliesTheSurrogateOnly) {
   EXPECT_EQ(p(loss, without), uncorrected) << "samples of the same weights";
 }
 
+// Decoupled PPO around a policy between the rollouts' (version 3) and pi (version 7): its log p is
+// (1/4) log p_rollout + (3/4) log p, because (7 - 1 - 3) / (7 - 3) = 3/4 (AReaL).
+TEST(PpoLoss, ApproximatesTheProximalPolicyByVersions) {
+  PpoLoss loss{.proximal = Proximal::loglinear, .version = 7};
+  loss.correction = {.weight = Over::token, .high = 2};
+  PublishedPolicy p;
+  p.b.version.assign(p.b.offsets.size() - 1, 3);
+  PublishedPolicy given = p;
+  given.b.rollout_logp = p.b.old_logp;
+  for (std::size_t t = 0; t < p.b.tokens.size(); ++t)
+    given.b.old_logp[t] = static_cast<float>(0.25 * static_cast<double>(p.b.old_logp[t]) +
+                                             0.75 * static_cast<double>(p.logp[t]));
+  p.b.rollout_logp.clear();
+  PpoLoss around;
+  around.correction = loss.correction;
+  Report approximated, exact;
+  EXPECT_NEAR(p(loss, approximated), given(around, exact), 1e-6) << "float old_logp";
+}
+
 TEST(PpoLoss, RejectsBoundsOfACorrectionThatExcludeEverything) {
   PpoLoss loss;
   loss.correction = {.weight = Over::token, .low = 3, .high = 2};

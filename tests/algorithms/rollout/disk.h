@@ -21,6 +21,12 @@ struct Disk final : WeightVersions {
   std::map<std::int64_t, Checkpoint> checkpoints;
   std::map<std::int64_t, std::vector<SharedWeights>> versions;
 
+  std::map<std::int64_t, std::vector<FinishedSample>> samples;
+
+  void save_samples(std::int64_t step, const std::vector<FinishedSample>& finished) override {
+    samples[step] = finished;
+  }
+  std::vector<FinishedSample> load_samples(std::int64_t step) override { return samples.at(step); }
   void save(std::int64_t step, const std::vector<SharedWeights>& weights) override {
     versions[step] = weights;
   }
@@ -69,6 +75,7 @@ inline void restore(Disk& disk, Stage& stage, Plan& plan, Loader<PromptRow>& dat
     plan.done = step;
     plan.batches_done = saved.state.batches;
     plan.versions = saved.state.versions;
+    plan.finished = saved.state.finished;
     value_or_throw(data.restore(saved.state.data));
   }
   stage.cluster.policy =

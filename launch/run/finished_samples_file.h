@@ -1,0 +1,18 @@
+// The file of finished samples beside a checkpoint of async.mode free: the wire form of the list,
+// as the tensors `header` and `part-N` of a safetensors file.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "algorithms/weight_versions.h"
+
+namespace troupe::launch {
+
+/// Durably. Throws Failure: Errc::io.
+void write_finished_samples(const std::string& path,
+                            const std::vector<algorithms::FinishedSample>& samples);
+/// Throws Failure: Errc::not_found, corrupt.
+std::vector<algorithms::FinishedSample> read_finished_samples(const std::string& path);
+
+}  // namespace troupe::launch
