@@ -69,9 +69,9 @@ bool all_failed(const std::map<int, std::string>& errors) {
 
 TEST(ContextFaults, PausesEndWell) {
   for (const int ulysses : {1, 3})
-    for (std::uint64_t seed = 0; seed < 6; ++seed)
+    for (std::uint64_t seed = 0; seed < 2; ++seed)
       for (const auto& [rank, error] :
-           errors_of(ulysses, 1, {.seed = seed, .max_yields = 50}, patient))
+           errors_of(ulysses, 1, {.seed = seed, .max_yields = 10}, patient))
         EXPECT_EQ(error, "") << rank;
 }
 
