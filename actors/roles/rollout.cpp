@@ -5,6 +5,7 @@
 #include "actors/roles/weights.h"
 #include "engine/base/check.h"
 #include "engine/base/text.h"
+#include "engine/nn/borrowed_values.h"
 #include "engine/nn/logical_tensors.h"
 #include "engine/parallel/all_reduce.h"
 #include "engine/parallel/shard.h"
@@ -24,7 +25,8 @@ Rollout::Rollout(std::unique_ptr<engine::models::Decoder> model,
       generator_(std::move(generator)),
       decode_(config.decode),
       precision_(config.precision),
-      mesh_(mesh) {
+      mesh_(mesh),
+      borrows_(shadow_ && engine::nn::can_borrow(shadow_->parameters())) {
 }
 
 Result<Rollout> Rollout::create(std::unique_ptr<engine::models::Decoder> model,
@@ -175,7 +177,10 @@ Result<std::vector<float>> Rollout::on(protocol::PrepareWeights message) {
                                      " are older than the present version ", version_));
   std::vector<float> logp;
   if (shadow_) {
-    engine::nn::scatter_logical(*weights.values, shadow_->parameters());
+    if (borrows_)
+      engine::nn::borrow_values(weights.values, shadow_->parameters());
+    else
+      engine::nn::scatter_logical(*weights.values, shadow_->parameters());
     logp = probe(*shadow_, weights);
   } else {
     logp = prepare_adapter(weights);
@@ -202,16 +207,21 @@ std::vector<float> Rollout::prepare_adapter(const protocol::Weights& weights) {
   return logp;
 }
 
+// The memory of the former weights receives the next ones; a borrowed array is released instead.
+void Rollout::use_shadow() {
+  engine::nn::swap_values(model_->parameters(), shadow_->parameters());
+  if (borrows_) engine::nn::share_values(model_->parameters(), shadow_->parameters());
+}
+
 Result<> Rollout::on(protocol::CommitWeights message) {
   if (prepared_ != message.version)
     return fail(Errc::bad_input,
                 cat("weights of version ", message.version, " were not prepared (",
                     prepared_ ? cat("version ", *prepared_, " was") : "nothing was", ")"));
-  auto& device = model_->device();
   if (shadow_)
-    device.copy(shadow_->parameters().values(), model_->parameters().values());
+    use_shadow();
   else
-    device.upload(model_->parameters().trained().values(), prepared_adapter_);
+    model_->device().upload(model_->parameters().trained().values(), prepared_adapter_);
   prepared_.reset();
   version_ = message.version;
   updates_[version_] = prepared_updates_;

@@ -29,9 +29,10 @@ class Rollout {
                            protocol::CancelSamples>;
   using Interrupting =
       Messages<protocol::PrepareWeights, protocol::CommitWeights, protocol::CancelSamples>;
-  /// `shadow` has the shape of `model` and receives prepared weights. A model with an adapter needs
-  /// none (nullptr): only the adapter is sent. `config.decode` gives the text of completions.
-  /// Errc::usage for invalid sizes of the generator.
+  /// `shadow` has the shape of `model` and receives prepared weights. Both read the array of a
+  /// message where it lies, if they need no part of it (engine/nn/borrowed_values.h). A model with
+  /// an adapter needs none (nullptr): only the adapter is sent. `config.decode` gives the text of
+  /// completions. Errc::usage for invalid sizes of the generator.
   static Result<Rollout> create(std::unique_ptr<engine::models::Decoder> model,
                                 std::unique_ptr<engine::models::Decoder> shadow,
                                 engine::generate::GeneratorConfig config,
@@ -56,6 +57,7 @@ class Rollout {
   void begin(protocol::Generate message);
   std::optional<std::vector<protocol::Completion>> step();
   std::vector<float> probe(engine::models::Decoder& model, const protocol::Weights& weights);
+  void use_shadow();
   std::vector<float> prepare_adapter(const protocol::Weights& weights);
 
   std::unique_ptr<engine::models::Decoder> model_, shadow_;
@@ -63,6 +65,7 @@ class Rollout {
   engine::generate::TextDecoder decode_;
   engine::ops::Precision precision_;
   const engine::parallel::Mesh* mesh_;
+  bool borrows_;  ///< reads the weights in the message that brought them
   std::optional<engine::generate::WeightChange> change_;  ///< set: generation can be interrupted
   std::vector<protocol::Completion>
       drawn_;                  ///< of the Generate in progress; finished ones are filled

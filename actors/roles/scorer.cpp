@@ -2,6 +2,7 @@
 
 #include "actors/roles/weights.h"
 #include "engine/base/text.h"
+#include "engine/nn/borrowed_values.h"
 #include "engine/nn/logical_tensors.h"
 #include "engine/nn/parameters.h"
 
@@ -54,7 +55,10 @@ Result<std::vector<float>> Scorer::on(protocol::PrepareWeights message) {
   if (!shadow_)
     shadow_ = std::make_unique<engine::models::Decoder>(model_->device(), model_->spec(), false,
                                                         model_->tp());
-  engine::nn::scatter_logical(*message.weights.values, shadow_->parameters());
+  if (engine::nn::can_borrow(shadow_->parameters()))
+    engine::nn::borrow_values(message.weights.values, shadow_->parameters());
+  else
+    engine::nn::scatter_logical(*message.weights.values, shadow_->parameters());
   prepared_ = message.weights.version;
   return engine::train::logprobs(*shadow_, probe_batch(message.weights.probe.tokens),
                                  {.precision = options_.precision});

@@ -5,6 +5,7 @@
 #include "engine/base/text.h"
 #include "engine/checkpoint/manifest.h"
 #include "engine/nn/logical_tensors.h"
+#include "engine/ops/borrowed.h"
 
 namespace troupe::actors::roles {
 namespace {
@@ -32,12 +33,14 @@ std::vector<std::int32_t> probe_tokens(const engine::models::DecoderSpec& spec) 
 }
 
 // The trained logical values, on rank 0.
-std::vector<float> values_of(const engine::models::Decoder& model,
+SharedArray<float> values_of(const engine::models::Decoder& model,
                              const engine::parallel::Mesh* mesh) {
   const auto& own = model.parameters().trained();
-  if (mesh == nullptr) return engine::ops::to_host(own.device(), own.values());
-  return model.pp() != nullptr ? engine::nn::gather_logical(model.whole().trained(), own, *mesh)
-                               : engine::nn::gather_logical(own, *mesh);
+  if (mesh == nullptr) return engine::ops::shared_copy(own.device(), own.values());
+  auto values = model.pp() != nullptr
+                    ? engine::nn::gather_logical(model.whole().trained(), own, *mesh)
+                    : engine::nn::gather_logical(own, *mesh);
+  return std::make_shared<const std::vector<float>>(std::move(values));
 }
 
 }  // namespace
@@ -62,7 +65,7 @@ protocol::Weights publish(engine::train::Trainer& trainer, const engine::paralle
                                        : trainer.logprobs(probe, 1);
   auto values = values_of(trainer.model(), mesh);
   if (mesh && !mesh->is_root()) return weights;
-  weights.values = std::make_shared<const std::vector<float>>(std::move(values));
+  weights.values = std::move(values);
   for_each_tensor(spec, *weights.values, [&](const std::string&, std::span<const float> tensor) {
     weights.checksums.push_back(engine::checkpoint::checksum(tensor));
   });

@@ -213,6 +213,7 @@ std::vector<float> gather_logical(const Parameters& parameters, const Tensor& ar
                                ? LogicalTensors(parameters, {arena}, &mesh.tp())
                                : LogicalTensors(parameters, {}, {arena}, *shards, mesh);
   std::vector<float> all;
+  if (mesh.is_root()) all.reserve(static_cast<std::size_t>(logical_count(parameters)));
   for (std::size_t i = 0; i < parameters.all().size(); ++i) {
     const auto whole = tensors.gather(0, i);
     if (mesh.is_root()) all.insert(all.end(), whole.begin(), whole.end());
@@ -231,6 +232,7 @@ std::vector<float> gather_logical(const Parameters& whole, const Parameters& sta
       std::make_unique<LogicalTensors>(stage, std::vector<Tensor>{stage.values()}, &mesh.tp()),
       mesh);
   std::vector<float> all;
+  if (mesh.is_root()) all.reserve(static_cast<std::size_t>(logical_count(whole)));
   for (std::size_t i = 0; i < whole.all().size(); ++i) {
     const auto values = tensors.gather(0, i);
     all.insert(all.end(), values.begin(), values.end());

@@ -6,6 +6,7 @@
 #include "actors/roles/rollout.h"
 #include "actors/roles/weights.h"
 #include "engine/ops/cpu/cpu_options.h"
+#include "engine/ops/host_values.h"
 #include "tests/support/random_decoder.h"
 
 namespace troupe {
@@ -57,6 +58,55 @@ TEST_F(Weights, OlderWeightsThanThePresentOnesAreRefused) {
   ASSERT_TRUE(rollout.on(protocol::CommitWeights{5}));
   sent.version = 4;
   EXPECT_THAT(refusal().what, HasSubstr("older"));
+}
+
+// Two rollouts of a process: `models` are theirs.
+struct SharedWeights : Weights {
+  std::vector<engine::models::Decoder*> models;
+  std::vector<actors::roles::Rollout> rollouts;
+
+  void SetUp() override {
+    for (int i = 0; i < 2; ++i) {
+      auto model = test::random_decoder(*device, 3, false);
+      models.push_back(model.get());
+      rollouts.push_back(value_or_throw(actors::roles::Rollout::create(
+          std::move(model), test::random_decoder(*device, 3, false), {.pages = 20})));
+    }
+  }
+  void take_over(const protocol::Weights& weights) {
+    for (auto& each : rollouts) {
+      EXPECT_EQ(value_or_throw(each.on(protocol::PrepareWeights{weights})), weights.probe.logp);
+      value_or_throw(each.on(protocol::CommitWeights{weights.version}));
+    }
+  }
+  const float* memory(std::size_t of) {
+    return engine::ops::HostValues(*device, models.at(of)->parameters().values()).values().data();
+  }
+};
+
+TEST_F(SharedWeights, AllRolloutsOfAProcessReadTheOnePublishedCopy) {
+  take_over(sent);
+  for (const std::size_t i : {0u, 1u}) EXPECT_EQ(memory(i), sent.values->data());
+}
+
+TEST_F(SharedWeights, WeightsThatNobodyUsesAreFreed) {
+  take_over(sent);
+  const std::weak_ptr<const void> first = sent.values.owner();
+  sent = actors::roles::publish(trainer, nullptr, 1);
+  EXPECT_FALSE(first.expired());
+  take_over(sent);
+  EXPECT_TRUE(first.expired());
+}
+
+TEST_F(SharedWeights, PreparedWeightsLeaveThoseInUse) {
+  take_over(sent);
+  const protocol::Weights before = sent;
+  sent = actors::roles::publish(trainer, nullptr, 1);
+  value_or_throw(rollouts.at(0).on(protocol::PrepareWeights{sent}));
+  EXPECT_EQ(memory(0), before.values->data());
+  value_or_throw(rollouts.at(0).on(protocol::CommitWeights{1}));
+  EXPECT_EQ(memory(0), sent.values->data());
+  EXPECT_EQ(memory(1), before.values->data());
 }
 
 }  // namespace

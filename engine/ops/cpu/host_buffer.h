@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <utility>
 
 #include "engine/base/check.h"
 #include "engine/ops/cpu/memory/block_pool.h"
@@ -11,17 +13,26 @@
 
 namespace troupe::engine::ops::cpu {
 
-/// Buffer in a block of a device's pool. It may outlive the device. Failure(full) if the machine
-/// has no memory.
+/// Memory of a Tensor. It may outlive the device.
 class HostBuffer final : public Buffer {
  public:
+  /// A block of the pool. Failure(full) if the machine has no memory.
   HostBuffer(std::size_t bytes, std::shared_ptr<BlockPool> pool)
       : Buffer(bytes), pool_(std::move(pool)), block_(pool_->take(bytes)) {}
-  ~HostBuffer() override { pool_->give_back(block_); }
+  /// Memory of another owner, which stays as it is while `owner` lives. A Tensor of it is only
+  /// read.
+  HostBuffer(std::shared_ptr<const void> owner, std::span<const std::byte> memory)
+      : Buffer(memory.size()),
+        owner_(std::move(owner)),
+        block_{const_cast<std::byte*>(memory.data()), memory.size()} {}
+  ~HostBuffer() override {
+    if (pool_) pool_->give_back(block_);
+  }
   std::byte* data() const { return block_.data; }
 
  private:
-  std::shared_ptr<BlockPool> pool_;
+  std::shared_ptr<BlockPool> pool_;  ///< of the block; nullptr: it is the owner's
+  std::shared_ptr<const void> owner_;
   BlockPool::Block block_;
 };
 
