@@ -99,7 +99,8 @@ Trainer::Trainer(std::unique_ptr<models::Decoder> model, TrainerOptions options,
       options_(std::move(options)),
       dp_(mesh && mesh->grid().dp > 1 ? &mesh->dp() : nullptr),
       optimizer_(model_->parameters(), model_->tp(),
-                 shards_of(*model_, options_.shard_optimizer ? dp_ : nullptr), model_->pp()) {
+                 shards_of(*model_, options_.shard_optimizer ? dp_ : nullptr), model_->pp(),
+                 options_.bf16_moments ? DType::bf16 : DType::f32) {
   check(model_->tp() == (mesh && mesh->grid().tp > 1 ? &mesh->tp() : nullptr) &&
             model_->pp() == (mesh && mesh->grid().pp > 1 ? &mesh->pp() : nullptr),
         "Trainer: the model belongs to another mesh");
