@@ -144,6 +144,12 @@ class Device {
   /// Rounds x [M, N] or [M] to one of the two nearest bf16 values, stochastically, so that the mean
   /// is x.
   virtual void round_to_bf16(Tensor& x, const StochasticRounding& how) = 0;
+  /// to (bf16) <- from (f32), rounded as round_to_bf16() rounds the matrix of which they are
+  /// `part`.
+  virtual void store_bf16(const Tensor& from, Tensor& to, const StochasticRounding& how,
+                          const FlatPart& part) = 0;
+  /// to (f32) <- from (bf16), exactly.
+  virtual void load_bf16(const Tensor& from, Tensor& to) = 0;
   virtual double sum_of_squares(const Tensor& x) = 0;  ///< f64, in a fixed order
   virtual bool all_finite(const Tensor& x) = 0;
 };

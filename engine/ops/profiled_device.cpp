@@ -210,6 +210,13 @@ class ProfiledDevice final : public Device, public SpanSource {
   void round_to_bf16(Tensor& x, const StochasticRounding& how) override {
     moved("round_to_bf16", {&x, &x}, [&] { to_->round_to_bf16(x, how); });
   }
+  void store_bf16(In from, Tensor& to, const StochasticRounding& how,
+                  const FlatPart& part) override {
+    moved("store_bf16", {&from, &to}, [&] { to_->store_bf16(from, to, how, part); });
+  }
+  void load_bf16(In from, Tensor& to) override {
+    moved("load_bf16", {&from, &to}, [&] { to_->load_bf16(from, to); });
+  }
   double sum_of_squares(In x) override {
     return moved("sum_of_squares", {&x}, [&] { return to_->sum_of_squares(x); });
   }

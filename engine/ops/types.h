@@ -134,6 +134,11 @@ struct StochasticRounding {
   std::int64_t first = 0, ld = 0;
 };
 
+/// Elements begin, begin + 1, ... of a flattened matrix with rows of `width`.
+struct FlatPart {
+  std::int64_t begin = 0, width = 1;
+};
+
 /// Low-rank adapter of the LM head: the product is weight.hidden + up.down.
 struct HeadAdapter {
   Tensor down;        ///< [T, R]

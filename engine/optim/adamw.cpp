@@ -18,18 +18,24 @@ float clip_factor(double norm, double max_norm) {
   return max_norm > 0 ? static_cast<float>(std::min(1.0, max_norm / (norm + 1e-6))) : 1.0f;
 }
 
+/// Values of bf16 moments that are widened at a time: few enough for the L2 cache.
+constexpr std::int64_t moments_chunk = std::int64_t{1} << 18;
+/// Random numbers of an update: a sequence for each purpose.
+enum RoundingPurpose : std::uint64_t { round_value = 0, round_exp_avg = 1, round_exp_avg_sq = 2 };
+
 }  // namespace
 
 AdamW::AdamW(nn::Parameters& parameters, parallel::Communicator* tp,
-             std::shared_ptr<const nn::ArenaShards> shards, parallel::Communicator* pp)
+             std::shared_ptr<const nn::ArenaShards> shards, parallel::Communicator* pp,
+             DType moments)
     : parameters_(parameters.trained()), tp_(tp), pp_(pp), shards_(std::move(shards)) {
   check(static_cast<bool>(parameters.grads()), "AdamW: parameters without gradients");
   check(!shards_ || shards_->arena_count() == parameters_.count(),
         "AdamW: shards of another model");
   auto& device = parameters.device();
   const std::int64_t count = shards_ ? shards_->count() : parameters_.count();
-  exp_avg_ = device.empty(Shape{count});
-  exp_avg_sq_ = device.empty(Shape{count});
+  exp_avg_ = device.empty(Shape{count}, moments);
+  exp_avg_sq_ = device.empty(Shape{count}, moments);
   device.fill(exp_avg_, 0);
   device.fill(exp_avg_sq_, 0);
 }
@@ -37,10 +43,13 @@ AdamW::AdamW(nn::Parameters& parameters, parallel::Communicator* tp,
 std::vector<AdamW::Range> AdamW::ranges(Gradients after) const {
   std::vector<Range> all;
   std::int64_t at = 0;
-  for (const auto& parameter : parameters_.all()) {
+  const bool merges = exp_avg_.dtype() == DType::f32;
+  for (std::size_t i = 0; i < parameters_.all().size(); ++i) {
+    const auto& parameter = parameters_.all()[i];
     const Range range{at, at + parameter.value.count(), parameter.decays(),
-                      after == Gradients::cleared && !parameter.state->assigned_by_gemm};
-    if (!all.empty() && all.back().decays == range.decays && all.back().clears == range.clears) {
+                      after == Gradients::cleared && !parameter.state->assigned_by_gemm, i};
+    if (merges && !all.empty() && all.back().decays == range.decays &&
+        all.back().clears == range.clears) {
       all.back().end = range.end;
     } else {
       all.push_back(range);
@@ -86,7 +95,7 @@ Result<AdamW::Report> AdamW::step(double learning_rate, const AdamWConfig& confi
   ++steps_;
   apply(learning_rate, config, after, clip_factor(norm, config.max_grad_norm));
   if (shards_) nn::all_gather_values(parameters_.device(), *shards_, parameters_.values());
-  if (config.rounding_seed) round_weights(*config.rounding_seed);
+  if (config.bf16_weights) round_weights(config.seed);
   for (const auto& parameter : parameters_.all())
     parameter.state->unset = after == Gradients::cleared && parameter.state->assigned_by_gemm;
   return Report{norm};
@@ -95,8 +104,9 @@ Result<AdamW::Report> AdamW::step(double learning_rate, const AdamWConfig& confi
 template <class Update>
 void AdamW::for_each_part(const Range& range, const Update& update) {
   const auto part = [&](std::int64_t begin, std::int64_t end, std::int64_t at) {
-    update(parameters_.values().flat(begin, end), parameters_.grads().flat(begin, end),
-           exp_avg_.flat(at, at + end - begin), exp_avg_sq_.flat(at, at + end - begin));
+    update(Part{parameters_.values().flat(begin, end), parameters_.grads().flat(begin, end),
+                exp_avg_.flat(at, at + end - begin), exp_avg_sq_.flat(at, at + end - begin),
+                begin});
   };
   if (!shards_) return part(range.begin, range.end, range.begin);
   for (const auto& piece : shards_->mine(range.begin, range.end))
@@ -107,16 +117,17 @@ void AdamW::apply(double learning_rate, const AdamWConfig& config, Gradients aft
                   float grad_scale) {
   auto& device = parameters_.device();
   for (const Range& range : ranges(after)) {
-    for_each_part(range, [&](Tensor values, Tensor grads, Tensor m, Tensor v) {
-      device.adamw(values, grads, m, v,
-                   {.learning_rate = learning_rate,
-                    .beta1 = config.beta1,
-                    .beta2 = config.beta2,
-                    .eps = config.eps,
-                    .weight_decay = range.decays ? config.weight_decay : 0,
-                    .step = steps_,
-                    .grad_scale = grad_scale,
-                    .clear_gradients = range.clears});
+    const ops::AdamW how{.learning_rate = learning_rate,
+                         .beta1 = config.beta1,
+                         .beta2 = config.beta2,
+                         .eps = config.eps,
+                         .weight_decay = range.decays ? config.weight_decay : 0,
+                         .step = steps_,
+                         .grad_scale = grad_scale,
+                         .clear_gradients = range.clears};
+    for_each_part(range, [&](Part part) {
+      if (exp_avg_.dtype() == DType::bf16) return update_bf16(part, range, how, config.seed);
+      device.adamw(part.values, part.grads, part.exp_avg, part.exp_avg_sq, how);
     });
     if (!shards_ || !range.clears) continue;
     Tensor whole = parameters_.grads().flat(range.begin, range.end);
@@ -124,22 +135,43 @@ void AdamW::apply(double learning_rate, const AdamWConfig& config, Gradients aft
   }
 }
 
-// Random numbers are indexed by the position in the whole tensor: ranks that hold the same element
-// agree, whatever the grid.
-void AdamW::round_weights(std::uint64_t seed) {
-  const std::uint64_t key =
-      uniform_below(~std::uint64_t{0}, seed, static_cast<std::uint64_t>(steps_), 0);
-  std::uint32_t next = 0;
-  for (auto& parameter : parameters_.all()) {
-    const std::uint32_t stream = numbers_.empty() ? next : numbers_[next];
-    ++next;
-    const auto& shard = parameter.shard;
-    const Shape whole = parameter.logical_shape();
-    const std::int64_t pitch = whole.rank() == 2 ? whole[1] : 1,
-                       first = shard.whole() ? 0 : shard.begin * (shard.axis == 0 ? pitch : 1);
-    parameters_.device().round_to_bf16(parameter.value,
-                                       {.key = key, .stream = stream, .first = first, .ld = pitch});
+void AdamW::update_bf16(const Part& part, const Range& range, const ops::AdamW& how,
+                        std::uint64_t seed) {
+  auto& device = parameters_.device();
+  const std::int64_t count = part.values.count(), chunk = std::min(count, moments_chunk);
+  const Tensor &value = parameters_.all()[range.parameter].value,
+               first = device.empty(Shape{chunk}), second = device.empty(Shape{chunk});
+  const std::int64_t width = value.shape().rank() == 2 ? value.shape()[1] : value.count();
+  for (std::int64_t at = 0; at < count; at += chunk) {
+    const std::int64_t end = std::min(count, at + chunk);
+    Tensor values = part.values.flat(at, end), grads = part.grads.flat(at, end),
+           m = part.exp_avg.flat(at, end), v = part.exp_avg_sq.flat(at, end),
+           wide_m = first.flat(0, end - at), wide_v = second.flat(0, end - at);
+    device.load_bf16(m, wide_m);
+    device.load_bf16(v, wide_v);
+    device.adamw(values, grads, wide_m, wide_v, how);
+    const ops::FlatPart where{part.begin - range.begin + at, width};
+    device.store_bf16(wide_m, m, rounding(range.parameter, seed, round_exp_avg), where);
+    device.store_bf16(wide_v, v, rounding(range.parameter, seed, round_exp_avg_sq), where);
   }
+}
+
+ops::StochasticRounding AdamW::rounding(std::size_t parameter, std::uint64_t seed,
+                                        std::uint64_t purpose) const {
+  const nn::Parameter& of = parameters_.all()[parameter];
+  const Shape whole = of.logical_shape();
+  const std::int64_t pitch = whole.rank() == 2 ? whole[1] : 1;
+  return {
+      .key = uniform_below(~std::uint64_t{0}, seed, static_cast<std::uint64_t>(steps_), purpose),
+      .stream = numbers_.empty() ? static_cast<std::uint32_t>(parameter) : numbers_[parameter],
+      .first = of.shard.whole() ? 0 : of.shard.begin * (of.shard.axis == 0 ? pitch : 1),
+      .ld = pitch};
+}
+
+void AdamW::round_weights(std::uint64_t seed) {
+  auto& all = parameters_.all();
+  for (std::size_t i = 0; i < all.size(); ++i)
+    parameters_.device().round_to_bf16(all[i].value, rounding(i, seed, round_value));
 }
 
 void AdamW::set_numbers(std::vector<std::uint32_t> numbers) {

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,9 +20,9 @@ struct AdamWConfig {
   double eps = 1e-8;
   double weight_decay = 0;   ///< on matrices; vectors (norm gains, biases) never decay
   double max_grad_norm = 1;  ///< 0: no clipping
-  /// Seed of stochastic rounding: weights become bf16 after each update, without an f32 master
-  /// copy. Absent: weights stay f32.
-  std::optional<std::uint64_t> rounding_seed = {};
+  /// Weights become bf16 after each update, rounded stochastically, without an f32 master copy.
+  bool bf16_weights = false;
+  std::uint64_t seed = 0;  ///< of stochastic rounding
 };
 
 class AdamW {
@@ -36,9 +35,11 @@ class AdamW {
   /// them, too, and gives every replica all weights, with the bits of an undivided optimizer.
   /// `pp`: the ranks with the other pipeline stages (nullptr: none); as `tp`. The norm is a sum
   /// over tensors, then over the stages in their order; `shards` are by tensor.
+  /// `moments`: type in which the moments are stored. bf16 ones are widened for an update and then
+  /// rounded stochastically.
   explicit AdamW(nn::Parameters& parameters, parallel::Communicator* tp = nullptr,
                  std::shared_ptr<const nn::ArenaShards> shards = nullptr,
-                 parallel::Communicator* pp = nullptr);
+                 parallel::Communicator* pp = nullptr, DType moments = DType::f32);
 
   struct Report {
     double grad_norm = 0;  ///< L2 norm over all logical gradients, before clipping
@@ -71,20 +72,32 @@ class AdamW {
   void set_steps(std::int64_t steps);
 
  private:
-  /// A range of the arena with uniform weight decay and clearing of gradients.
+  /// A range of the arena with uniform weight decay and clearing of gradients; with bf16 moments it
+  /// is one tensor.
   struct Range {
     std::int64_t begin, end;
     bool decays, clears;
+    std::size_t parameter;  ///< the first one
+  };
+  /// Values, gradients and moments of a part of a range.
+  struct Part {
+    Tensor values, grads, exp_avg, exp_avg_sq;
+    std::int64_t begin;  ///< first value in the arena
   };
   std::vector<Range> ranges(Gradients after) const;
   /// Of the gradients on all ranks.
   double gradient_norm();
   std::string first_nonfinite();
-  /// Calls update(values, gradients, first and second moments) for the part of a range of the arena
-  /// whose moments this rank has.
+  /// Calls update(part) for each part of a range of the arena whose moments this rank has.
   template <class Update>
   void for_each_part(const Range& range, const Update& update);
   void apply(double learning_rate, const AdamWConfig& config, Gradients after, float grad_scale);
+  /// An update of a part with bf16 moments, in chunks of f32.
+  void update_bf16(const Part& part, const Range& range, const ops::AdamW& how, std::uint64_t seed);
+  /// Stochastic rounding of a tensor at this update. Random numbers are indexed by the position in
+  /// the whole tensor: ranks that hold the same element agree, whatever the grid.
+  ops::StochasticRounding rounding(std::size_t parameter, std::uint64_t seed,
+                                   std::uint64_t purpose) const;
   void round_weights(std::uint64_t seed);
 
   nn::Parameters& parameters_;

@@ -100,7 +100,8 @@ Trainer::Trainer(std::unique_ptr<models::Decoder> model, TrainerOptions options,
       dp_(mesh && mesh->grid().dp > 1 ? &mesh->dp() : nullptr),
       replicas_(mesh && mesh->replicas().size() > 1 ? &mesh->replicas() : nullptr),
       optimizer_(model_->parameters(), model_->tp(),
-                 shards_of(*model_, options_.shard_optimizer ? replicas_ : nullptr), model_->pp()) {
+                 shards_of(*model_, options_.shard_optimizer ? replicas_ : nullptr), model_->pp(),
+                 options_.bf16_moments ? DType::bf16 : DType::f32) {
   check(model_->tp() == (mesh && mesh->grid().tp > 1 ? &mesh->tp() : nullptr) &&
             model_->pp() == (mesh && mesh->grid().pp > 1 ? &mesh->pp() : nullptr) &&
             model_->cp() == (mesh && mesh->grid().cp > 1 ? &mesh->cp() : nullptr),

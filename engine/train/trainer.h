@@ -28,6 +28,8 @@ struct TrainerOptions {
   std::uint64_t seed = 0;  ///< of the adapter's dropout
   /// Divide the optimizer state over the replicas (ZeRO-1): affects memory, not results.
   bool shard_optimizer = false;
+  /// Store the moments in bf16 (optim::AdamW).
+  bool bf16_moments = false;
 };
 
 /// Result of a forward and backward pass over a whole batch.

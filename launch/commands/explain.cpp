@@ -53,6 +53,8 @@ void print_memory(const RunConfig& config, const engine::models::DecoderSpec& sp
     std::cout << "  " << padded(part.what, 46) << bytes_text(part.bytes) << '\n';
     total += part.bytes;
   }
+  std::cout << "  " << padded("bytes per trained parameter", 46) << bytes_per_parameter(config)
+            << '\n';
   const std::uint64_t available = memory_available();
   std::cout << "  " << padded("needed", 46) << bytes_text(total) << "\n  "
             << padded("available", 46) << (available ? bytes_text(available) : "unknown") << '\n';

@@ -92,8 +92,9 @@ struct Sharded {
     return divided(what, bytes, zero ? bytes : bytes * replicas);
   }
   /// A model with its gradients and its optimizer state.
-  MemoryPart trained(const std::string& what, std::uint64_t weights) const {
-    return divided(what, 4 * weights, 2 * weights * replicas + 2 * weights * (zero ? 1 : replicas));
+  MemoryPart trained(const std::string& what, std::uint64_t weights, std::uint64_t moments) const {
+    return divided(what, 2 * weights + moments,
+                   2 * weights * replicas + moments * (zero ? 1 : replicas));
   }
 
  private:
@@ -211,11 +212,14 @@ std::vector<MemoryPart> memory_needed(const RunConfig& config,
   const std::uint64_t lookup = config.parallel.pp > 1 ? 0 : lookup_gradient_bytes(config, spec);
   parts.push_back(sharded.part(lookup > 0 ? "gradients, two of the tied embedding" : "gradients",
                                trained + lookup));
-  parts.push_back(sharded.moments("AdamW's two moments", 2 * trained));
+  const bool half = config.train.moments == StateType::bf16;
+  parts.push_back(sharded.moments(half ? "AdamW's two moments (bf16)" : "AdamW's two moments",
+                                  half ? trained : 2 * trained));
   const RolesNeeded roles = roles_of(config);
   if (roles.reference.needed) parts.push_back({"reference model", weights});
   if (roles.critic.needed)
-    parts.push_back(sharded.trained("critic: weights, gradients and moments", weights));
+    parts.push_back(sharded.trained("critic: weights, gradients and moments", weights,
+                                    half ? weights : 2 * weights));
   if (roles.reward.needed) parts.push_back({"reward models", reward_bytes(config)});
   add_activations(parts, config, spec);
   if (roles.rollout.needed) add_rollout(parts, config, spec, weights, adapter);
@@ -224,6 +228,11 @@ std::vector<MemoryPart> memory_needed(const RunConfig& config,
                          " of the weights to sample with"),
                      size(config.async.eta + 1) * trained});
   return parts;
+}
+
+std::string bytes_per_parameter(const RunConfig& config) {
+  const int moment = config.train.moments == StateType::bf16 ? 2 : 4;
+  return cat(8 + 2 * moment, " (weight 4, gradient 4, moments ", 2 * moment, ")");
 }
 
 std::uint64_t memory_available() {

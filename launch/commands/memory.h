@@ -23,6 +23,10 @@ std::vector<MemoryPart> memory_needed(const RunConfig& config,
 /// Bytes of the weights that are trained, in f32: the adapter's, or the model's.
 std::uint64_t trained_bytes(const RunConfig& config, const engine::models::DecoderSpec& spec);
 
+/// Bytes of each trained parameter on a rank that has all of it: "12 (weight 4, gradient 4, moments
+/// 4)".
+std::string bytes_per_parameter(const RunConfig& config);
+
 /// Bytes that this process can still allocate: the smaller of the machine's available memory and
 /// the limit of its control group. 0: unknown.
 std::uint64_t memory_available();

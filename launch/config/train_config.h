@@ -89,6 +89,12 @@ constexpr std::array<std::string_view, 4> names_of(SaveDtype) {
   return {"f32", "auto", "bf16", "f16"};
 }
 
+/// Type of the trained weights between updates, and of the optimizer state.
+enum class StateType { f32, bf16 };
+constexpr std::array<std::string_view, 2> names_of(StateType) {
+  return {"f32", "bf16"};
+}
+
 /// Checkpoints, part of `train`.
 struct CheckpointConfig {
   std::int64_t save_every = 100;
@@ -126,7 +132,8 @@ struct TrainConfig : OptimizerConfig, CheckpointConfig {
   bool share_prefixes = false;
   std::int64_t max_length = 0;
   engine::ops::Precision dtype = engine::ops::Precision::f32;
-  bool stochastic_rounding = false;
+  StateType weights = StateType::f32;
+  StateType moments = StateType::f32;
   std::int64_t seed = 0;
   double peak_tflops = 0;
   std::int64_t threads = 0;
@@ -159,11 +166,7 @@ struct TrainConfig : OptimizerConfig, CheckpointConfig {
     field("max_length", self.max_length, Range{0, 1 << 24},
           "maximum tokens per sequence; 0: the model's limit");
     OptimizerConfig::each_field(self, field);
-    field("dtype", self.dtype,
-          "data type of matrix products; sums, master weights (except with "
-          "train.stochastic_rounding) and optimizer state are f32");
-    field("stochastic_rounding", self.stochastic_rounding,
-          "keep weights in bf16 with stochastic rounding instead of an f32 master copy");
+    each_type_field(self, field);
     field("seed", self.seed, seed_range, "random seed for shuffling and sampling");
     field("peak_tflops", self.peak_tflops, at_least_0, peak_tflops_doc);
     field("threads", self.threads, Range{0, 1024},
@@ -185,6 +188,19 @@ struct TrainConfig : OptimizerConfig, CheckpointConfig {
           "pretrain: samples by which a batch grows at a time");
     field("batch_rampup.samples", self.batch_rampup.samples, count_from_0,
           "pretrain: samples over which batches grow, in intervals of equal length");
+  }
+
+  static void each_type_field(auto& self, auto&& field) {
+    field("dtype", self.dtype,
+          "data type of matrix products; sums and gradients are f32, and so are weights and "
+          "optimizer state by default");
+    field(
+        "weights", self.weights,
+        "type of the trained weights; bf16: no f32 master copy, rounded stochastically after each "
+        "update");
+    field("moments", self.moments,
+          "type of AdamW's two moments; bf16: half of their memory, rounded stochastically after "
+          "each update");
   }
 
   static void each_log_field(auto& self, auto&& field) {

@@ -17,7 +17,7 @@ resize_vocab, add_tokens, add_special_tokens, new_special_tokens_config, init_sp
 rope_scaling | - | set rope_scaling in the model's config.json
 shift_attn, mixture_of_depths, use_llama_pro, use_mca, use_megatron_bridge, use_hyper_parallel, moe_aux_loss_coef, train_from_scratch, use_kt, kt_*, fp8, fp8_backend, fp8_enable_fsdp_float8_all_gather | - | not supported
 disable_gradient_checkpointing | train.recompute | true=[] false= | train.recompute: [full] is the checkpointing of LLaMA-Factory
-upcast_layernorm, upcast_lmhead_output, pure_bf16 | = | norms and losses are f32; train.stochastic_rounding keeps weights in bf16
+upcast_layernorm, upcast_lmhead_output, pure_bf16 | = | norms and losses are f32; train.weights=bf16 keeps weights in bf16
 image_*, video_*, media_dir, freeze_vision_tower, freeze_multi_modal_projector, freeze_language_model, crop_to_patches, use_audio_in_video, audio_sampling_rate | - | only text models are supported
 freeze_trainable_layers, freeze_trainable_modules, freeze_extra_modules | - | train all weights or an adapter (lora.rank)
 use_galore, galore_*, use_apollo, apollo_*, use_badam, badam_*, use_adam_mini, use_muon | - | AdamW is the only optimizer

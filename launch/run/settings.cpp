@@ -64,8 +64,9 @@ engine::train::TrainerOptions trainer_settings(const RunConfig& config) {
   out.micro_batch_tokens = static_cast<std::int32_t>(config.train.micro_batch_tokens);
   out.optimizer = {config.train.betas[0], config.train.betas[1], config.train.eps,
                    config.train.weight_decay, config.train.max_grad_norm};
-  if (config.train.stochastic_rounding)
-    out.optimizer.rounding_seed = static_cast<std::uint64_t>(config.train.seed);
+  out.optimizer.bf16_weights = config.train.weights == StateType::bf16;
+  out.optimizer.seed = static_cast<std::uint64_t>(config.train.seed);
+  out.bf16_moments = config.train.moments == StateType::bf16;
   out.recomputed = recomputed_settings(config);
   out.share_prefixes = config.train.share_prefixes;
   out.shard_optimizer = config.parallel.zero > 0;

@@ -178,8 +178,13 @@ std::unique_ptr<engine::train::Trainer> load_adapted_trainer(
 engine::train::TrainerOptions critic_options(const RunConfig& config) {
   auto options = trainer_settings(config);
   const CriticConfig& c = config.critic;
-  options.optimizer = {c.betas[0],     c.betas[1],      c.eps,
-                       c.weight_decay, c.max_grad_norm, options.optimizer.rounding_seed};
+  options.optimizer = {c.betas[0],
+                       c.betas[1],
+                       c.eps,
+                       c.weight_decay,
+                       c.max_grad_norm,
+                       options.optimizer.bf16_weights,
+                       options.optimizer.seed};
   return options;
 }
 

@@ -206,6 +206,8 @@ TEST(Explain, CountsTheOptimizerStateOnceWhereReplicasDivideIt) {
   EXPECT_EQ(moments_of(""), "AdamW's two moments, 2.0 MiB on each of 2 ranks 4.0 MiB");
   EXPECT_EQ(moments_of("--set parallel.zero=1"),
             "AdamW's two moments, 1015.8 KiB on each of 2 ranks 2.0 MiB");
+  EXPECT_EQ(moments_of("--set train.moments=bf16"),
+            "AdamW's two moments (bf16), 1015.8 KiB on each of 2 ranks 2.0 MiB");
 }
 
 TEST(Explain, CountsTheSecondGradientOfATiedEmbedding) {

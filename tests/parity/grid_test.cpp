@@ -145,7 +145,7 @@ TEST_P(GridParity, WeightsAreRoundedByTheSameChancesOnEveryGrid) {
   const auto rounded = [&](const Mesh& mesh) {
     const auto device = engine::ops::make_cpu_device({.threads = 1});
     Trainer trainer(grid_decoder(*device, model, 3, mesh, true),
-                    {.optimizer = {.rounding_seed = 11}}, &mesh);
+                    {.optimizer = {.bf16_weights = true, .seed = 11}}, &mesh);
     value_or_throw(trainer.update(0));  // gradients of zero change nothing else
     auto& parameters = trainer.model().parameters();
     return std::pair{gather_model(trainer.model(), mesh),

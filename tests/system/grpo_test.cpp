@@ -45,7 +45,8 @@ INSTANTIATE_TEST_SUITE_P(
             "--set grpo.policy_loss=clip_cov --set grpo.cov_ratio=0.1 --set grpo.cov_low=0.01"},
         ResumedGrpo{"RolloutsIn8BitsAndRounding",
                     "--set rollout.weights=int8 --set grpo.correction=token --set "
-                    "train.stochastic_rounding=true"},
+                    "train.weights=bf16"},
+        ResumedGrpo{"Bf16Moments", "--set train.moments=bf16"},
         ResumedGrpo{"KlCov", "--set grpo.policy_loss=kl_cov --set grpo.cov_ratio=0.1"}),
     [](const auto& each) { return std::string(each.param.title); });
 

@@ -68,7 +68,7 @@ TEST_F(Pipelines, WithoutClippingTheTensorsAreThoseOfOneRank) {
 
 TEST_F(Pipelines, AdaptersAndRoundedWeightsAreThoseOfOneRank) {
   for (const char* more : {"--set lora.rank=4 --set lora.dropout=0.1",
-                           "--set train.dtype=bf16 --set train.stochastic_rounding=true"}) {
+                           "--set train.dtype=bf16 --set train.weights=bf16"}) {
     SCOPED_TRACE(more);
     const std::string name = std::string(more).substr(6, 4), set = " --set train.max_grad_norm=0";
     run(run_of("sft", "one-" + name, "", more + set));

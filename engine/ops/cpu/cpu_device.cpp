@@ -21,6 +21,7 @@ CpuDevice::CpuDevice(const Kernels& kernels, const CpuOptions& options)
 }
 
 void CpuDevice::upload_from(Tensor& to, const Source& source) {
+  if (to.dtype() == DType::bf16) return HostDevice::upload_from(to, source);
   cpu::upload_from(context_, to, source);
 }
 
@@ -29,6 +30,7 @@ void CpuDevice::visit_rows(const Tensor& from, const RowVisitor& visit) {
 }
 
 void CpuDevice::fill(Tensor& x, float value) {
+  if (x.dtype() == DType::bf16) return HostDevice::fill(x, value);
   cpu::fill(context_, x, value);
 }
 
@@ -199,6 +201,19 @@ void CpuDevice::round_to_bf16(Tensor& x, const StochasticRounding& how) {
   context_.parallel_ranges(
       rows_of(x), 8 * width_of(x), 1,
       [&](std::int64_t begin, std::int64_t end, int) { round_rows(x, how, begin, end); });
+}
+
+void CpuDevice::store_bf16(const Tensor& from, Tensor& to, const StochasticRounding& how,
+                           const FlatPart& part) {
+  context_.parallel_ranges(from.count(), 8, 4096, [&](std::int64_t begin, std::int64_t end, int) {
+    store_range(from, to, how, part, begin, end);
+  });
+}
+
+void CpuDevice::load_bf16(const Tensor& from, Tensor& to) {
+  context_.parallel_ranges(from.count(), 1, 4096, [&](std::int64_t begin, std::int64_t end, int) {
+    load_range(from, to, begin, end);
+  });
 }
 
 double CpuDevice::sum_of_squares(const Tensor& x) {

@@ -58,6 +58,9 @@ class CpuDevice final : public HostDevice {
                      float inv_temperature, Tensor& logp, Tensor& lse) override;
   void adamw(Tensor& values, Tensor& grads, Tensor& m, Tensor& v, const AdamW& how) override;
   void round_to_bf16(Tensor& x, const StochasticRounding& how) override;
+  void store_bf16(const Tensor& from, Tensor& to, const StochasticRounding& how,
+                  const FlatPart& part) override;
+  void load_bf16(const Tensor& from, Tensor& to) override;
   double sum_of_squares(const Tensor& x) override;
   bool all_finite(const Tensor& x) override;
 

@@ -23,14 +23,16 @@ float rounded(float value, std::uint32_t random_bits) {
   return std::isfinite(up) ? up : std::bit_cast<float>(bits & 0xffff0000U);
 }
 
-/// Eight elements share a block of random words, half a word each.
-void round_run(float* x, std::int64_t count, std::uint64_t number, const StochasticRounding& how) {
+/// Calls store(i, rounded x[i]). Eight elements share a block of random words, half a word each.
+template <class Store>
+void round_run(const float* x, std::int64_t count, std::uint64_t number,
+               const StochasticRounding& how, const Store& store) {
   std::array<std::uint32_t, 4> words{};
   for (std::int64_t i = 0; i < count; ++i, ++number) {
     if (i == 0 || number % 8 == 0)
       words = philox({low_word(number / 8), high_word(number / 8), how.stream, 0x5eedU},
                      {low_word(how.key), high_word(how.key)});
-    x[i] = rounded(x[i], words[number % 8 / 2] >> (number % 2 * 16) & 0xffffU);
+    store(i, rounded(x[i], words[number % 8 / 2] >> (number % 2 * 16) & 0xffffU));
   }
 }
 
@@ -58,7 +60,11 @@ void HostDevice::upload(Tensor& to, std::span<const float> values) {
 }
 
 void HostDevice::upload_from(Tensor& to, const Source& source) {
-  source(0, {mutable_data(to), static_cast<std::size_t>(to.count())});
+  if (to.dtype() != DType::bf16)
+    return source(0, {mutable_data(to), static_cast<std::size_t>(to.count())});
+  std::vector<float> values(static_cast<std::size_t>(to.count()));
+  source(0, values);
+  upload(to, values);
 }
 
 void HostDevice::download(const Tensor& from, std::span<float> values) {
@@ -82,6 +88,10 @@ void HostDevice::visit_rows(const Tensor& from, const RowVisitor& visit) {
 }
 
 void HostDevice::fill(Tensor& x, float value) {
+  if (x.dtype() == DType::bf16) {
+    std::fill_n(reinterpret_cast<std::uint16_t*>(raw(x)), x.count(), to_bf16(value));
+    return;
+  }
   std::fill_n(mutable_data(x), x.count(), value);
 }
 
@@ -194,9 +204,42 @@ void HostDevice::round_rows(Tensor& x, const StochasticRounding& how, std::int64
                             std::int64_t end) {
   const std::int64_t width = width_of(x);
   float* values = mutable_data(x);
-  for (std::int64_t row = begin; row < end; ++row)
-    round_run(values + row * width, width, static_cast<std::uint64_t>(how.first + row * how.ld),
-              how);
+  for (std::int64_t row = begin; row < end; ++row) {
+    float* at = values + row * width;
+    round_run(at, width, static_cast<std::uint64_t>(how.first + row * how.ld), how,
+              [&](std::int64_t i, float value) { at[i] = value; });
+  }
+}
+
+void HostDevice::store_bf16(const Tensor& from, Tensor& to, const StochasticRounding& how,
+                            const FlatPart& part) {
+  store_range(from, to, how, part, 0, from.count());
+}
+
+void HostDevice::store_range(const Tensor& from, Tensor& to, const StochasticRounding& how,
+                             const FlatPart& part, std::int64_t begin, std::int64_t end) {
+  check(from.count() == to.count() && to.dtype() == DType::bf16 && part.width > 0,
+        "store_bf16: f32 and bf16 of one size");
+  const float* source = data(from);
+  auto* target = reinterpret_cast<std::uint16_t*>(raw(to));
+  for (std::int64_t run = 0; begin < end; begin += run) {
+    const std::int64_t row = (part.begin + begin) / part.width,
+                       column = (part.begin + begin) % part.width;
+    run = std::min(end - begin, part.width - column);
+    round_run(source + begin, run, static_cast<std::uint64_t>(how.first + row * how.ld + column),
+              how, [&](std::int64_t i, float value) { target[begin + i] = to_bf16(value); });
+  }
+}
+
+void HostDevice::load_bf16(const Tensor& from, Tensor& to) {
+  load_range(from, to, 0, from.count());
+}
+
+void HostDevice::load_range(const Tensor& from, Tensor& to, std::int64_t begin, std::int64_t end) {
+  check(from.count() == to.count() && from.dtype() == DType::bf16,
+        "load_bf16: bf16 and f32 of one size");
+  const auto* source = reinterpret_cast<const std::uint16_t*>(raw(from));
+  std::transform(source + begin, source + end, mutable_data(to) + begin, from_bf16);
 }
 
 }  // namespace troupe::engine::ops::cpu

@@ -29,11 +29,18 @@ class HostDevice : public Device {
   void column_dots(const Tensor& a, const Tensor& b, Tensor& sums) override;
   void row_squares(const Tensor& x, Tensor& sums) override;
   void round_to_bf16(Tensor& x, const StochasticRounding& how) override;
+  void store_bf16(const Tensor& from, Tensor& to, const StochasticRounding& how,
+                  const FlatPart& part) override;
+  void load_bf16(const Tensor& from, Tensor& to) override;
 
  protected:
   /// round_to_bf16() of rows [begin, end).
   static void round_rows(Tensor& x, const StochasticRounding& how, std::int64_t begin,
                          std::int64_t end);
+  /// store_bf16() and load_bf16() of elements [begin, end).
+  static void store_range(const Tensor& from, Tensor& to, const StochasticRounding& how,
+                          const FlatPart& part, std::int64_t begin, std::int64_t end);
+  static void load_range(const Tensor& from, Tensor& to, std::int64_t begin, std::int64_t end);
   const std::shared_ptr<BlockPool>& blocks() const { return blocks_; }
 
  private:

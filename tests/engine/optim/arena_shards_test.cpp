@@ -139,10 +139,9 @@ struct Updated {
 
 Updated updates(Communicator& dp, std::shared_ptr<const ArenaShards> shards, Rank& mine,
                 bool rounded) {
-  optim::AdamW optimizer(mine.parameters, nullptr, shards);
-  const optim::AdamWConfig config{
-      .weight_decay = 0.1,
-      .rounding_seed = rounded ? std::optional<std::uint64_t>(3) : std::nullopt};
+  optim::AdamW optimizer(mine.parameters, nullptr, shards, nullptr,
+                         rounded ? DType::bf16 : DType::f32);
+  const optim::AdamWConfig config{.weight_decay = 0.1, .bf16_weights = rounded, .seed = 3};
   Updated found;
   for (std::uint64_t step = 0; step < 3; ++step) {
     mine.device->upload(mine.parameters.grads(),
