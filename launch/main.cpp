@@ -33,6 +33,7 @@
 #include "launch/commands/options.h"
 #include "launch/commands/render.h"
 #include "launch/commands/score.h"
+#include "launch/commands/script_names.h"
 #include "launch/commands/train.h"
 #include "launch/commands/version.h"
 #include "launch/convert/command_line.h"
@@ -459,7 +460,7 @@ int program(int argc, char** argv) {
     add(app, action);
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
     if (command->get_name() != "completion" && command->get_name() != "man") add_logging(*command);
-  std::vector<std::string> words(argv + 1, argv + argc), own;
+  std::vector<std::string> words = command_words(argc, argv), own;
   if (const CLI::App* command = words.empty() ? nullptr : find_command(app, words[0])) {
     own.assign(words.begin() + 1, words.end());
     words = with_set(*command, own);

@@ -21,14 +21,18 @@ std::string scratch_folder() {
 }
 
 Said run_program(const std::string& arguments, const std::string& input) {
+  return run_as(TROUPE_PROGRAM, arguments, input);
+}
+
+Said run_as(const std::string& program, const std::string& arguments, const std::string& input) {
   const auto* test = testing::UnitTest::GetInstance()->current_test_info();
   const std::string folder =
       cat(testing::TempDir(), "launch_", test->test_suite_name(), "_", test->name(), ".io");
   std::filesystem::create_directories(folder);
   EXPECT_TRUE(write_file_durably(folder + "/in", input));
-  const int status = std::system(cat("'" TROUPE_PROGRAM "' ", arguments, " <", folder, "/in >",
-                                     folder, "/out 2>", folder, "/err")
-                                     .c_str());
+  const int status = std::system(
+      cat("'", program, "' ", arguments, " <", folder, "/in >", folder, "/out 2>", folder, "/err")
+          .c_str());
   Said said;
   said.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   said.out = read_file(folder + "/out").value_or("");
