@@ -1,6 +1,7 @@
 #include "tests/simulator/ledger.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/base/text.h"
 

@@ -2,6 +2,7 @@
 // where none is switched on.
 #include <gtest/gtest.h>
 
+#include <iostream>
 #include <sstream>
 
 #include "engine/base/log.h"

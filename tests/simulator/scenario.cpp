@@ -1,6 +1,7 @@
 #include "tests/simulator/scenario.h"
 
 #include <algorithm>
+#include <array>
 
 #include "engine/base/random.h"
 #include "engine/base/text.h"
