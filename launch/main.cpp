@@ -37,6 +37,7 @@
 #include "launch/commands/train.h"
 #include "launch/commands/version.h"
 #include "launch/convert/command_line.h"
+#include "launch/megatron/command_line.h"
 #include "launch/preprocess/command_line.h"
 #include "launch/recipes/recipes.h"
 #include "launch/run/exit_code.h"
@@ -425,14 +426,26 @@ int run(const Action& action) {
 /// closed pipe must not end it. The others end silently when their reader has gone, as in `| head`.
 bool has_runs(const CLI::App& app) {
   const std::string name = app.get_subcommands().front()->get_name();
-  return name == "train" || name == "launch" || name == "worker" || name == "eval";
+  return name == "train" || name == "launch" || name == "worker" || name == "eval" ||
+         megatron::trains(name);
 }
 
 /// Before any key exists: sandboxes are started by a process that has never had one.
 void protect_keys(const std::string& command) {
-  if (command == "train" || command == "eval" || command == "worker")
+  if (command == "train" || command == "eval" || command == "worker" || megatron::trains(command))
     actors::sandbox::start_helper();
   if (command == "launch" || command == "worker") actors::sandbox::protect_memory();
+}
+
+void add_commands(CLI::App& app, Action& action) {
+  for (const auto add : {add_train,      add_launch,   add_worker,
+                         add_loopback,   add_generate, add_chat,
+                         add_serve,      add_tokenize, add_render,
+                         add_logprobs,   add_merge,    add_score,
+                         add_eval,       add_explain,  add_import,
+                         add_preprocess, add_convert,  add_info,
+                         add_completion, add_man,      megatron::add_programs})
+    add(app, action);
 }
 
 }  // namespace
@@ -453,11 +466,7 @@ int program(int argc, char** argv) {
       "First steps: docs/quickstart.md. All configuration keys: troupe explain --reference. Exit "
       "codes: docs/operations.md.");
   Action action;
-  for (const auto add : {add_train,      add_launch,  add_worker,   add_loopback,   add_generate,
-                         add_chat,       add_serve,   add_tokenize, add_render,     add_logprobs,
-                         add_merge,      add_score,   add_eval,     add_explain,    add_import,
-                         add_preprocess, add_convert, add_info,     add_completion, add_man})
-    add(app, action);
+  add_commands(app, action);
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
     if (command->get_name() != "completion" && command->get_name() != "man") add_logging(*command);
   std::vector<std::string> words = command_words(argc, argv), own;

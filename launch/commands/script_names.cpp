@@ -10,9 +10,11 @@ struct Script {
   std::string_view name, command, option;  ///< option: an argument that the script implies, or ""
 };
 // launch/CMakeLists.txt makes the links of these names.
-constexpr std::array<Script, 3> scripts{{{"preprocess_data", "preprocess", ""},
+constexpr std::array<Script, 5> scripts{{{"preprocess_data", "preprocess", ""},
                                          {"convert_ckpt", "convert", ""},
-                                         {"convert_ckpt_v2", "convert", "--use-mcore-models"}}};
+                                         {"convert_ckpt_v2", "convert", "--use-mcore-models"},
+                                         {"pretrain_gpt", "pretrain_gpt", ""},
+                                         {"posttrain_gpt", "posttrain_gpt", ""}}};
 
 }  // namespace
 
@@ -20,7 +22,8 @@ std::vector<std::string> command_words(int argc, const char* const* argv) {
   std::vector<std::string> out;
   if (argc < 1) return out;
   const std::string_view path = argv[0];
-  const std::string_view name = path.substr(path.rfind('/') + 1);
+  std::string_view name = path.substr(path.rfind('/') + 1);
+  if (name.ends_with(".py")) name.remove_suffix(3);
   for (const Script& script : scripts) {
     if (name != script.name) continue;
     out.emplace_back(script.command);

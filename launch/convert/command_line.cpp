@@ -82,6 +82,23 @@ void add_division(CLI::App& command, ConvertWords& words) {
       ->capture_default_str();
 }
 
+/// Flags of mixtures of experts: understood, so that the reason is said.
+void add_experts(CLI::App& command) {
+  for (const char* name : {"--target-expert-parallel-size", "--target-expert-model-parallel-size",
+                           "--expert-tensor-parallel-size"})
+    command
+        .add_option_function<int>(
+            name,
+            [name](int ranks) {
+              if (ranks != 1)
+                throw ArgumentProblem(cat("convert: ", name, ' ', ranks,
+                                          ": expected 1; mixtures of experts and their division "
+                                          "over ranks are not supported"));
+            },
+            "1: a dense model has no experts")
+        ->group("");
+}
+
 void add_form(CLI::App& command, ConvertWords& words) {
   ConvertOptions& options = words.options;
   command.add_flag("--use-mcore-models", options.use_mcore,
@@ -124,6 +141,7 @@ void add_convert(CLI::App& app, std::function<int()>& action) {
   add_places(*command, *words);
   add_division(*command, *words);
   add_form(*command, *words);
+  add_experts(*command);
   command->footer(
       "Example:\n  troupe convert --use-mcore-models --load-model-type hf --save-model-type mg "
       "--load-dir models/qwen --save-dir megatron/qwen --target-tensor-parallel-size 2\n"

@@ -152,7 +152,8 @@ Result<std::string> convert(const ConvertOptions& options) {
   const auto source = open_source(options, *model);
   RETURN_IF_ERROR(source);
   if (options.save_type == "mg") return to_megatron(options, *model, *source, *type);
-  const std::string folder = model->folder + "/mg2hf";
+  const std::string folder =
+      options.hf_folder.empty() ? model->folder + "/mg2hf" : options.hf_folder;
   RETURN_IF_ERROR(write_hf_folder(folder, model->folder, model->spec, *source->weights, *type));
   return folder;
 }

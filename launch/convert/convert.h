@@ -11,6 +11,7 @@ namespace troupe::launch {
 struct ConvertOptions {
   std::string load_type = "hf", save_type = "mg";  ///< hf or mg
   std::string load_dir, save_dir;
+  std::string hf_folder = {};  ///< to hf: the result; empty: mg2hf/ of save_dir
   std::string model_type_hf = "llama2";
   bool use_mcore = false, save_to_legacy = false, load_from_legacy = false;
   bool add_qkv_bias = false, orm = false;

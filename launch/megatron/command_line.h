@@ -1,0 +1,17 @@
+// `troupe flags`, and the commands with the names of Megatron's training scripts, which links to
+// troupe in build/release/megatron choose (commands/script_names.h).
+#pragma once
+
+#include <CLI/App.hpp>
+#include <functional>
+#include <string_view>
+
+namespace troupe::launch::megatron {
+
+/// True for pretrain_gpt and posttrain_gpt.
+bool trains(std::string_view command);
+
+/// Adds flags, pretrain_gpt and posttrain_gpt.
+void add_programs(CLI::App& app, std::function<int()>& action);
+
+}  // namespace troupe::launch::megatron
