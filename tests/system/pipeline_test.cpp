@@ -46,15 +46,29 @@ class Pipelines : public SystemRuns {
   }
 };
 
-TEST_F(Pipelines, EveryKindOfMethodHasTheLossesOfOneRank) {
-  for (const char* algorithm : {"sft", "dpo", "grpo"}) {
-    SCOPED_TRACE(algorithm);
-    const std::string one = cat("one-", algorithm), stages = cat("stages-", algorithm);
-    run(run_of(algorithm, one, ""));
-    run(run_of(algorithm, stages, "--set parallel.pp=2"));
-    expect_near(stages, one);
+class PipelinesOf : public Pipelines, public testing::WithParamInterface<const char*> {};
+
+TEST_P(PipelinesOf, AMethodHasTheLossesOfOneRank) {
+  const std::string algorithm = GetParam();
+  std::string more = "--set train.steps=3 --set train.save_every=0";
+  if (algorithm == "prm") {
+    value_or_throw(write_file_durably(
+        path("steps.jsonl"),
+        "{\"prompt\":\"One day\",\"completions\":[\"he sat\",\"he ran\"],\"labels\":[true,false]}\n"
+        "{\"prompt\":\"One day\",\"completions\":[\"she ran\",\"she sat\"],"
+        "\"labels\":[false,true]}\n"));
+    // Two micro-batches of the four short rows.
+    more += cat(" --set train.micro_batch_tokens=16 --set data.path='", path("steps.jsonl"), "'");
   }
+  run(run_of(GetParam(), "one", "", more));
+  run(run_of(GetParam(), "stages", "--set parallel.pp=2", more));
+  ASSERT_EQ(losses("one").size(), 3u);
+  expect_near("stages", "one");
 }
+INSTANTIATE_TEST_SUITE_P(All, PipelinesOf,
+                         testing::Values("pretrain", "sft", "dpo", "simpo", "cpo", "orpo", "kto",
+                                         "orm", "prm", "ppo", "grpo"),
+                         [](const auto& tested) { return std::string(tested.param); });
 
 TEST_F(Pipelines, WithoutClippingTheTensorsAreThoseOfOneRank) {
   const std::string free = "--set train.max_grad_norm=0";

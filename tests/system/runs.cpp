@@ -32,6 +32,9 @@ std::string settings_of(const std::string& algorithm) {
   if (algorithm == "sft")
     return of(data("models/stories260k/hf"), data("datasets/math/gsm8k_train_head.jsonl"),
               "--set train.max_length=192 --set train.learning_rate=1e-3 ");
+  if (algorithm == "pretrain")
+    return of(data("models/stories260k/hf"), data("datasets/pretrain/tinystories_train_head.txt"),
+              "--set train.max_length=128 --set train.learning_rate=1e-3 ");
   if (algorithm == "dpo" || algorithm == "simpo" || algorithm == "cpo" || algorithm == "orpo" ||
       algorithm == "kto")
     return of(data("models/stories260k/hf"),
