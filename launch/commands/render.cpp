@@ -13,10 +13,11 @@ namespace troupe::launch {
 
 int render(const RenderOptions& options) {
   const bool folder = !options.model.empty();
-  auto found =
-      !options.prompt_type.empty()
-          ? engine::tokenizer::load_file_or_prompt_type(options.prompt_type)
-          : engine::tokenizer::ChatTemplate::load(folder ? options.model : options.template_file);
+  using namespace engine::tokenizer;
+  const std::string& type = options.prompt_type;
+  auto found = type.empty() ? ChatTemplate::load(folder ? options.model : options.template_file)
+               : type.find('#') != type.npos ? load_file_or_prompt_type(type)
+                                             : prompt_type(type);
   const auto chat = value_or_throw(std::move(found));
   const TemplateTokens own = folder ? template_tokens(options.model) : TemplateTokens{};
   const auto answer = [&](const Json& line) -> Result<Json> {
