@@ -56,6 +56,16 @@ TEST(Constraint, MasksAreThoseOfEachTokenAlone) {
   }
 }
 
+TEST(Constraint, AMaskIsComputedOncePerState) {
+  const auto table = table_of({"a", "b"});
+  Constraint constraint(value_or_throw(compile_regex("(ab)*")), table);
+  const auto a = constraint.after(constraint.start(), 0);
+  const auto mask = constraint.allowed(a);
+  const auto again = constraint.after(constraint.after(a, 1), 0);
+  EXPECT_EQ(again, a);
+  EXPECT_EQ(constraint.allowed(again), mask);
+}
+
 TEST(Constraint, EndsWithTheLastCharacterOfAChoice) {
   const auto table = table_of({"yes", "no", "n", "o", "ye", "s", "x"});
   Constraint constraint(value_or_throw(compile_choice({"yes", "no", "not"})), table);
