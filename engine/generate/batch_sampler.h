@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -20,10 +21,15 @@ struct RowToSample {
   std::int32_t limit = 0;                    ///< maximum tokens of prompt and output
   std::int32_t row = 0;                      ///< of the hidden states: its last token
   float inverse_temperature = 1;
+  std::shared_ptr<const constraints::TokenMask> allowed;  ///< nullptr: all tokens
 
   ProcessorContext context() const {
-    return {request->params, tokens, request->prompt.size(), end_tokens,
-            static_cast<std::size_t>(limit)};
+    return {request->params,
+            tokens,
+            request->prompt.size(),
+            end_tokens,
+            static_cast<std::size_t>(limit),
+            allowed.get()};
   }
 };
 

@@ -9,6 +9,7 @@
 #include "engine/base/text.h"
 #include "engine/generate/batch_sampler.h"
 #include "engine/generate/kv_cache.h"
+#include "engine/generate/output_constraint.h"
 #include "engine/generate/scheduler.h"
 #include "engine/generate/stop_strings.h"
 #include "engine/generate/validate_request.h"
@@ -27,6 +28,7 @@ struct SequenceState {
   std::vector<std::int32_t> tokens;      // prompt and output
   std::vector<std::int32_t> end_tokens;  // end and stop tokens
   std::int32_t limit = 0;                // maximum tokens of prompt and output
+  OutputConstraint constraint;
   Generation result;
 };
 
@@ -99,6 +101,7 @@ struct Generator::Impl {
   void step();
   Tensor forward(const Plan& plan);
   std::vector<RowToSample> rows_to_sample(const Plan& plan) const;
+  static std::shared_ptr<const constraints::TokenMask> allowed_tokens(const SequenceState& state);
   void append(const SampledToken& sampled);
 };
 
@@ -152,6 +155,7 @@ void Generator::Impl::add(Request request) {
       std::min(std::int64_t{length} + request.params.max_new_tokens, decoder.spec().max_positions));
   fresh.tokens = request.prompt;
   fresh.end_tokens = end_tokens(request.params, config.eos_ids);
+  fresh.constraint = OutputConstraint(request.constraint, request.begins_without_space);
   fresh.result.id = request.id;
   fresh.result.sample_id = request.sample_id;
   fresh.result.prompt_tokens = length;
@@ -241,9 +245,19 @@ std::vector<RowToSample> Generator::Impl::rows_to_sample(const Plan& plan) const
     const SamplingParams& params = state.request.params;
     rows.push_back({work.sequence, &state.request, state.tokens, state.end_tokens, state.limit,
                     end_row - 1,
-                    ops::inverse_temperature(params.is_greedy() ? 0 : params.temperature)});
+                    ops::inverse_temperature(params.is_greedy() ? 0 : params.temperature),
+                    allowed_tokens(state)});
   }
   return rows;
+}
+
+std::shared_ptr<const constraints::TokenMask> Generator::Impl::allowed_tokens(
+    const SequenceState& state) {
+  try {
+    return state.constraint.allowed(state.end_tokens);
+  } catch (const Failure& failure) {
+    throw RequestFailure(state.request.id, failure.error());
+  }
 }
 
 Tensor Generator::Impl::forward(const Plan& plan) {
@@ -273,6 +287,7 @@ void Generator::Impl::append(const SampledToken& sampled) {
   SequenceState& state = sequences.at(sequence);
   Generation& result = state.result;
   state.tokens.push_back(sampled.id);
+  state.constraint.append(sampled.id, state.end_tokens);
   result.ids.push_back(sampled.id);
   result.logp.push_back(sampled.logp);
   result.sampling_logp.push_back(sampled.sampling_logp);
@@ -293,6 +308,7 @@ void Generator::Impl::append(const SampledToken& sampled) {
     result.text = std::move(match.text);
     return end(sequence, FinishReason::stop);
   }
+  if (state.constraint.must_end()) return end(sequence, FinishReason::stop);
   if (std::ssize(state.tokens) >= state.limit) return end(sequence, FinishReason::length);
   if (decoder.spec().keys_change_at(std::ssize(state.tokens))) scheduler.recompute(sequence);
 }

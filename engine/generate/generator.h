@@ -22,6 +22,10 @@
 #include "engine/generate/weight_change.h"
 #include "engine/models/packed_weights.h"
 
+namespace troupe::engine::constraints {
+class Constraint;
+}
+
 namespace troupe::engine::generate {
 
 /// Decodes generated ids. The text of a prefix must be a prefix of the text, except for an
@@ -35,6 +39,10 @@ struct Request {
   SamplingParams params;
   std::uint64_t sample_id = 0;  ///< random stream: samples of one prompt have different ones
   TextDecoder decode;           ///< instead of GeneratorConfig::decode, where the prompt matters
+  /// The outputs that are allowed; nullptr: all. Of one generator only (constraint.h).
+  std::shared_ptr<constraints::Constraint> constraint;
+  /// The first token of a constrained output begins with no space, which decoding would drop.
+  bool begins_without_space = false;
 };
 
 /// A candidate token and its log-probability at temperature 1.

@@ -9,6 +9,8 @@
 #include <numeric>
 #include <set>
 
+#include "engine/constraints/token_table.h"
+
 namespace troupe::engine::generate {
 
 std::vector<double> probabilities(const LogitsRow& row) {
@@ -153,6 +155,12 @@ void begin_suppress(LogitsRow& row, const ProcessorContext& context) {
   ban(row, {rules.begin_suppress_tokens.begin(), rules.begin_suppress_tokens.end()});
 }
 
+/// After forced tokens, which it may ban.
+void constrain(LogitsRow& row, const ProcessorContext& context) {
+  if (context.allowed == nullptr) return;
+  std::erase_if(row.kept, [&](std::int32_t id) { return !context.allowed->has(id); });
+}
+
 // ---- filters: at least one token is always kept ----
 
 /// Keeps the ids at the indices i of row.kept for which passes(i).
@@ -293,13 +301,13 @@ void eta(LogitsRow& row, const ProcessorContext& context) {
 }  // namespace
 
 std::span<const LogitsProcessor> penalties() {
-  static constexpr std::array<LogitsProcessor, 13> chain = {sequence_bias,   prompt_repetition,
+  static constexpr std::array<LogitsProcessor, 14> chain = {sequence_bias,   prompt_repetition,
                                                             repetition,      frequency_and_presence,
                                                             no_repeat_ngram, prompt_no_repeat_ngram,
                                                             bad_words,       min_new_tokens,
                                                             forced_first,    forced_last,
                                                             length_decay,    suppress,
-                                                            begin_suppress};
+                                                            begin_suppress,  constrain};
   return chain;
 }
 

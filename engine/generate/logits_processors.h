@@ -11,6 +11,10 @@
 
 #include "engine/generate/sampling_params.h"
 
+namespace troupe::engine::constraints {
+class TokenMask;
+}
+
 namespace troupe::engine::generate {
 
 /// Input of a logits processor besides the logits.
@@ -20,6 +24,7 @@ struct ProcessorContext {
   std::size_t prompt_length = 0;         ///< tokens[prompt_length..] were generated
   std::span<const std::int32_t> ends;    ///< end and stop tokens, banned before min_new_tokens
   std::size_t limit = 0;  ///< maximum tokens of prompt and output; 0: unknown, no forced last token
+  const constraints::TokenMask* allowed = nullptr;  ///< of a constrained output; nullptr: all
 };
 
 /// A row of logits during processing. `kept` only shrinks, stays in ascending order, and never

@@ -19,7 +19,7 @@ LogitsRow run_chain(std::span<const Value> logits, const ProcessorContext& conte
     throw Failure(Error{Errc::usage,
                         cat("generate: penalties and bans (min_new_tokens, no_repeat_ngram_size, "
                             "bad_words_ids, suppress_tokens, forced "
-                            "tokens) ban every token of the vocabulary at position ",
+                            "tokens, a constraint) ban every token of the vocabulary at position ",
                             context.tokens.size(), "; relax one of them")});
   }
   if (!context.params.is_greedy()) {
@@ -73,7 +73,7 @@ std::int32_t argmax(const LogitsRow& row) {
 std::int32_t sample_token(std::span<const float> logits, const ProcessorContext& context,
                           std::uint64_t sample_id) {
   const SamplingParams& params = context.params;
-  const bool plain = has_no_processors(params);
+  const bool plain = has_no_processors(params) && context.allowed == nullptr;
   if (params.is_greedy()) return plain ? argmax(logits) : argmax(apply_processors(logits, context));
   const double u = uniform(params.seed, sample_id, context.tokens.size());
   if (plain) {

@@ -229,8 +229,18 @@ class Stories(unittest.TestCase):
                  ({"prompt": "a", "max_tokens": 1.5}, "max_tokens"), ({"prompt": "a", "logit_bias": {"x": 1}}, "logit_bias"),
                  ({"prompt": "a", "logprobs": 21}, "logprobs"), ({"prompt": "a", "stream_options": {}}, "stream_options"),
                  ({"prompt": "a", "best_of": 1, "n": 2}, "best_of"), ({"prompt": "a", "suffix": "b"}, "suffix"),
-                 ({"prompt": "a", "guided_regex": "a*"}, "guided_regex"), ({"prompt": "a", "min_tokens": 17}, "min_tokens"),
-                 ({"prompt": "a", "response_format": {"type": "json_object"}}, "response_format"),
+                 ({"prompt": "a", "guided_regex": "a**"}, "guided_regex"), ({"prompt": "a", "min_tokens": 17}, "min_tokens"),
+                 ({"prompt": "a", "response_format": {"type": "xml"}}, "response_format"),
+                 ({"prompt": "a", "response_format": {"type": "json_schema"}}, "response_format.json_schema"),
+                 ({"prompt": "a", "response_format": {"type": "json_schema", "json_schema": {"schema": {"not": {}}}}},
+                  "response_format.json_schema.schema"),
+                 ({"prompt": "a", "structured_outputs": {"regex": "(?=a)"}}, "structured_outputs.regex"),
+                 ({"prompt": "a", "structured_outputs": {"json": "{"}}, "structured_outputs.json"),
+                 ({"prompt": "a", "structured_outputs": {"choice": []}}, "structured_outputs.choice"),
+                 ({"prompt": "a", "structured_outputs": {"grammar": "a"}}, "structured_outputs.grammar"),
+                 ({"prompt": "a", "structured_outputs": {"regex": "a", "choice": ["b"]}}, "structured_outputs.choice"),
+                 ({"prompt": "a", "structured_outputs": {"tag": "a"}}, "structured_outputs.tag"),
+                 ({"prompt": "a", "guided_choice": ["a", 5]}, "guided_choice"),
                  ({"prompt": [3] * 512}, "prompt"), ({"prompt": "a", "stop": ["b", 3]}, "stop[1]")]
         for body, param in cases:
             status, _, answer = self.server.request("POST", "/v1/completions", body)
@@ -269,6 +279,98 @@ class Stories(unittest.TestCase):
         while self.server.metric("vllm:kv_cache_usage_perc") > 0:
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.01)
+
+
+SCHEMA = {"type": "object", "required": ["name", "tags"], "additionalProperties": False, "properties": {
+    "name": {"type": "string", "minLength": 1, "maxLength": 6},
+    "age": {"type": "integer", "minimum": 0, "maximum": 120},
+    "tags": {"type": "array", "items": {"enum": ["a\"b", "\u00e9", None, 1.5]}, "minItems": 1, "maxItems": 3},
+    "inner": {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}}}
+
+
+class Constraints(unittest.TestCase):
+    """Outputs that a request describes."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server(STORIES)
+
+    @classmethod
+    def tearDownClass(cls):
+        assert cls.server.metric("vllm:kv_cache_usage_perc") == 0
+        assert cls.server.stop() == 0, cls.server.output
+
+    def choices(self, **fields):
+        settings = dict({"prompt": "Once", "seed": 5, "temperature": 2.0, "n": 24, "max_tokens": 200}, **fields)
+        return self.server.complete(**settings)["choices"]
+
+    def check(self, text):
+        value = json.loads(text)
+        self.assertLessEqual({"name", "tags"}, set(value))
+        self.assertLessEqual(set(value), {"name", "age", "tags", "inner"})
+        self.assertTrue(1 <= len(value["name"]) <= 6, value)
+        self.assertTrue(0 <= value.get("age", 0) <= 120, value)
+        self.assertTrue(1 <= len(value["tags"]) <= 3, value)
+        self.assertTrue(all(tag in ['a"b', "\u00e9", None, 1.5] for tag in value["tags"]), value)
+        self.assertIn(value.get("inner", {"ok": True})["ok"], (True, False))
+
+    def test_every_output_is_an_instance_of_the_schema(self):
+        format = {"type": "json_schema", "json_schema": {"name": "person", "schema": SCHEMA, "strict": True}}
+        found = [self.choices(response_format=format), self.choices(structured_outputs={"json": SCHEMA}),
+                 self.choices(guided_json=json.dumps(SCHEMA))]
+        self.assertEqual(found[0], found[1])
+        self.assertEqual(found[0], found[2])
+        for choice in found[0]:
+            self.assertEqual(choice["finish_reason"], "stop")
+            self.check(choice["text"])
+        self.assertGreater(len({choice["text"] for choice in found[0]}), 20)
+
+    def test_a_truncated_output_says_so(self):
+        for choice in self.choices(structured_outputs={"json": SCHEMA}, max_tokens=12):
+            self.assertEqual(choice["finish_reason"], "length")
+            self.assertTrue('{"name":'.startswith(choice["text"][:8].replace(" ", "")), choice)
+
+    def test_expressions_choices_and_grammars(self):
+        for choice in self.choices(structured_outputs={"regex": "[A-F]{2}-(\\d{1,3}|\u00e9+!)"}):
+            if choice["finish_reason"] == "stop":
+                self.assertRegex(choice["text"], "^[A-F]{2}-(\\d{1,3}|\u00e9+!)$")
+        found = {(choice["text"], choice["finish_reason"]) for choice in self.choices(guided_choice=["yes", "no", " perhaps"])}
+        self.assertLessEqual(found, {("yes", "stop"), ("no", "stop"), (" perhaps", "stop")})
+        self.assertGreater(len(found), 1)
+        for choice in self.choices(structured_outputs={"grammar": 'root ::= "[" (root ("," root)?)? "]"'}):
+            if choice["finish_reason"] == "stop":
+                json.loads(choice["text"])
+        for choice in self.choices(response_format={"type": "json_object"}, temperature=0.8):
+            if choice["finish_reason"] == "stop":
+                self.assertIsInstance(json.loads(choice["text"]), dict)
+
+    def test_a_text_after_an_empty_one_keeps_its_spaces(self):
+        # Decoding drops the space at the beginning of a text, which follows the prompt of BOS alone.
+        for choice in self.choices(prompt=[1], structured_outputs={"regex": " ?a| ?b"}):
+            self.assertIn(choice["text"], ("a", "b"))
+
+    def test_a_stream_has_the_text_of_the_whole_answer(self):
+        settings = {"prompt": "Once", "seed": 9, "max_tokens": 200, "structured_outputs": {"json": SCHEMA}}
+        whole = self.server.complete(**settings)["choices"][0]
+        events = self.server.stream("/v1/completions", **settings)
+        self.assertEqual("".join(event["choices"][0]["text"] for event in events), whole["text"])
+        self.check(whole["text"])
+
+    def test_an_unsupported_keyword_is_named(self):
+        schema = {"type": "object", "properties": {"a": {"type": "array", "uniqueItems": True}}}
+        status, _, body = self.server.request("POST", "/v1/completions", {"prompt": "a", "guided_json": schema})
+        self.assertEqual(status, 400, body)
+        self.assertIn('#/properties/a: the keyword "uniqueItems" is not supported', json.loads(body)["error"]["message"])
+
+    def test_a_request_at_a_limit_fails_alone(self):
+        hostile = {"prompt": "a", "max_tokens": 400, "structured_outputs": {"regex": "((a?){2000}){2000}b"}}
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            answer = pool.submit(self.server.request, "POST", "/v1/completions", hostile)
+            honest = pool.submit(self.choices, guided_choice=["yes"])
+            self.assertEqual(honest.result()[0]["text"], "yes")
+        status, _, body = answer.result()
+        self.assertEqual(status, 400, body)
+        self.assertIn("simplify it", json.loads(body)["error"]["message"])
 
 
 class Digits(unittest.TestCase):

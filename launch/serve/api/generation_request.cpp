@@ -4,6 +4,7 @@
 
 #include "engine/base/text.h"
 #include "launch/serve/api/chat_messages.h"
+#include "launch/serve/api/constraint_fields.h"
 #include "launch/serve/api/failure.h"
 #include "launch/serve/api/sampling_fields.h"
 
@@ -20,17 +21,12 @@ T value_or_refuse(const std::string& field, Result<T> result) {
   return std::move(*result);
 }
 
-void refuse_constraints(RequestFields& fields) {
-  if (const Json* format = fields.find("response_format")) {
-    RequestFields members(*format, "response_format.");
-    if (const auto type = members.text("type"); type != "text")
-      refuse_unsupported("response_format",
-                         "response_format: only {\"type\": \"text\"} is "
-                         "supported");
-  }
-  for (const char* name : {"structured_outputs", "guided_json", "guided_regex", "guided_choice",
-                           "guided_grammar", "guided_decoding_backend"})
-    fields.unsupported(name, "outputs cannot be constrained");
+/// Compiles the constraint of the outputs.
+void read_output_constraint(RequestFields& fields, const ServedModel& model,
+                            GenerationRequest& request) {
+  const auto text = read_constraint(fields);
+  if (!text) return;
+  request.constraint = value_or_refuse(text->field, model.constrain(*text));
 }
 
 void refuse_tools(RequestFields& fields) {
@@ -195,7 +191,7 @@ GenerationRequest read_generation_request(const Json& body, Endpoint endpoint,
   RequestFields fields(body);
   GenerationRequest request;
   request.endpoint = endpoint;
-  refuse_constraints(fields);
+  read_output_constraint(fields, model, request);
   refuse_others(fields);
   request.params = read_sampling(fields, model);
   read_stream(fields, request);

@@ -28,7 +28,9 @@ Result<ServedModel> ServedModel::load(const ServedModelOptions& options) {
   RETURN_IF_ERROR(served.read_generation_config());
   const std::string& folder = served.model_.folders().text;
   if (const auto tokenizer = served.model_.tokenizer()) {
-    served.tokenizer_ = **tokenizer;
+    served.tokenizer_ = std::make_shared<const engine::tokenizer::Tokenizer>(**tokenizer);
+    served.constraints_ =
+        std::make_unique<OutputConstraints>(*served.tokenizer_, served.vocabulary_);
   } else if (engine::tokenizer::Tokenizer::is_in(folder)) {
     return fail(tokenizer);
   } else {
@@ -76,6 +78,15 @@ Result<std::vector<std::int32_t>> ServedModel::encode(std::string_view text,
     }
   }
   return tokens;
+}
+
+Result<std::shared_ptr<engine::constraints::Constraint>> ServedModel::constrain(
+    const ConstraintText& text) const {
+  if (constraints_ == nullptr) {
+    return fail(Errc::unsupported, cat("the model has no tokenizer (", no_tokenizer_,
+                                       "), and its outputs cannot be constrained"));
+  }
+  return constraints_->compile(text);
 }
 
 Result<std::string> ServedModel::render(engine::tokenizer::RenderInput input) const {

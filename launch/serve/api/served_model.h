@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include "engine/generate/sampling_params.h"
 #include "launch/commands/chat_prompt.h"
 #include "launch/commands/model.h"
+#include "launch/serve/api/output_constraints.h"
 
 namespace troupe::launch::api {
 
@@ -41,12 +43,15 @@ class ServedModel {
   const std::vector<std::int32_t>& eos_ids() const { return eos_ids_; }
 
   /// nullptr: the folder has none, and requests with text are refused.
-  const engine::tokenizer::Tokenizer* tokenizer() const {
-    return tokenizer_ ? &*tokenizer_ : nullptr;
-  }
+  const engine::tokenizer::Tokenizer* tokenizer() const { return tokenizer_.get(); }
   /// Errc::unsupported without a tokenizer; bad_input for a text without tokens, and for one whose
   /// ids the model does not have.
   Result<std::vector<std::int32_t>> encode(std::string_view text, bool add_special) const;
+  /// Errc::unsupported without a tokenizer; errors of OutputConstraints::compile().
+  Result<std::shared_ptr<engine::constraints::Constraint>> constrain(
+      const ConstraintText& text) const;
+  /// Whether decoding drops a space at the beginning of a text; there is a tokenizer.
+  bool drops_first_space() const { return constraints_->drops_first_space(); }
   /// The prompt of a conversation. Errc::unsupported without a template; errors of the template.
   Result<std::string> render(engine::tokenizer::RenderInput input) const;
 
@@ -59,7 +64,8 @@ class ServedModel {
   std::int64_t vocabulary_ = 0, context_ = 0, created_ = 0;
   engine::generate::SamplingParams defaults_;
   std::vector<std::int32_t> eos_ids_;
-  std::optional<engine::tokenizer::Tokenizer> tokenizer_;
+  std::shared_ptr<const engine::tokenizer::Tokenizer> tokenizer_;
+  std::unique_ptr<OutputConstraints> constraints_;  // with a tokenizer
   std::optional<ChatPrompt> chat_prompt_;
   std::string no_tokenizer_, no_template_;  // why there is none
 };

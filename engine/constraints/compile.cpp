@@ -1,0 +1,52 @@
+#include "engine/constraints/compile.h"
+
+#include "engine/base/text.h"
+#include "engine/constraints/ebnf.h"
+#include "engine/constraints/json_schema.h"
+#include "engine/constraints/regex.h"
+
+namespace troupe::engine::constraints {
+
+namespace {
+
+template <class Add>
+Result<Grammar> compile(Add add) {
+  try {
+    Grammar grammar;
+    grammar.set_root(add(grammar));
+    RETURN_IF_ERROR(grammar.finish());
+    return grammar;
+  } catch (const Failure& failure) {
+    return fail(failure);
+  }
+}
+
+}  // namespace
+
+Result<Grammar> compile_schema(const Json& schema) {
+  return compile([&](Grammar& grammar) { return add_json_schema(grammar, schema); });
+}
+
+Result<Grammar> compile_regex(std::string_view pattern) {
+  return compile([&](Grammar& grammar) {
+    const Grammar::Rule rule = grammar.add_rule();
+    const Grammar::Node end = add_regex(grammar, grammar.begin(rule), pattern, TextForm::plain);
+    grammar.add_empty(end, grammar.end(rule));
+    return rule;
+  });
+}
+
+Result<Grammar> compile_ebnf(std::string_view text) {
+  return compile([&](Grammar& grammar) { return add_ebnf(grammar, text); });
+}
+
+Result<Grammar> compile_choice(const std::vector<std::string>& texts) {
+  return compile([&](Grammar& grammar) {
+    const Grammar::Rule rule = grammar.add_rule();
+    for (const std::string& each : texts)
+      grammar.add_empty(grammar.text(grammar.begin(rule), each), grammar.end(rule));
+    return rule;
+  });
+}
+
+}  // namespace troupe::engine::constraints

@@ -1,0 +1,315 @@
+#include "engine/constraints/json_schema.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "engine/base/text.h"
+#include "engine/constraints/json_rules.h"
+#include "engine/constraints/json_schema_types.h"
+#include "engine/constraints/regex.h"
+#include "engine/constraints/repetition.h"
+
+namespace troupe::engine::constraints {
+
+using Node = Grammar::Node;
+using Rule = Grammar::Rule;
+
+namespace {
+
+class SchemaCompiler {
+ public:
+  SchemaCompiler(Grammar& grammar, const Json& root)
+      : grammar_(grammar), rules_(grammar), root_(root) {}
+
+  Rule compile(const Json& schema, const std::string& where, int depth);
+
+ private:
+  struct Place {
+    const Json& schema;
+    const std::string& where;
+    int depth;
+  };
+
+  Rule reference(const Place& place, const std::string& pointer);
+  Rule alternatives(const Place& place, std::string_view keyword);
+  Rule constants(const Place& place, const Json::Array& values);
+  Rule of_types(const Place& place);
+  Rule of_type(const Place& place, JsonType type);
+  Rule string(const Place& place);
+  Rule array(const Place& place);
+  Rule object(const Place& place);
+  Rule map(const Place& place, const Json& values);
+  Node add_members(const Place& place, const Json& properties, Node from);
+  void check_exclusive(const Place& place, const Json::Array& options) const;
+  const Json& at_pointer(const std::string& where, const std::string& pointer) const;
+
+  Grammar& grammar_;
+  JsonRules rules_;
+  const Json& root_;
+  std::map<std::string, Rule> references_;
+};
+
+Rule SchemaCompiler::compile(const Json& schema, const std::string& where, int depth) {
+  if (depth > max_nesting) schema_mistake(where, cat("nested deeper than ", max_nesting));
+  if (schema.is_bool()) return schema.boolean() ? rules_.value() : grammar_.add_rule();
+  if (!schema.is_object())
+    schema_mistake(where, cat("expected an object or a boolean, found ", schema.type_name()));
+  check_keywords(schema, where);
+  const Place place{schema, where, depth};
+  if (const Json* pointer = schema.find("$ref")) {
+    if (!pointer->is_string()) schema_mistake(where, "$ref: expected a string");
+    check_alone(schema, "$ref", where);
+    return reference(place, pointer->string());
+  }
+  if (const Json* value = schema.find("const")) return constants(place, {*value});
+  if (const Json* values = schema.find("enum")) {
+    if (!values->is_array() || values->array().empty())
+      schema_mistake(where, "enum: expected a list of at least one value");
+    return constants(place, values->array());
+  }
+  for (const char* keyword : {"anyOf", "oneOf", "allOf"})
+    if (schema.find(keyword) != nullptr) return alternatives(place, keyword);
+  return of_types(place);
+}
+
+Rule SchemaCompiler::reference(const Place& place, const std::string& pointer) {
+  if (const auto found = references_.find(pointer); found != references_.end())
+    return found->second;
+  const Json& target = at_pointer(place.where, pointer);
+  // Known before its target is read, which may refer to it again.
+  const Rule rule = grammar_.add_rule();
+  references_.emplace(pointer, rule);
+  const Rule found = compile(target, pointer, place.depth + 1);
+  grammar_.add_empty(grammar_.call(grammar_.begin(rule), found), grammar_.end(rule));
+  return rule;
+}
+
+const Json& SchemaCompiler::at_pointer(const std::string& where, const std::string& pointer) const {
+  if (!pointer.starts_with("#"))
+    schema_unsupported(
+        where, cat("$ref: only references within the schema (\"#/...\") are supported, ", "found ",
+                   quote(pointer)));
+  const Json* at = &root_;
+  for (std::size_t begin = 1; begin < pointer.size();) {
+    const std::size_t end = std::min(pointer.find('/', begin + 1), pointer.size());
+    const std::string key = unescaped_pointer(pointer.substr(begin + 1, end - begin - 1));
+    const Json* next = pointer[begin] == '/' ? member_or_element(*at, key) : nullptr;
+    if (next == nullptr)
+      schema_mistake(where, cat("$ref: there is no ", quote(pointer), " in the schema"));
+    at = next;
+    begin = end;
+  }
+  return *at;
+}
+
+Rule SchemaCompiler::alternatives(const Place& place, std::string_view keyword) {
+  const auto& [schema, where, depth] = place;
+  const Json& list = *schema.find(keyword);
+  if (!list.is_array() || list.array().empty())
+    schema_mistake(where, cat(keyword, ": expected a list of at least one schema"));
+  check_alone(schema, keyword, where);
+  if (keyword == "allOf" && list.array().size() > 1)
+    schema_unsupported(where, "allOf of several schemas is not supported; merge them");
+  if (keyword == "oneOf") check_exclusive(place, list.array());
+  const Rule rule = grammar_.add_rule();
+  std::size_t index = 0;
+  for (const Json& each : list.array()) {
+    const Rule option = compile(each, cat(where, "/", keyword, "/", index++), depth + 1);
+    grammar_.add_empty(grammar_.call(grammar_.begin(rule), option), grammar_.end(rule));
+  }
+  return rule;
+}
+
+Rule SchemaCompiler::constants(const Place& place, const Json::Array& values) {
+  check_alone(place.schema, place.schema.find("const") != nullptr ? "const" : "enum", place.where);
+  const auto types = types_of(place.schema, place.where);
+  const Rule rule = grammar_.add_rule();
+  for (const Json& value : values) {
+    if (!types.empty() && !has_type(value, types)) continue;
+    const Node end = grammar_.text(grammar_.begin(rule), value.dump());
+    grammar_.add_empty(end, grammar_.end(rule));
+  }
+  return rule;
+}
+
+Rule SchemaCompiler::of_types(const Place& place) {
+  std::vector<JsonType> types = types_of(place.schema, place.where);
+  if (types.empty()) types = implied_types(place.schema);
+  if (types.empty()) return rules_.value();
+  if (types.size() == 1) return of_type(place, types[0]);
+  const Rule rule = grammar_.add_rule();
+  for (const JsonType type : types) {
+    const Rule option = of_type(place, type);
+    grammar_.add_empty(grammar_.call(grammar_.begin(rule), option), grammar_.end(rule));
+  }
+  return rule;
+}
+
+Rule SchemaCompiler::of_type(const Place& place, JsonType type) {
+  switch (type) {
+    case JsonType::null:
+      return rules_.literal("null");
+    case JsonType::boolean: {
+      const Rule rule = grammar_.add_rule();
+      for (const char* each : {"true", "false"})
+        grammar_.add_empty(grammar_.text(grammar_.begin(rule), each), grammar_.end(rule));
+      return rule;
+    }
+    case JsonType::integer:
+      return rules_.integer(bounds_of(place.schema, place.where));
+    case JsonType::number: {
+      const NumberBounds bounds = bounds_of(place.schema, place.where);
+      return bounds.any() ? rules_.bounded_number(bounds) : rules_.number();
+    }
+    case JsonType::string:
+      return string(place);
+    case JsonType::array:
+      return array(place);
+    case JsonType::object:
+      return object(place);
+  }
+  return 0;
+}
+
+Rule SchemaCompiler::string(const Place& place) {
+  const auto& [schema, where, depth] = place;
+  const Counts length = counts_of(schema, "minLength", "maxLength", where);
+  const std::string pattern = string_pattern(schema, where);
+  if (pattern.empty() && !length.given && schema.find("pattern") == nullptr) return rules_.string();
+  if (length.given && schema.find("pattern") != nullptr)
+    schema_unsupported(where,
+                       "pattern with minLength or maxLength is not supported; put the lengths "
+                       "into the pattern");
+  const Rule rule = grammar_.add_rule();
+  Node at = grammar_.text(grammar_.begin(rule), "\"");
+  if (length.given)
+    at = add_repeated(grammar_, at, rules_.character(), length.counts);
+  else
+    at = add_regex(grammar_, at, pattern, TextForm::json);
+  grammar_.add_empty(grammar_.text(at, "\""), grammar_.end(rule));
+  return rule;
+}
+
+Rule SchemaCompiler::array(const Place& place) {
+  const auto& [schema, where, depth] = place;
+  const auto [given, counts] = counts_of(schema, "minItems", "maxItems", where);
+  std::vector<Rule> first;
+  if (const Json* prefix = schema.find("prefixItems")) {
+    if (!prefix->is_array()) schema_mistake(where, "prefixItems: expected a list of schemas");
+    for (const Json& each : prefix->array())
+      first.push_back(compile(each, cat(where, "/prefixItems/", first.size()), depth + 1));
+  }
+  const Json* items = schema.find("items");
+  const Rule item = items ? compile(*items, where + "/items", depth + 1) : rules_.value();
+  const Rule rule = grammar_.add_rule();
+  const Node end = grammar_.add_node();
+  Node at = grammar_.text(grammar_.begin(rule), "[");
+  const int known = std::max({static_cast<int>(first.size()), counts.least, 1});
+  for (int i = 0; i < counts.most.value_or(known); ++i) {
+    if (i >= counts.least) grammar_.add_empty(at, end);
+    const Node before = i == 0 ? at : grammar_.call(at, rules_.comma());
+    at = grammar_.call(before, i < std::ssize(first) ? first[static_cast<std::size_t>(i)] : item);
+  }
+  grammar_.add_empty(at, end);
+  if (!counts.most) grammar_.add_empty(grammar_.call(grammar_.call(at, rules_.comma()), item), at);
+  grammar_.add_empty(grammar_.text(end, "]"), grammar_.end(rule));
+  return rule;
+}
+
+/// An instance must satisfy exactly one of the options: they are written like those of anyOf if no
+/// instance satisfies two.
+void SchemaCompiler::check_exclusive(const Place& place, const Json::Array& options) const {
+  std::vector<const Json*> targets;
+  for (const Json& each : options) {
+    const Json* target = &each;
+    for (int hops = 0; hops < max_nesting && target->find("$ref") != nullptr; ++hops) {
+      const Json& pointer = *target->find("$ref");
+      if (!pointer.is_string()) schema_mistake(place.where, "$ref: expected a string");
+      target = &at_pointer(place.where, pointer.string());
+    }
+    targets.push_back(target);
+  }
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (are_exclusive(*targets[i], *targets[j])) continue;
+      schema_unsupported(place.where,
+                         cat("oneOf: an instance could satisfy both option ", j, " and option ", i,
+                             "; give them different types or a required property with different "
+                             "constants, or use anyOf"));
+    }
+  }
+}
+
+Rule SchemaCompiler::object(const Place& place) {
+  const auto& [schema, where, depth] = place;
+  const Json properties = all_properties(schema, where);
+  const Json* others = schema.find("additionalProperties");
+  const Counts members = counts_of(schema, "minProperties", "maxProperties", where);
+  if (properties.object().empty() && others != nullptr && !(*others == Json(false)))
+    return map(place, *others);
+  if (properties.object().empty() && others == nullptr && schema.find("properties") == nullptr)
+    return map(place, Json(true));
+  if (members.given)
+    schema_unsupported(where,
+                       "minProperties and maxProperties are supported only without properties");
+  const Rule rule = grammar_.add_rule();
+  const Node end = add_members(place, properties, grammar_.text(grammar_.begin(rule), "{"));
+  grammar_.add_empty(grammar_.text(end, "}"), grammar_.end(rule));
+  return rule;
+}
+
+/// Any names; they may repeat, and the last member counts.
+Rule SchemaCompiler::map(const Place& place, const Json& values) {
+  const auto counts = counts_of(place.schema, "minProperties", "maxProperties", place.where).counts;
+  if (counts.least > 1)
+    schema_unsupported(place.where, "minProperties above 1 is not supported: names may repeat");
+  const Rule value = compile(values, place.where + "/additionalProperties", place.depth + 1);
+  const Rule member = rules_.pair(value), rule = grammar_.add_rule();
+  const Node first = grammar_.text(grammar_.begin(rule), "{"), end = grammar_.add_node();
+  if (counts.least == 0) grammar_.add_empty(first, end);
+  if (counts.most.value_or(1) > 0) {
+    const Rule next = grammar_.add_rule();
+    grammar_.add_empty(grammar_.call(grammar_.call(grammar_.begin(next), rules_.comma()), member),
+                       grammar_.end(next));
+    Repetitions more{0, counts.most};
+    if (more.most) --*more.most;
+    grammar_.add_empty(add_repeated(grammar_, grammar_.call(first, member), next, more), end);
+  }
+  grammar_.add_empty(grammar_.text(end, "}"), grammar_.end(rule));
+  return rule;
+}
+
+/// The members in their order; optional ones may be left out. Two chains of nodes: without a member
+/// so far, and behind one, where a comma is needed.
+Node SchemaCompiler::add_members(const Place& place, const Json& properties, Node from) {
+  Node none = from, some = grammar_.add_node();
+  for (const auto& [name, schema] : properties.object()) {
+    const Rule value = compile(schema, cat(place.where, "/properties/", name), place.depth + 1);
+    const Rule member = grammar_.add_rule();
+    const Node key = grammar_.text(grammar_.begin(member), Json(name).dump());
+    grammar_.add_empty(grammar_.call(grammar_.call(key, rules_.colon()), value),
+                       grammar_.end(member));
+    const Node next_none = grammar_.add_node(), next_some = grammar_.add_node();
+    grammar_.add_empty(grammar_.call(none, member), next_some);
+    grammar_.add_empty(grammar_.call(grammar_.call(some, rules_.comma()), member), next_some);
+    if (!is_required(place.schema, name)) {
+      grammar_.add_empty(none, next_none);
+      grammar_.add_empty(some, next_some);
+    }
+    none = next_none;
+    some = next_some;
+  }
+  const Node end = grammar_.add_node();
+  grammar_.add_empty(none, end);
+  grammar_.add_empty(some, end);
+  return end;
+}
+
+}  // namespace
+
+Grammar::Rule add_json_schema(Grammar& grammar, const Json& schema) {
+  return SchemaCompiler(grammar, schema).compile(schema, "#", 0);
+}
+
+}  // namespace troupe::engine::constraints

@@ -1,0 +1,25 @@
+// JSON schemas (draft 2020-12) as grammars.
+//
+// Every text of the grammar is valid JSON and satisfies the schema; not every instance of the
+// schema has a text: members are written in the order of `properties`, without others unless
+// `properties` is absent, and strings match a `pattern` as a whole.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "engine/base/json.h"
+#include "engine/constraints/grammar.h"
+
+namespace troupe::engine::constraints {
+
+/// A rule for the instances of `schema`. Throws Failure: Errc::bad_input for malformed schemas,
+/// unsupported for keywords that are not supported, full beyond the bounds. Messages have the place
+/// in the schema ("#/properties/name").
+Grammar::Rule add_json_schema(Grammar& grammar, const Json& schema);
+
+/// Keywords with an effect on the grammar, and those that are ignored.
+std::vector<std::string_view> schema_keywords();
+std::vector<std::string_view> schema_annotations();
+
+}  // namespace troupe::engine::constraints

@@ -1,0 +1,245 @@
+#include "engine/constraints/regex.h"
+
+#include <algorithm>
+#include <cctype>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/base/text.h"
+#include "engine/base/utf8.h"
+#include "engine/constraints/character_set.h"
+#include "engine/constraints/repetition.h"
+
+namespace troupe::engine::constraints {
+
+namespace {
+
+using Node = Grammar::Node;
+
+class RegexParser {
+ public:
+  RegexParser(Grammar& grammar, std::string_view pattern, TextForm form)
+      : grammar_(grammar), pattern_(pattern), form_(form) {}
+
+  Node parse(Node from) {
+    const Node end = alternatives(from, 0);
+    if (!at_end()) malformed("a ) without (");
+    return end;
+  }
+
+ private:
+  [[noreturn]] void malformed(const std::string& what) const {
+    throw Failure(Error{Errc::bad_input, cat("the regular expression has ", what, " at position ",
+                                             at_, ": ", quote(pattern_))});
+  }
+  [[noreturn]] void unsupported(const std::string& what) const {
+    throw Failure(
+        Error{Errc::unsupported, cat("the regular expression has ", what, " at position ", at_,
+                                     ", which is not supported: ", quote(pattern_))});
+  }
+
+  bool at_end() const { return at_ >= pattern_.size(); }
+  char peek() const { return at_end() ? '\0' : pattern_[at_]; }
+  bool take(std::string_view text) {
+    if (!pattern_.substr(at_).starts_with(text)) return false;
+    at_ += text.size();
+    return true;
+  }
+  char32_t take_code_point() {
+    const CodePoint next = code_point_at(pattern_, at_);
+    at_ += next.size;
+    return next.value;
+  }
+
+  Node alternatives(Node from, int depth) {
+    if (depth > max_nesting) malformed(cat("groups nested deeper than ", max_nesting));
+    const Node to = grammar_.add_node();
+    do {
+      const Node begin = grammar_.add_node();
+      grammar_.add_empty(from, begin);
+      grammar_.add_empty(sequence(begin, depth), to);
+    } while (take("|"));
+    return to;
+  }
+
+  Node sequence(Node from, int depth) {
+    const std::size_t begin = at_;
+    while (!at_end() && peek() != '|' && peek() != ')') {
+      if (peek() == '^') {
+        if (at_ != begin || depth > 0) unsupported("^ that is not at the beginning");
+        ++at_;
+        continue;
+      }
+      if (peek() == '$') {
+        ++at_;
+        if (depth > 0 || (!at_end() && peek() != '|')) unsupported("$ that is not at the end");
+        continue;
+      }
+      from = repeated(from, depth);
+    }
+    return from;
+  }
+
+  /// An atom with its quantifier.
+  Node repeated(Node from, int depth) {
+    if (peek() == '*' || peek() == '+' || peek() == '?') malformed("a quantifier without an atom");
+    const Grammar::Rule rule = grammar_.add_rule();
+    grammar_.add_empty(atom(grammar_.begin(rule), depth), grammar_.end(rule));
+    const auto counts = quantifier();
+    if (!counts) return grammar_.call(from, rule);
+    if (peek() == '*' || peek() == '+' || peek() == '?') malformed("two quantifiers in a row");
+    return add_repeated(grammar_, from, rule, *counts);
+  }
+
+  std::optional<Repetitions> quantifier() {
+    std::optional<Repetitions> out;
+    if (take("*"))
+      out = {0, std::nullopt};
+    else if (take("+"))
+      out = {1, std::nullopt};
+    else if (take("?"))
+      out = {0, 1};
+    else if (peek() == '{')
+      out = braces();
+    if (out && peek() == '+') unsupported("a possessive quantifier");
+    if (out) take("?");  // lazy: the same texts
+    return out;
+  }
+
+  std::optional<int> number() {
+    if (peek() < '0' || peek() > '9') return std::nullopt;
+    int value = 0;
+    for (; peek() >= '0' && peek() <= '9'; ++at_) {
+      value = 10 * value + (peek() - '0');
+      if (value > max_repetitions) malformed(cat("a count above ", max_repetitions));
+    }
+    return value;
+  }
+
+  Repetitions braces() {
+    ++at_;
+    const auto low = number();
+    if (!low) malformed("{ without a count; write \\{ for the character");
+    Repetitions out{*low, *low};
+    if (take(",")) out.most = number();
+    if (!take("}")) malformed("{ without }");
+    if (out.most && *out.most < out.least) malformed("a count whose ends are swapped");
+    return out;
+  }
+
+  Node atom(Node from, int depth) {
+    if (take("(")) return group(from, depth);
+    CharacterSet set;
+    if (take("[")) {
+      set = character_class();
+    } else if (take(".")) {
+      set = CharacterSet::of({{'\n', '\n'}}).complement();
+    } else if (peek() == '\\') {
+      set = escape(false);
+    } else {
+      const char32_t value = take_code_point();
+      set = CharacterSet::of({{value, value}});
+    }
+    return grammar_.code_points(from, set.ranges(), form_);
+  }
+
+  Node group(Node from, int depth) {
+    if (take("?P<") || (peek() == '?' && !pattern_.substr(at_).starts_with("?:") && named())) {
+      while (!at_end() && peek() != '>') ++at_;
+      if (!take(">")) malformed("a group's name without >");
+    } else if (peek() == '?' && !take("?:")) {
+      unsupported("look-around, a flag or another group that begins with (?");
+    }
+    const Node end = alternatives(from, depth + 1);
+    if (!take(")")) malformed("( without )");
+    return end;
+  }
+
+  /// Whether (?<name> follows, as opposed to look-behind.
+  bool named() const {
+    const std::string_view rest = pattern_.substr(at_);
+    return rest.starts_with("?<") && !rest.starts_with("?<=") && !rest.starts_with("?<!");
+  }
+
+  char32_t hex(int digits) {
+    char32_t value = 0;
+    for (int i = 0; i < digits; ++i, ++at_) {
+      const char c = peek();
+      const int digit = c >= '0' && c <= '9'   ? c - '0'
+                        : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                        : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                               : -1;
+      if (digit < 0) malformed(cat("an escape that needs ", digits, " hexadecimal digits"));
+      value = 16 * value + static_cast<char32_t>(digit);
+    }
+    return value;
+  }
+
+  /// The set of an escape sequence.
+  CharacterSet escape(bool in_class) {
+    ++at_;
+    if (at_end()) malformed("a \\ without a character");
+    const char32_t value = take_code_point();
+    if (auto shorthand = CharacterSet::shorthand(value)) return *shorthand;
+    const std::string_view names = "nrtfv0", values("\n\r\t\f\v\0", 6);
+    char32_t out = value;
+    if (value < 0x80 && names.find(static_cast<char>(value)) != std::string_view::npos)
+      out = static_cast<unsigned char>(values[names.find(static_cast<char>(value))]);
+    else if (value == 'x')
+      out = hex(2);
+    else if (value == 'u')
+      out = hex(4);
+    else if (value == 'b' && in_class)
+      out = '\b';
+    else if (value < 0x80 && std::isalnum(static_cast<int>(value)) != 0)
+      unsupported(cat("the escape \\", static_cast<char>(value)));
+    return CharacterSet::of({{out, out}});
+  }
+
+  CharacterSet character_class() {
+    const bool negated = take("^");
+    CharacterSet out;
+    bool shorthand = false;
+    for (bool first = true; first || peek() != ']'; first = false) {
+      if (at_end()) malformed("[ without ]");
+      const CharacterSet low = class_atom();
+      shorthand = shorthand || low.is_shorthand();
+      if (peek() != '-' || pattern_.substr(at_).starts_with("-]")) {
+        out.add(low);
+        continue;
+      }
+      ++at_;
+      if (at_end()) malformed("[ without ]");
+      const CharacterSet high = class_atom();
+      if (!low.is_single() || !high.is_single()) malformed("a range whose end is not a character");
+      if (high.single() < low.single()) malformed("a range whose ends are swapped");
+      out.add(CharacterSet::of({{low.single(), high.single()}}));
+    }
+    ++at_;
+    if (!negated) return out;
+    return shorthand ? out.ascii_complement() : out.complement();
+  }
+
+  CharacterSet class_atom() {
+    if (peek() == '\\') return escape(true);
+    const char32_t value = take_code_point();
+    return CharacterSet::of({{value, value}});
+  }
+
+  Grammar& grammar_;
+  std::string_view pattern_;
+  TextForm form_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace
+
+Grammar::Node add_regex(Grammar& grammar, Grammar::Node from, std::string_view pattern,
+                        TextForm form) {
+  if (!valid_utf8(pattern))
+    throw Failure(Error{Errc::bad_input, "the regular expression is not UTF-8"});
+  return RegexParser(grammar, pattern, form).parse(from);
+}
+
+}  // namespace troupe::engine::constraints

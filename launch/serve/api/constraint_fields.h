@@ -1,0 +1,15 @@
+// The fields of a request that constrain its output: response_format, structured_outputs, and
+// guided_json, guided_regex, guided_choice and guided_grammar.
+#pragma once
+
+#include <optional>
+
+#include "launch/serve/api/output_constraints.h"
+#include "launch/serve/api/request_fields.h"
+
+namespace troupe::launch::api {
+
+/// Nothing when the output is free. Throws ApiFailure, also for more than one constraint.
+std::optional<ConstraintText> read_constraint(RequestFields& fields);
+
+}  // namespace troupe::launch::api

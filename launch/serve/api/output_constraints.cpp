@@ -1,0 +1,80 @@
+#include "launch/serve/api/output_constraints.h"
+
+#include <algorithm>
+
+#include "engine/base/text.h"
+#include "engine/constraints/compile.h"
+#include "engine/tokenizer/token_bytes.h"
+
+namespace troupe::launch::api {
+
+using engine::constraints::Constraint;
+using engine::constraints::Grammar;
+
+namespace {
+
+constexpr std::size_t kept_constraints = 16;
+/// A constraint that has grown beyond is compiled again for its next request.
+constexpr std::size_t kept_bytes = std::size_t{40} << 20;
+
+Result<Grammar> compile_grammar(const ConstraintText& text) {
+  switch (text.kind) {
+    case ConstraintKind::schema:
+      return engine::constraints::compile_schema(text.value);
+    case ConstraintKind::regex:
+      return engine::constraints::compile_regex(text.value.string());
+    case ConstraintKind::grammar:
+      return engine::constraints::compile_ebnf(text.value.string());
+    case ConstraintKind::choice:
+      break;
+  }
+  std::vector<std::string> choices;
+  for (const Json& each : text.value.array()) choices.push_back(each.string());
+  return engine::constraints::compile_choice(choices);
+}
+
+}  // namespace
+
+/// With the mutex held.
+const OutputConstraints::Table& OutputConstraints::table() {
+  if (!table_) {
+    auto found = engine::tokenizer::token_bytes(tokenizer_, static_cast<std::size_t>(vocabulary_));
+    table_ = Table{std::make_shared<const engine::constraints::TokenTable>(std::move(found.bytes)),
+                   found.drops_first_space};
+  }
+  return *table_;
+}
+
+bool OutputConstraints::drops_first_space() {
+  const std::lock_guard lock(mutex_);
+  return table().drops_first_space;
+}
+
+Result<std::shared_ptr<Constraint>> OutputConstraints::compile(const ConstraintText& text) {
+  const std::string key = cat(static_cast<int>(text.kind), text.value.dump());
+  std::shared_ptr<const engine::constraints::TokenTable> tokens;
+  {
+    const std::lock_guard lock(mutex_);
+    tokens = table().tokens;
+    const auto found = std::ranges::find(latest_, key, &decltype(latest_)::value_type::first);
+    if (found != latest_.end() && found->second->bytes() < kept_bytes) {
+      latest_.splice(latest_.begin(), latest_, found);
+      return found->second;
+    }
+    if (found != latest_.end()) latest_.erase(found);
+  }
+  auto grammar = compile_grammar(text);
+  RETURN_IF_ERROR(grammar);
+  std::shared_ptr<Constraint> made;
+  try {
+    made = std::make_shared<Constraint>(std::move(*grammar), std::move(tokens));
+  } catch (const Failure& failure) {
+    return fail(failure);
+  }
+  const std::lock_guard lock(mutex_);
+  latest_.emplace_front(key, made);
+  if (latest_.size() > kept_constraints) latest_.pop_back();
+  return made;
+}
+
+}  // namespace troupe::launch::api

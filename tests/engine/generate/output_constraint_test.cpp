@@ -1,0 +1,142 @@
+#include "engine/generate/output_constraint.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "engine/constraints/compile.h"
+#include "engine/generate/generator.h"
+#include "engine/ops/cpu/cpu_options.h"
+#include "tests/engine/generate/tiny_model.h"
+
+namespace troupe::engine::generate {
+namespace {
+
+constexpr std::int32_t end_token = 36;
+
+/// Tokens 0 to 25 are letters, 26 to 35 digits; the end token has no bytes.
+std::shared_ptr<const constraints::TokenTable> letters_and_digits() {
+  std::vector<std::string> tokens;
+  for (char letter = 'a'; letter <= 'z'; ++letter) tokens.emplace_back(1, letter);
+  for (char digit = '0'; digit <= '9'; ++digit) tokens.emplace_back(1, digit);
+  tokens.emplace_back();
+  return std::make_shared<const constraints::TokenTable>(std::move(tokens));
+}
+
+class ConstrainedGeneratorTest : public testing::Test {
+ protected:
+  Request request(std::uint64_t id, const char* pattern, std::int32_t tokens) {
+    Request out;
+    out.id = id;
+    out.prompt = {3, 1, static_cast<std::int32_t>(id % 7)};
+    out.params.seed = id;
+    out.params.max_new_tokens = tokens;
+    if (pattern == nullptr) return out;
+    auto grammar = value_or_throw(constraints::compile_regex(pattern));
+    out.constraint = std::make_shared<constraints::Constraint>(std::move(grammar), table_);
+    return out;
+  }
+  std::vector<Generation> generate(std::vector<Request> requests) {
+    GeneratorConfig config;
+    config.eos_ids = {end_token};
+    auto generator = value_or_throw(Generator::create(*model_, config));
+    return value_or_throw(generator.generate_all(std::move(requests)));
+  }
+  std::string text(const Generation& done) const {
+    std::string out;
+    for (const std::int32_t id : done.ids) out += table_->bytes_of(id);
+    return out;
+  }
+
+  std::shared_ptr<const constraints::TokenTable> table_ = letters_and_digits();
+  std::unique_ptr<ops::Device> device_ = ops::make_reference_device();
+  std::unique_ptr<models::Decoder> model_ = test::tiny_model(*device_);
+};
+
+TEST(OutputConstraint, EndTokensFollowWholeTextsOnly) {
+  auto grammar = value_or_throw(constraints::compile_regex("ab?"));
+  OutputConstraint output(
+      std::make_shared<constraints::Constraint>(std::move(grammar), letters_and_digits()), false);
+  const std::vector<std::int32_t> ends = {end_token};
+  const auto has = [&](std::int32_t id) { return output.allowed(ends)->has(id); };
+  EXPECT_TRUE(has(0));
+  EXPECT_FALSE(has(end_token));
+  output.append(0, ends);
+  EXPECT_TRUE(has(1));
+  EXPECT_TRUE(has(end_token));
+  EXPECT_FALSE(output.must_end());
+  output.append(1, ends);
+  EXPECT_FALSE(has(0));
+  EXPECT_TRUE(has(end_token));
+  EXPECT_TRUE(output.must_end());
+}
+
+TEST_F(ConstrainedGeneratorTest, OutputsMatchAndOthersAreAsAlone) {
+  const char* patterns[] = {"[a-c]{3}[0-9]+", "(yes|no|maybe[0-9])", "x*", "[0-9]{5}"};
+  std::vector<Request> requests;
+  for (std::uint64_t id = 0; id < 80; ++id)
+    requests.push_back(request(id, id % 5 == 4 ? nullptr : patterns[id % 5], 60));
+  const auto results = generate(requests);
+  for (std::uint64_t id = 0; id < 80; ++id) {
+    const Generation& done = results[id];
+    if (id % 5 == 4) {
+      EXPECT_EQ(done.ids, generate({request(id, nullptr, 60)}).at(0).ids);
+    } else if (done.finish == FinishReason::stop) {
+      EXPECT_TRUE(std::regex_match(text(done), std::regex(patterns[id % 5]))) << text(done);
+    } else {
+      EXPECT_EQ(done.ids.size(), 60U);
+    }
+  }
+}
+
+TEST_F(ConstrainedGeneratorTest, EndsWhereNothingMayFollow) {
+  Request wanted = request(1, "[0-9]{5}", 60);
+  wanted.params.ignore_eos = true;
+  const Generation done = generate({wanted}).at(0);
+  EXPECT_EQ(done.ids.size(), 5U);
+  EXPECT_EQ(done.finish, FinishReason::stop);
+}
+
+TEST_F(ConstrainedGeneratorTest, ATruncatedOutputIsTheBeginningOfOne) {
+  const Generation done = generate({request(1, "[a-z]{20}", 7)}).at(0);
+  EXPECT_EQ(done.finish, FinishReason::length);
+  EXPECT_TRUE(std::regex_match(text(done), std::regex("[a-z]{7}")));
+}
+
+TEST_F(ConstrainedGeneratorTest, GreedyOutputsAreTheMostLikelyOfTheAllowed) {
+  Request free = request(2, nullptr, 8), same = request(2, "[a-z0-9]*", 8);
+  free.params.greedy = same.params.greedy = true;
+  free.params.token_rules.suppress_tokens = {end_token};
+  same.params.token_rules.suppress_tokens = {end_token};
+  const Generation expected = generate({free}).at(0), found = generate({same}).at(0);
+  EXPECT_EQ(found.ids, expected.ids);
+  EXPECT_EQ(found.logp, expected.logp);
+}
+
+TEST_F(ConstrainedGeneratorTest, AVocabularyWithoutTheCharactersIsAnError) {
+  try {
+    generate({request(1, "a[A-Z]", 7)});
+    FAIL() << "expected an error";
+  } catch (const RequestFailure& failure) {
+    EXPECT_EQ(failure.error().code, Errc::bad_input);
+    EXPECT_THAT(failure.what(), testing::HasSubstr("no token of the vocabulary continues"));
+  }
+}
+
+TEST_F(ConstrainedGeneratorTest, ALimitEndsTheRequest) {
+  Request hostile = request(1, nullptr, 60);
+  auto grammar = value_or_throw(constraints::compile_regex("(a|b)*a(a|b){40}c"));
+  hostile.constraint = std::make_shared<constraints::Constraint>(
+      std::move(grammar), table_, constraints::AutomatonLimits{.bytes = 1 << 14});
+  try {
+    generate({hostile});
+    FAIL() << "expected an error";
+  } catch (const RequestFailure& failure) {
+    EXPECT_EQ(failure.error().code, Errc::bad_input);
+    EXPECT_THAT(failure.what(), testing::HasSubstr("simplify it"));
+  }
+}
+
+}  // namespace
+}  // namespace troupe::engine::generate
