@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <cstring>
+#include <utility>
 
 #include "engine/base/check.h"
 #include "engine/base/environment_error.h"
@@ -38,6 +40,12 @@ std::byte* allocate(std::size_t bytes) {
   // Advice only: a kernel without huge pages provides small ones.
   if (memory != nullptr && alignment == huge_page) madvise(memory, rounded, MADV_HUGEPAGE);
   return static_cast<std::byte*>(memory);
+}
+
+std::byte* older_than(const std::byte* block) {
+  std::byte* older = nullptr;
+  std::memcpy(&older, block, sizeof older);
+  return older;
 }
 
 }  // namespace
@@ -80,10 +88,8 @@ BlockPool::~BlockPool() {
 }
 
 void BlockPool::forget_small() {
-  for (auto& blocks : small_) {
-    for (std::byte* data : blocks) std::free(data);
-    blocks.clear();
-  }
+  for (std::byte*& newest : small_)
+    while (newest != nullptr) std::free(std::exchange(newest, older_than(newest)));
   small_bytes_ = 0;
 }
 
@@ -91,12 +97,10 @@ void BlockPool::forget_small() {
 std::byte* BlockPool::find(std::size_t bytes) {
   if (is_paged(bytes)) return pages_.take(bytes);
   if (is_small(bytes)) {
-    auto& blocks = small_[class_of(bytes)];
-    if (!blocks.empty()) {
-      std::byte* data = blocks.back();
-      blocks.pop_back();
+    std::byte*& newest = small_[class_of(bytes)];
+    if (newest != nullptr) {
       small_bytes_ -= bytes;
-      return data;
+      return std::exchange(newest, older_than(newest));
     }
   }
   return allocate(bytes);
@@ -126,7 +130,9 @@ void BlockPool::give_back(Block block) noexcept {
   if (is_paged(block.bytes)) {
     pages_.give_back(block.data, block.bytes);
   } else if (is_small(block.bytes) && small_bytes_ + block.bytes <= slack) {
-    small_[class_of(block.bytes)].push_back(block.data);
+    std::byte*& newest = small_[class_of(block.bytes)];
+    std::memcpy(block.data, &newest, sizeof newest);
+    newest = block.data;
     small_bytes_ += block.bytes;
   } else {
     std::free(block.data);

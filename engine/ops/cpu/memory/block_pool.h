@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
-#include <vector>
 
 #include "engine/ops/cpu/memory/page_arena.h"
 #include "engine/ops/device.h"
@@ -64,7 +63,9 @@ class BlockPool {
 
   const bool reuses_;
   mutable std::mutex mutex_;
-  std::array<std::vector<std::byte*>, classes> small_;  // the last is the newest
+  /// The newest free block of each class; a free block begins with the address of the one before
+  /// it, so that no memory is needed to give one back.
+  std::array<std::byte*, classes> small_{};
   std::size_t small_bytes_ = 0;
   PageArena pages_;
   MemoryUse use_;

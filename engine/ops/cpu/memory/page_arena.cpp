@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <tuple>
+#include <utility>
 
 namespace troupe::engine::ops::cpu {
 namespace {
@@ -34,9 +35,23 @@ PageArena::~PageArena() {
   for (const Region& region : regions_) ::munmap(region.data, region.bytes);
 }
 
-/// Merges neighbours if both have resident pages, or neither has.
+/// Makes a spare node for a range that is about to be in use.
+void PageArena::reserve_node() {
+  if (spare_.size() > in_use_) return;
+  Pieces one;
+  one.emplace(nullptr, Free{});
+  spare_.push_back(one.extract(one.begin()));
+}
+
 void PageArena::insert(std::byte* data, const Free& piece) {
-  auto at = pieces_.emplace(data, piece).first;
+  Pieces one;
+  one.emplace(data, piece);
+  insert(one.extract(one.begin()));
+}
+
+/// Merges neighbours if both have resident pages, or neither has.
+void PageArena::insert(Pieces::node_type node) {
+  auto at = pieces_.insert(std::move(node)).position;
   const auto join = [&](Pieces::iterator left, Pieces::iterator right) {
     if (left->first + left->second.bytes != right->first || left->second.warm != right->second.warm)
       return left;
@@ -103,18 +118,25 @@ void PageArena::cut(Pieces::iterator first, std::size_t bytes) {
 }
 
 std::byte* PageArena::take(std::size_t bytes) {
+  reserve_node();
   auto run = best_run(bytes);
   if (!run && add_region(bytes)) run = best_run(bytes);
   if (!run) return nullptr;
   std::byte* data = run->first->first;
   cut(run->first, bytes);
+  ++in_use_;
   if (run->fresh > 0) prefer_huge_pages(data, bytes);
   return data;
 }
 
-void PageArena::give_back(std::byte* data, std::size_t bytes) {
+void PageArena::give_back(std::byte* data, std::size_t bytes) noexcept {
   warm_ += bytes;
-  insert(data, {bytes, true, ++clock_});
+  --in_use_;
+  Pieces::node_type node = std::move(spare_.back());
+  spare_.pop_back();
+  node.key() = data;
+  node.mapped() = {bytes, true, ++clock_};
+  insert(std::move(node));
 }
 
 void PageArena::release(std::size_t max_warm) {
