@@ -7,7 +7,7 @@ preset=${1:?asan or tsan} scope=${2:-}
 
 case $preset in
   asan)
-    programs=(engine_base engine_parallel engine_tokenizer engine_data engine_checkpoint engine_adapter engine_generate transports
+    programs=(engine_base engine_parallel engine_tokenizer engine_constraints engine_data engine_checkpoint engine_adapter engine_generate transports
       transports_wire transports_zmq transports_hostile actors_runtime actors_cluster actors_group actors_roles actors_rules
       actors_sandbox hostile launch launch_http launch_http_hostile)
     ;;

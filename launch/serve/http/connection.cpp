@@ -185,12 +185,13 @@ void Connection::run_handler(const Route& route) {
 }
 
 void Connection::pump() {
-  if (writing_ || exchange_ == nullptr || phase_ != Phase::answer) return;
-  Exchange::Output output = exchange_->take();
-  if (output.overflow) {
+  if (exchange_ == nullptr || phase_ != Phase::answer) return;
+  if (exchange_->overflowed()) {
     ++service_->slow;
     return close();
   }
+  if (writing_) return;
+  Exchange::Output output = exchange_->take();
   if (output.bytes.empty() && !output.last) return;
   if (output.bytes.empty()) return finish(output.keep_alive);
   writing_ = true;

@@ -101,6 +101,7 @@ bool Exchange::send_event(std::string_view data) {
   if (state_ != State::streaming || disconnected_ || overflow_) return false;
   if (queued_.size() + in_flight_ + data.size() > terms_.stream_bytes) {
     overflow_ = true;
+    woken_ = false;  // the connection may be awake only for the end of a write that never ends
     notify(lock);
     return false;
   }
@@ -150,7 +151,12 @@ Exchange::Output Exchange::take() {
   const std::unique_lock lock(mutex_);
   woken_ = false;
   in_flight_ = queued_.size();
-  return {std::exchange(queued_, {}), state_ == State::ended, keep_alive(), overflow_};
+  return {std::exchange(queued_, {}), state_ == State::ended, keep_alive()};
+}
+
+bool Exchange::overflowed() {
+  const std::unique_lock lock(mutex_);
+  return overflow_;
 }
 
 void Exchange::written() {

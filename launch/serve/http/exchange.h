@@ -24,7 +24,7 @@ class Exchange {
     /// Whether the server is draining, so that connections are closed after their answers.
     std::shared_ptr<const std::atomic<bool>> draining;
   };
-  /// `wake` is called from any thread when take() has something new.
+  /// `wake` is called from any thread when take() has something new, or overflowed() is true.
   Exchange(Terms terms, std::function<void()> wake)
       : terms_(std::move(terms)), wake_(std::move(wake)) {}
 
@@ -43,10 +43,11 @@ class Exchange {
     std::string bytes;
     bool last = false;        ///< the answer ends with these bytes
     bool keep_alive = false;  ///< valid if last: whether another request may follow
-    bool overflow = false;    ///< the reader is too slow: the connection must be closed
   };
   /// The bytes that wait to be written.
   Output take();
+  /// True if the reader is too slow: the connection must be closed, whatever is being written.
+  bool overflowed();
   /// The bytes of the last take() have been written.
   void written();
   /// The client has disconnected: calls what on_disconnect() received, unless the answer is
