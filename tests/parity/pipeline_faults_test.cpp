@@ -5,20 +5,13 @@
 
 #include <chrono>
 #include <map>
-#include <mutex>
 
-#include "algorithms/losses/sft_loss.h"
-#include "engine/ops/cpu/cpu_options.h"
-#include "engine/parallel/hostile.h"
-#include "engine/train/trainer.h"
-#include "tests/support/grid_decoder.h"
+#include "tests/support/faulty_step.h"
 
 namespace troupe::test {
 namespace {
 
-using engine::parallel::Communicator;
 using engine::parallel::HostileOptions;
-using engine::train::Trainer;
 using testing::AnyOf;
 using testing::HasSubstr;
 
@@ -30,45 +23,16 @@ GridModel three_layers() {
   return model;
 }
 
-// The errors of the ranks of three stages, of which one has faults; "" where a rank has none.
+// The errors of the ranks of three stages, of which one has faults.
 std::map<int, std::string> errors_of(int faulty, const HostileOptions& faults,
                                      std::chrono::milliseconds deadline) {
-  static const GridModel model = three_layers();
-  static const Experience batch = full_batch(5, 8, 1, model.spec.vocabulary);
-  std::mutex mutex;
-  std::map<int, std::string> errors;
-  const auto work = [&](Communicator& group) {
-    std::string error;
-    const auto own = group.split(0, group.rank());
-    try {
-      const auto options = group.rank() == faulty ? faults : HostileOptions{};
-      const Mesh mesh = value_or_throw(
-          Mesh::create(make_hostile(own->split(0, own->rank()), options), {.pp = 3}));
-      const auto device = engine::ops::make_cpu_device({.threads = 1});
-      Trainer trainer(grid_decoder(*device, model, 3, mesh, true), {.micro_batch_tokens = 60},
-                      &mesh);
-      trainer.forward_backward(batch, algorithms::SftLoss{});
-      value_or_throw(trainer.update(1e-2));
-    } catch (const std::exception& failure) {
-      error = failure.what();
-      own->abort(error);
-    }
-    const std::lock_guard lock(mutex);
-    errors[group.rank()] = error;
-  };
-  on_ranks(3, work, {.deadline = deadline});
-  return errors;
+  return FaultyStep{.model = three_layers(), .grid = {.pp = 3}}.errors(faulty, faults, deadline);
 }
 
 // Every rank has an error that names an operation between stages.
 bool all_failed(const std::map<int, std::string>& errors) {
-  for (const auto& [rank, error] : errors)
-    if (error.empty()) return false;
-  for (const auto& [rank, error] : errors)
-    EXPECT_THAT(error,
-                AnyOf(HasSubstr("of micro-batch"), HasSubstr("gradient"), HasSubstr("stage")))
-        << "rank " << rank;
-  return true;
+  return all_failed_with(
+      errors, AnyOf(HasSubstr("of micro-batch"), HasSubstr("gradient"), HasSubstr("stage")));
 }
 
 TEST(PipelineFaults, WithoutOneTheStepEndsWell) {
