@@ -13,7 +13,7 @@ namespace {
 /// Up to this length every rank gathers all vectors and reduces them itself: one collective, not
 /// two.
 constexpr std::size_t small = 4096;
-/// Longer vectors are reduced in chunks of this many values; scratch memory is two chunks.
+/// Longer vectors are reduced in chunks of this many values; scratch memory is at most two chunks.
 constexpr std::size_t chunk = std::size_t{1} << 20;
 
 /// into[i] = ((block 0 [i] op block 1 [i]) op block 2 [i]) ..., for `ranks` consecutive blocks of
@@ -40,6 +40,21 @@ void reduce_chunk(Communicator& group, std::span<T> values, std::vector<T>& mine
   fold(theirs.data(), ranks, block, reduced.data(), op);
   group.all_gather(std::as_bytes(reduced), std::as_writable_bytes(std::span(theirs)), what);
   std::copy_n(theirs.begin(), values.size(), values.begin());
+}
+
+/// The same for sums of floats, without copies: each rank sums one block where it lies.
+void sum_in_place(Communicator& group, std::span<float> values, std::string_view what) {
+  const auto ranks = static_cast<std::size_t>(group.size());
+  const std::size_t block = (values.size() + ranks - 1) / ranks;
+  std::vector<std::size_t> counts, bytes;
+  for (std::size_t r = 0; r < ranks; ++r) {
+    counts.push_back(std::min(block, values.size() - std::min(r * block, values.size())));
+    bytes.push_back(counts.back() * sizeof(float));
+  }
+  const auto rank = static_cast<std::size_t>(group.rank());
+  const auto part = values.subspan(std::min(rank * block, values.size()), counts[rank]);
+  group.start_reduce_scatter(values, counts, part, what).wait();
+  group.start_all_gather(std::as_bytes(part), std::as_writable_bytes(values), bytes, what).wait();
 }
 
 template <class T, class Op>
@@ -98,7 +113,10 @@ Gathered gather(Communicator& group, std::span<const std::byte> mine, std::strin
 }  // namespace
 
 void all_reduce_sum(Communicator& group, std::span<float> values, std::string_view what) {
-  reduce(group, values, what, [](float a, float b) { return a + b; });
+  if (values.size() <= small)
+    return reduce(group, values, what, [](float a, float b) { return a + b; });
+  for (std::size_t begin = 0; group.size() > 1 && begin < values.size(); begin += chunk)
+    sum_in_place(group, values.subspan(begin, std::min(chunk, values.size() - begin)), what);
 }
 
 void all_reduce_sum(Communicator& group, std::span<double> values, std::string_view what) {

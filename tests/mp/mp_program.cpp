@@ -149,7 +149,9 @@ int faulty(Communicator& world, const std::string& scenario) {
   const std::vector<std::size_t> counts(static_cast<std::size_t>(world.size()), mine.size());
   own->start_all_gather(mine, all, counts, "weights of step 6").wait();
   {
-    auto started = own->start_all_gather(mine, all, counts, "weights of step 7");
+    const bool misnamed = scenario == "misnamed" && world.rank() == 1;
+    auto started = own->start_all_gather(mine, all, counts,
+                                         misnamed ? "weights of step 8" : "weights of step 7");
     if (scenario != "unwaited") started.wait();
   }
   return said(false, "the fault was not noticed");
@@ -158,7 +160,8 @@ int faulty(Communicator& world, const std::string& scenario) {
 int run(const std::string& scenario, Communicator& world) {
   if (scenario == "collectives" || scenario == "blocks") return collectives(world);
   if (scenario == "operations" || scenario == "messages") return operations(world);
-  if (scenario == "lost" || scenario == "shortened" || scenario == "unwaited")
+  if (scenario == "lost" || scenario == "shortened" || scenario == "misnamed" ||
+      scenario == "unwaited")
     return faulty(world, scenario);
   if (scenario == "idle") return idle(world);
   if (scenario == "killed") return killed(world);
@@ -175,8 +178,12 @@ int run(const std::string& scenario, Communicator& world) {
 
 int main(int count, char** arguments) {
   transports::mpi::die_with_mpirun();
-  const std::string scenario = count > 1 ? arguments[1] : "";
+  std::string scenario = count > 1 ? arguments[1] : "";
   transports::mpi::MpiOptions options;
+  if (scenario.starts_with("mpi_")) {
+    options.shared_memory = false;
+    scenario.erase(0, 4);
+  }
   if (scenario == "blocks") options.max_block_bytes = 1009;  // a prime: blocks end inside of values
   if (scenario == "messages") options.max_block_bytes = 101;
   if (scenario == "late" || scenario == "lost") options.deadline = std::chrono::milliseconds(300);

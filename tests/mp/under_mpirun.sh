@@ -38,7 +38,7 @@ ended=$(date +%s%N)
 for ((i = 0; i < 100; ++i)); do left_behind >/dev/null || break; sleep 0.02; done
 left_behind >/dev/null && wrong "processes were left behind"
 
-case $scenario in
+case ${scenario#mpi_} in
   collectives | blocks | operations | messages | idle | actor) ((code == 0)) || wrong "mpirun ended with $code" ;;
   killed) expected='signal 9' ;;
   aborted) expected='rank 1 ended: the disk is full' ;;
@@ -47,6 +47,7 @@ case $scenario in
   late) expected="rank [0-9]* ended: 'gradients of step 7': timed out after 0.3 s of waiting for the other ranks" ;;
   lost) expected="rank [0-9]* ended: 'weights of step 7': timed out after 0.3 s of waiting for the other ranks" ;;
   shortened) expected="'weights of step 7': expected 8 bytes from rank 1 of the group, received 7" ;;
+  misnamed) expected="'weights of step 7': expected 8 bytes from rank 1 of the group, received 8 of 'weights of step 8'" ;;
   unwaited) expected="'weights of step 7' was started, but its handle was destroyed before it was waited for" ;;
   orphaned) ((code == 137)) || wrong "mpirun ended with $code" ;;
   *) wrong "no scenario $scenario" ;;

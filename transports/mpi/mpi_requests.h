@@ -1,6 +1,6 @@
-// Requests: the MPI requests of one non-blocking operation. Every operation is a set of messages
-// between pairs of ranks, in blocks, with a tag that stands for the operation's kind and name:
-// calls that do not match never meet, and their deadline names them.
+// Requests: the messages of one operation. Every operation is a set of messages between pairs of
+// ranks, with a tag that stands for the operation's kind and name: calls that do not match never
+// meet, or are an error that names the operation.
 #pragma once
 
 #include <functional>
@@ -9,13 +9,27 @@
 
 #include "engine/parallel/communicator.h"
 #include "transports/mpi/mpi_session.h"
+#include "transports/mpi/shared_messages.h"
 
 namespace troupe::transports::mpi {
 
+/// What the operations of a communicator have in common.
+struct Link {
+  std::shared_ptr<Session> session;
+  MPI_Comm group;
+  std::shared_ptr<SharedMessages> shared;  ///< null: the messages are MPI's
+};
+
+/// Kind and name of an operation. Blocking operations are matched by their kind only.
+struct OperationName {
+  std::string_view kind, what;
+  Channel channel = Channel::collectives;
+  bool blocking = false;
+};
+
 class Requests final : public engine::parallel::Operation {
  public:
-  Requests(std::shared_ptr<Session> session, MPI_Comm group, std::string_view kind,
-           std::string_view what);
+  Requests(Link link, OperationName name);
 
   void send(std::span<const std::byte> data, int to);
   void receive(std::span<std::byte> data, int from);
@@ -23,16 +37,20 @@ class Requests final : public engine::parallel::Operation {
   void then(std::function<void()> work) { then_ = std::move(work); }
   std::vector<float>& scratch() { return scratch_; }
 
-  void finish(std::optional<std::chrono::nanoseconds> deadline) override;
-  void abandon(std::string_view why) noexcept override { session_->abort(why); }
+  void finish(std::optional<std::chrono::nanoseconds> deadline) override { wait(deadline, false); }
+  /// Waits without a deadline and with little CPU until the first bytes arrive.
+  void finish_idle() { wait(std::nullopt, true); }
+  void abandon(std::string_view why) noexcept override { link_.session->abort(why); }
 
  private:
+  void wait(std::optional<std::chrono::nanoseconds> deadline, bool idle);
   void check_lengths(const std::vector<MPI_Status>& statuses) const;
 
-  std::shared_ptr<Session> session_;
-  MPI_Comm group_;
+  Link link_;
+  Channel channel_;
   std::string what_;
-  int tag_;
+  std::uint32_t tag_;
+  int open_ = 0;  ///< messages through shared memory that are not complete
   std::vector<MPI_Request> requests_;
   std::vector<int> expected_;  ///< bytes to receive; -1: a send
   std::size_t bytes_ = 0;

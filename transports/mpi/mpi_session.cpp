@@ -14,14 +14,20 @@
 namespace troupe::transports::mpi {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-constexpr auto min_sleep = 50us, max_sleep = 2000us;
+constexpr std::chrono::nanoseconds min_sleep = 50us, max_sleep = 2000us;
 
 /// Expected time of a transfer: a small message between ranks that share cores, plus 0.5 GB/s.
-Clock::duration spin_time(std::size_t bytes) {
+std::chrono::nanoseconds spin_time(std::size_t bytes) {
   return 100us + std::chrono::nanoseconds(2 * bytes);
+}
+
+/// Whether all ranks of this mpirun are on this host.
+bool on_one_host() {
+  const char* all = std::getenv("OMPI_COMM_WORLD_SIZE");
+  const char* local = std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+  return all && local && std::string_view(all) == local;
 }
 
 /// Sets what Open MPI needs with more ranks than cores, and in a container, where a process may not
@@ -30,9 +36,7 @@ Clock::duration spin_time(std::size_t bytes) {
 void set_defaults() {
   setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
   setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
-  const char* all = std::getenv("OMPI_COMM_WORLD_SIZE");
-  const char* local = std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
-  if (all && local && std::string_view(all) == local) setenv("OMPI_MCA_btl", "self,vader", 0);
+  if (on_one_host()) setenv("OMPI_MCA_btl", "self,vader", 0);
 }
 
 std::string text_of(int code) {
@@ -43,6 +47,13 @@ std::string text_of(int code) {
 }
 
 }  // namespace
+
+void pause(std::chrono::nanoseconds since, std::size_t bytes, bool idle) {
+  if (!idle && since < spin_time(bytes))
+    sched_yield();
+  else
+    std::this_thread::sleep_for(std::clamp(since / 8, min_sleep, max_sleep));
+}
 
 Result<std::shared_ptr<Session>> Session::start(MpiOptions options) {
   int before = 0;
@@ -77,47 +88,40 @@ Session::~Session() {
   MPI_Finalize();
 }
 
-template <class Test>
-void Session::wait_for(const Test& test, std::size_t bytes, std::string_view what,
-                       std::optional<std::chrono::nanoseconds> deadline, bool idle) const {
-  const auto begin = Clock::now();
-  const auto spin = spin_time(bytes);
-  while (!test()) {
-    const auto waited = Clock::now() - begin;
-    if (!idle && waited > deadline.value_or(options_.deadline))
-      abort(cat("'", what, "': timed out after ",
-                to_text(std::chrono::duration<double>(waited).count(), 1),
-                " s of waiting for the other ranks"));
-    if (!idle && waited < spin)
-      sched_yield();
-    else
-      std::this_thread::sleep_for(std::clamp<Clock::duration>(waited / 8, min_sleep, max_sleep));
-  }
+bool Session::shares_memory() const {
+  return options_.shared_memory && on_one_host();
 }
 
-void Session::wait(MPI_Request request, std::size_t bytes, std::string_view what, bool idle) const {
-  wait_for(
-      [&] {
-        int done = 0;
-        check_success(MPI_Test(&request, &done, MPI_STATUS_IGNORE), what);
-        return done != 0;
-      },
-      bytes, what, std::nullopt, idle);
+bool Session::progress() const {
+  bool moved = false;
+  for (Progress* messages : messages_) moved |= messages->progress();
+  return moved;
 }
 
-std::vector<MPI_Status> Session::wait_all(std::vector<MPI_Request>& requests, std::size_t bytes,
-                                          std::string_view what,
-                                          std::optional<std::chrono::nanoseconds> deadline) const {
+std::chrono::nanoseconds Session::deadline_of(const Waiting& waiting) const {
+  return waiting.deadline.value_or(options_.deadline);
+}
+
+void Session::wait(MPI_Request request, std::size_t bytes, std::string_view what) const {
+  const auto done = [&] {
+    int complete = 0;
+    check_success(MPI_Test(&request, &complete, MPI_STATUS_IGNORE), what);
+    return complete != 0;
+  };
+  wait_until(done, {.bytes = bytes, .what = what});
+}
+
+std::vector<MPI_Status> Session::wait_all(std::vector<MPI_Request>& requests,
+                                          const Waiting& waiting) const {
   std::vector<MPI_Status> statuses(requests.size());
-  wait_for(
-      [&] {
-        int done = 0;
-        check_success(
-            MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, statuses.data()),
-            what);
-        return done != 0;
-      },
-      bytes, what, deadline, false);
+  const auto done = [&] {
+    int complete = 0;
+    check_success(
+        MPI_Testall(static_cast<int>(requests.size()), requests.data(), &complete, statuses.data()),
+        waiting.what);
+    return complete != 0;
+  };
+  wait_until(done, waiting);
   return statuses;
 }
 

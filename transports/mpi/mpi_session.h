@@ -4,14 +4,33 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "engine/base/text.h"
 #include "transports/mpi/mpi_world.h"
 
 namespace troupe::transports::mpi {
+
+/// Messages that move only when a rank works on them.
+class Progress {
+ public:
+  virtual ~Progress() = default;
+  /// Moves what can be moved now; whether anything was.
+  virtual bool progress() = 0;
+};
+
+/// What a rank waits for.
+struct Waiting {
+  std::size_t bytes = 0;                               ///< of the messages
+  std::string_view what;                               ///< name of the operation
+  std::optional<std::chrono::nanoseconds> deadline{};  ///< absent: that of the options
+  bool idle = false;  ///< no deadline, and little CPU, until something has moved
+};
 
 /// Shared by all communicators of the process; the last one finalizes MPI.
 class Session {
@@ -27,14 +46,22 @@ class Session {
     for (std::size_t begin = 0; begin == 0 || begin < bytes; begin += options_.max_block_bytes)
       work(begin, std::min(bytes - begin, options_.max_block_bytes));
   }
-  /// Waits for a request that moves `bytes` bytes at this rank. Unless `idle`, spins first for the
-  /// time that the transfer should take, because MPI makes progress only inside its calls. Then
-  /// sleeps for increasing intervals of 50 us to 2 ms.
-  void wait(MPI_Request request, std::size_t bytes, std::string_view what, bool idle = false) const;
-  /// The same for several requests. Absent deadline: that of the options. Returns their statuses.
-  std::vector<MPI_Status> wait_all(std::vector<MPI_Request>& requests, std::size_t bytes,
-                                   std::string_view what,
-                                   std::optional<std::chrono::nanoseconds> deadline) const;
+  /// Adds and removes messages on which every wait works. They stay valid in between.
+  void add(Progress& messages) { messages_.push_back(&messages); }
+  void remove(Progress& messages) { std::erase(messages_, &messages); }
+  /// Whether messages between ranks of one host go through memory that they share.
+  bool shares_memory() const;
+
+  /// Calls `done` until it returns true. Spins first for the time that the transfer should take,
+  /// and again when something moves, because a rank makes progress only here. Then sleeps for
+  /// increasing intervals of 50 us to 2 ms.
+  template <class Done>
+  void wait_until(const Done& done, const Waiting& waiting) const;
+  /// Waits for a request that moves `bytes` bytes at this rank.
+  void wait(MPI_Request request, std::size_t bytes, std::string_view what) const;
+  /// Waits for several requests. Returns their statuses.
+  std::vector<MPI_Status> wait_all(std::vector<MPI_Request>& requests,
+                                   const Waiting& waiting) const;
   /// Aborts the group when an MPI call failed.
   void check_success(int code, std::string_view what) const;
   /// Reports the reason and aborts all processes of the group.
@@ -42,14 +69,39 @@ class Session {
 
  private:
   explicit Session(MpiOptions options);
-  /// Calls `test` until it returns true.
-  template <class Test>
-  void wait_for(const Test& test, std::size_t bytes, std::string_view what,
-                std::optional<std::chrono::nanoseconds> deadline, bool idle) const;
+  bool progress() const;
+  std::chrono::nanoseconds deadline_of(const Waiting& waiting) const;
 
   MpiOptions options_;
+  std::vector<Progress*> messages_;
   int rank_ = 0;
   int exceptions_;  // uncaught when this was created
 };
+
+/// How long a rank waits between two looks, by the time for which nothing has moved: not at all
+/// (it yields its core) while it is below the expected time of a transfer of `bytes` bytes.
+void pause(std::chrono::nanoseconds since, std::size_t bytes, bool idle);
+
+template <class Done>
+void Session::wait_until(const Done& done, const Waiting& waiting) const {
+  using Clock = std::chrono::steady_clock;
+  auto begin = Clock::now(), moved = begin;
+  bool idle = waiting.idle;
+  for (;;) {
+    const bool progressed = progress();
+    if (done()) return;
+    const auto now = Clock::now();
+    if (progressed) {
+      moved = now;
+      if (std::exchange(idle, false)) begin = now;
+      continue;
+    }
+    if (!idle && now - begin > deadline_of(waiting))
+      abort(cat("'", waiting.what, "': timed out after ",
+                to_text(std::chrono::duration<double>(now - begin).count(), 1),
+                " s of waiting for the other ranks"));
+    pause(now - moved, waiting.bytes, idle);
+  }
+}
 
 }  // namespace troupe::transports::mpi

@@ -35,6 +35,9 @@ struct MpiOptions {
   std::chrono::nanoseconds deadline = std::chrono::minutes(10);
   /// Longer messages are sent in blocks of this size, because MPI counts are of type int.
   std::size_t max_block_bytes = std::size_t{1} << 30;
+  /// Messages between ranks go through memory that they share, where all are on one host; otherwise
+  /// MPI sends them.
+  bool shared_memory = true;
   /// Receives the reason before this rank aborts the group.
   std::function<void(std::string_view)> on_abort = log_error;
 };
