@@ -12,6 +12,8 @@
 #   connections  the step rate of a launch with 1,500 connections held to what it listens on, with and without network namespaces
 #   pretrain  300 steps of a 15M model on TinyStories beside plain PyTorch: equal validation losses within 1 %
 #   learning  the digit task with async.mode pinned and free, eta 0, 1 and 4, five seeds each: reward and staleness
+#   context   SFT and DPO over 16,384 and 32,768 tokens with parallel.cp 4 beside one rank: losses, memory, MFU
+#   precision  200 steps of a 110M model with bf16 products, moments and weights beside f32: losses within 1 %
 #   package   the .deb and the archive in bare Debian systems (as root)
 # Without arguments, all of them. Each part that passes is recorded in tests/long.log with the date and the commit; commit that file.
 set -euo pipefail
@@ -89,6 +91,12 @@ run_learning() {
   python3 -B benchmarks/async_learning.py build/release/troupe "$folder" >&2
   rm -rf "$folder"
 }
+run_context() {
+  python3 -B benchmarks/long_context.py build/release/troupe tests/data/models/stories260k/hf tests/data/datasets/pretrain/tinystories_train.txt >&2
+}
+run_precision() {
+  python3 -B benchmarks/precision.py build/release/troupe tests/data/models/stories260k/hf tests/data/datasets/pretrain/tinystories_train.txt >&2
+}
 run_async() {
   TROUPE_SIMULATOR_SEEDS=100000 build/release/tests/simulator_test --gtest_brief=1
   TROUPE_GENERATE_SECONDS=30 build/release/tests/parity_test --gtest_filter='*ACommitIsAcknowledgedWithinTwoSteps' --gtest_brief=1
@@ -108,7 +116,7 @@ record() { # record PART SECONDS: replaces the part's line of tests/long.log
   rm "$log.new"
 }
 
-known=(plain asan tsan fuzz kill micro_batches examples differential connections async learning pretrain package)
+known=(plain asan tsan fuzz kill micro_batches examples differential connections async learning pretrain context precision package)
 parts=("$@")
 ((${#parts[@]})) || parts=("${known[@]}")
 cmake/install_packages.sh with-clang

@@ -299,12 +299,20 @@ Tensor Decoder::forward_stage(std::span<const std::int32_t> tokens, const Tensor
   check(static_cast<bool>(input) != impl_->stage.first(),
         "Decoder::forward_stage: every stage but the first has an input");
   impl_->reserve(pass);
+  const auto before = [&pass](std::size_t block) {
+    if (pass.hooks && pass.hooks->before_forward) pass.hooks->before_forward(block);
+  };
   Tensor x = input;  // [U, D]
+  before(0);
   if (impl_->stage.first())
     x = pass.context != nullptr
             ? impl_->embedding.forward(nn::own_values(*pass.context, tokens), pass, saved)
             : nn::unique_rows(pass, impl_->embedding.forward(tokens, pass, saved));
-  for (const auto& block : impl_->blocks) x = block.forward(x, pass, saved);
+  for (std::size_t i = 0; i < impl_->blocks.size(); ++i) {
+    if (i > 0) before(i);
+    x = impl_->blocks[i].forward(x, pass, saved);
+  }
+  before(impl_->blocks.size());
   if (!impl_->stage.last()) return x;
   x = nn::gather_rows(pass, impl_->norm.forward(x, pass, saved), "the rows of the last layer");
   return pass.context != nullptr ? x : nn::expand_rows(pass, x);
@@ -318,8 +326,10 @@ Tensor Decoder::backward_stage(std::span<const std::int32_t> tokens, const Tenso
     dx = impl_->norm.backward(
         nn::own_rows(pass, pass.context != nullptr ? dx : nn::expand_rows_backward(pass, dx)), pass,
         saved);
-  for (auto block = impl_->blocks.rbegin(); block != impl_->blocks.rend(); ++block)
-    dx = block->backward(dx, pass, saved);
+  for (std::size_t i = impl_->blocks.size(); i-- > 0;) {
+    dx = impl_->blocks[i].backward(dx, pass, saved);
+    if (pass.hooks && pass.hooks->after_backward) pass.hooks->after_backward(i);
+  }
   if (!impl_->stage.first()) return dx;
   if (pass.context != nullptr)
     impl_->embedding.backward(nn::own_values(*pass.context, tokens), dx, pass, saved);

@@ -1,79 +1,15 @@
 #include "engine/nn/arena_shards.h"
 
 #include <algorithm>
-#include <deque>
 
 #include "engine/base/check.h"
-#include "engine/base/text.h"
 #include "engine/ops/cpu/norm_block.h"
-#include "engine/ops/host_values.h"
 #include "engine/parallel/all_reduce.h"
 
 namespace troupe::engine::nn {
 namespace {
 
-/// Buckets in flight: one is exchanged while the next one starts. More would need more memory.
-constexpr std::size_t max_started = 2;
-
 constexpr std::string_view shards_label = "the norm of the gradients' shards";
-
-/// Lengths of a bucket's pieces.
-std::vector<std::size_t> lengths_of(const ArenaShards& shards, std::size_t bucket,
-                                    std::size_t value_bytes) {
-  const auto ranks = static_cast<std::size_t>(shards.dp().size());
-  std::vector<std::size_t> lengths;
-  for (std::size_t r = 0; r < ranks; ++r)
-    lengths.push_back(static_cast<std::size_t>(shards.pieces()[bucket * ranks + r].size()) *
-                      value_bytes);
-  return lengths;
-}
-
-/// The values of a bucket, and this rank's piece of it, with the operation that uses them.
-struct BucketValues {
-  BucketValues(ops::Device& device, const ArenaShards& shards, const Tensor& arena,
-               std::size_t bucket)
-      : host(device, arena.flat(first(shards, bucket).begin, last(shards, bucket).end)) {
-    const auto& piece =
-        shards.pieces()[bucket * ranks(shards) + static_cast<std::size_t>(shards.dp().rank())];
-    mine =
-        host.values().subspan(static_cast<std::size_t>(piece.begin - first(shards, bucket).begin),
-                              static_cast<std::size_t>(piece.size()));
-  }
-  static std::size_t ranks(const ArenaShards& shards) {
-    return static_cast<std::size_t>(shards.dp().size());
-  }
-  static const ArenaShards::Piece& first(const ArenaShards& shards, std::size_t bucket) {
-    return shards.pieces()[bucket * ranks(shards)];
-  }
-  static const ArenaShards::Piece& last(const ArenaShards& shards, std::size_t bucket) {
-    return shards.pieces()[(bucket + 1) * ranks(shards) - 1];
-  }
-  void finish() {
-    started.wait();
-    host.store();
-  }
-
-  ops::HostValues host;
-  std::span<float> mine;
-  parallel::Pending started;
-};
-
-/// Starts an operation for every bucket of `arena`, a few at a time.
-template <class Start>
-void for_each_bucket(ops::Device& device, const ArenaShards& shards, const Tensor& arena,
-                     const Start& start) {
-  check(arena.count() == shards.arena_count(), "ArenaShards: arena of another model");
-  std::deque<BucketValues> started;
-  for (std::size_t bucket = 0; bucket < shards.buckets(); ++bucket) {
-    if (started.size() == max_started) {
-      started.front().finish();
-      started.pop_front();
-    }
-    auto& values = started.emplace_back(device, shards, arena, bucket);
-    values.started = start(values, bucket);
-  }
-  for (auto& values : started) values.finish();
-}
 
 /// Sums of squares of the blocks of all shards, in the order of the arena.
 std::vector<double> block_sums(ops::Device& device, const ArenaShards& shards,
@@ -180,19 +116,16 @@ std::vector<ArenaShards::Piece> ArenaShards::within(std::int64_t begin, std::int
   return found;
 }
 
-void reduce_scatter_gradients(ops::Device& device, const ArenaShards& shards, const Tensor& grads) {
-  for_each_bucket(device, shards, grads, [&](BucketValues& values, std::size_t bucket) {
-    return shards.dp().start_reduce_scatter(values.host.values(), lengths_of(shards, bucket, 1),
-                                            values.mine, cat("gradients of bucket ", bucket));
-  });
+std::pair<std::int64_t, std::int64_t> ArenaShards::range(std::size_t bucket) const {
+  const std::size_t ranks = counts_.size();
+  return {pieces_[bucket * ranks].begin, pieces_[(bucket + 1) * ranks - 1].end};
 }
 
-void all_gather_values(ops::Device& device, const ArenaShards& shards, const Tensor& values) {
-  for_each_bucket(device, shards, values, [&](BucketValues& each, std::size_t bucket) {
-    return shards.dp().start_all_gather(
-        std::as_bytes(each.mine), std::as_writable_bytes(each.host.values()),
-        lengths_of(shards, bucket, sizeof(float)), cat("weights of bucket ", bucket));
-  });
+std::vector<std::size_t> ArenaShards::counts(std::size_t bucket) const {
+  std::vector<std::size_t> counts;
+  for (std::size_t r = 0; r < counts_.size(); ++r)
+    counts.push_back(static_cast<std::size_t>(pieces_[bucket * counts_.size() + r].size()));
+  return counts;
 }
 
 double sum_of_squares(Parameters& parameters, const ArenaShards& shards,

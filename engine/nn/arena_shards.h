@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/nn/parameters.h"
@@ -39,6 +40,9 @@ class ArenaShards {
   /// All pieces in the order of the arena: those of bucket b by rank, from b * ranks.
   const std::vector<Piece>& pieces() const { return pieces_; }
   std::size_t buckets() const { return pieces_.size() / counts_.size(); }
+  /// Values [first, second) of a bucket, and the lengths of its pieces by rank.
+  std::pair<std::int64_t, std::int64_t> range(std::size_t bucket) const;
+  std::vector<std::size_t> counts(std::size_t bucket) const;
   /// The parts of the pieces of `rank` within [begin, end) of the arena.
   std::vector<Piece> within(std::int64_t begin, std::int64_t end, int rank) const;
   std::vector<Piece> mine(std::int64_t begin, std::int64_t end) const {
@@ -56,12 +60,6 @@ class ArenaShards {
   std::vector<Piece> pieces_;
   std::vector<std::int64_t> counts_;  ///< by rank
 };
-
-/// Replaces this rank's pieces of `grads` [arena_count()] by their sums over the replicas, in the
-/// order of the ranks; the rest of `grads` stays. Collective over the replicas, as the others are.
-void reduce_scatter_gradients(ops::Device& device, const ArenaShards& shards, const Tensor& grads);
-/// Copies the pieces of `values` of all replicas to each other.
-void all_gather_values(ops::Device& device, const ArenaShards& shards, const Tensor& values);
 
 /// nn::sum_of_squares() and nn::first_nonfinite_parameter() of gradients after
 /// reduce_scatter_gradients(), with the same result.

@@ -2,6 +2,8 @@
 // layout of the batch, the precision of products and, in generation, the KV cache.
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -40,6 +42,15 @@ struct Recomputed {
 struct SharedRows;
 struct ContextPart;
 
+/// Called between the blocks of a pass, which are numbered from 0 on each rank; empty: not called.
+struct PassHooks {
+  /// Before the forward pass of a block reads its weights; 0 also before the embedding, the number
+  /// of blocks before the final norm and the head.
+  std::function<void(std::size_t block)> before_forward;
+  /// After the backward pass of a block.
+  std::function<void(std::size_t block)> after_backward;
+};
+
 struct ForwardContext {
   ops::Device& device;
   const ops::Layout& layout;
@@ -64,6 +75,7 @@ struct ForwardContext {
   /// connections then have own rows.
   parallel::Communicator* rows_group = nullptr;
   std::int64_t rows = 0;
+  const PassHooks* hooks = nullptr;  ///< nullptr: none
 };
 
 }  // namespace troupe::engine::nn

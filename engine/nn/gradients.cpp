@@ -6,7 +6,7 @@
 
 #include "engine/base/check.h"
 #include "engine/base/text.h"
-#include "engine/nn/tensor_parallel.h"
+#include "engine/nn/gradient_sums.h"
 #include "engine/ops/host_values.h"
 #include "engine/parallel/all_reduce.h"
 
@@ -56,7 +56,7 @@ void all_reduce_gradients(Parameters& parameters, parallel::Communicator* tp,
   parameters.device().synchronize();
   parameters.complete_gradients();
   if (tp != nullptr) sum_shared(parameters.trained(), *tp);
-  all_reduce(dp, parameters.device(), parameters.grads(), "the gradients of an update");
+  if (dp != nullptr) GradientSums(parameters.trained(), *dp, nullptr).finish();
 }
 
 void sum_tied_gradient(ops::Device& device, const Parameter& table, parallel::Communicator& pp) {

@@ -87,6 +87,7 @@ class Parameters {
   Tensor& values() { return values_; }  ///< [count()] the arena
   const Tensor& values() const { return values_; }
   Tensor& grads();  ///< [trained().count()], complete; or absent
+  const Tensor& gradient_arena() const { return grads_; }  ///< grads(), complete or not
   /// Completes all gradients. Call it before reading them one by one.
   void complete_gradients();
   std::int64_t count() const { return count_; }

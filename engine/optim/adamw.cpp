@@ -78,8 +78,8 @@ std::string AdamW::first_nonfinite() {
   return first == names.end() ? "" : *first;
 }
 
-Result<AdamW::Report> AdamW::step(double learning_rate, const AdamWConfig& config,
-                                  Gradients after) {
+Result<AdamW::Report> AdamW::step(double learning_rate, const AdamWConfig& config, Gradients after,
+                                  nn::WeightGather* gather) {
   check(config.beta1 >= 0 && config.beta1 < 1 && config.beta2 >= 0 && config.beta2 < 1,
         "AdamW: betas must lie in [0, 1)");
   check(config.eps >= 0 && config.weight_decay >= 0 && config.max_grad_norm >= 0,
@@ -94,7 +94,13 @@ Result<AdamW::Report> AdamW::step(double learning_rate, const AdamWConfig& confi
   }
   ++steps_;
   apply(learning_rate, config, after, clip_factor(norm, config.max_grad_norm));
-  if (shards_) nn::all_gather_values(parameters_.device(), *shards_, parameters_.values());
+  if (shards_) {
+    nn::WeightGather started(parameters_.device(), *shards_, parameters_.values());
+    if (gather == nullptr || config.bf16_weights)
+      started.finish();
+    else
+      *gather = std::move(started);
+  }
   if (config.bf16_weights) round_weights(config.seed);
   for (const auto& parameter : parameters_.all())
     parameter.state->unset = after == Gradients::cleared && parameter.state->assigned_by_gemm;

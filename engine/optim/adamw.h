@@ -11,6 +11,7 @@
 #include "engine/base/error.h"
 #include "engine/nn/arena_shards.h"
 #include "engine/nn/parameters.h"
+#include "engine/nn/weight_gather.h"
 #include "engine/parallel/communicator.h"
 
 namespace troupe::engine::optim {
@@ -49,8 +50,10 @@ class AdamW {
   /// naming the first such parameter. With Gradients::cleared the gradients count as 0 afterwards,
   /// also after an error: they are cleared in the same pass over memory or marked unset
   /// (nn::GradientState).
+  /// `gather` receives the exchange of the weights between the shards' replicas, which the caller
+  /// waits for before it reads weights (nullptr: step() waits; with bf16_weights it always does).
   Result<Report> step(double learning_rate, const AdamWConfig& config,
-                      Gradients after = Gradients::kept);
+                      Gradients after = Gradients::kept, nn::WeightGather* gather = nullptr);
   void zero_grad();
 
   /// Numbers of the trained tensors in the whole model, which key stochastic rounding; initially 0,

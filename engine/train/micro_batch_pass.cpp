@@ -50,6 +50,7 @@ MicroBatchPass::MicroBatchPass(models::Decoder& model, const data::Experience& p
       saved_(options.backward ? nn::Saved() : nn::Saved::nothing()) {
   pass_.shared = shared_ ? &*shared_ : nullptr;
   pass_.rows_group = model.rows_group();
+  pass_.hooks = options.hooks;
   pass_.rows = context_ ? context_->own().size() : std::ssize(part.tokens);
   if (!context_) return;
   pass_.context = &*context_;

@@ -15,10 +15,12 @@ namespace troupe::engine::train {
 struct PassOptions {
   ops::Precision precision = ops::Precision::f32;
   nn::Recomputed recomputed = {};
-  bool share_prefixes = false;           ///< shared_prefixes.h
-  std::optional<std::uint64_t> dropout;  ///< key of the pass; absent: no dropout
-  bool every_token = false;              ///< OutputHeadOptions::every_token
-  bool backward = true;                  ///< false: nothing is saved
+  bool share_prefixes = false;                ///< shared_prefixes.h
+  std::optional<std::uint64_t> dropout;       ///< key of the pass; absent: no dropout
+  bool every_token = false;                   ///< OutputHeadOptions::every_token
+  bool backward = true;                       ///< false: nothing is saved
+  const nn::PassHooks* hooks = nullptr;       ///< nullptr: none
+  const nn::PassHooks* last_hooks = nullptr;  ///< of the last of several micro-batches
 };
 
 class MicroBatchPass {

@@ -16,10 +16,17 @@ std::optional<loss::ValueAndGrads> known_of(const MicroBatches& batch, std::size
   return batch.known ? batch.known(part) : std::nullopt;
 }
 
+// Options of the passes over a micro-batch.
+PassOptions options_of(PassOptions options, bool last) {
+  if (last) options.hooks = options.last_hooks;
+  return options;
+}
+
 void run_on_one_rank(models::Decoder& model, const MicroBatches& batch,
                      const PassOptions& options) {
   for (std::size_t i = 0; i < batch.parts.size(); ++i) {
-    MicroBatchPass pass(model, batch.parts[i], batch.needs, options);
+    MicroBatchPass pass(model, batch.parts[i], batch.needs,
+                        options_of(options, i + 1 == batch.parts.size()));
     const Tensor hidden = pass.empty() ? Tensor() : pass.forward({});  // [T, D]
     const loss::ValueAndGrads grads = batch.loss(i, pass.outputs(hidden, known_of(batch, i)));
     if (!options.backward || pass.empty() || is_zero(grads)) continue;  // the gradients would stay
@@ -34,8 +41,8 @@ class Stages {
   Stages(models::Decoder& model, const MicroBatches& batch, const PassOptions& options)
       : model_(model), batch_(batch), options_(options) {
     for (std::size_t i = 0; i < batch.parts.size(); ++i) {
-      passes_.push_back(
-          std::make_unique<MicroBatchPass>(model, batch.parts[i], batch.needs, options));
+      passes_.push_back(std::make_unique<MicroBatchPass>(
+          model, batch.parts[i], batch.needs, options_of(options, i + 1 == batch.parts.size())));
       if (passes_.back()->empty()) continue;
       scheduled_.push_back(i);
       rows_.push_back(passes_.back()->rows());

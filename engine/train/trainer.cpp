@@ -1,12 +1,12 @@
 #include "engine/train/trainer.h"
 
 #include <algorithm>
+#include <exception>
 #include <numeric>
 
 #include "engine/base/check.h"
 #include "engine/base/log.h"
 #include "engine/base/random.h"
-#include "engine/nn/gradients.h"
 #include "engine/ops/phase.h"
 #include "engine/parallel/all_reduce.h"
 #include "engine/train/micro_batches.h"
@@ -76,10 +76,12 @@ void share_loss(parallel::Communicator& pp, BatchLoss& loss) {
 
 // How the replicas divide the optimizer state; nullptr: they do not.
 std::shared_ptr<const nn::ArenaShards> shards_of(models::Decoder& model,
-                                                 parallel::Communicator* replicas) {
+                                                 parallel::Communicator* replicas,
+                                                 std::int64_t bucket) {
   if (replicas == nullptr) return nullptr;
   return std::make_shared<const nn::ArenaShards>(model.parameters().trained(), *replicas,
-                                                 model.tp() != nullptr || model.pp() != nullptr);
+                                                 model.tp() != nullptr || model.pp() != nullptr,
+                                                 bucket);
 }
 
 // Of the trained tensors of this stage in the whole model.
@@ -100,8 +102,10 @@ Trainer::Trainer(std::unique_ptr<models::Decoder> model, TrainerOptions options,
       dp_(mesh && mesh->grid().dp > 1 ? &mesh->dp() : nullptr),
       replicas_(mesh && mesh->replicas().size() > 1 ? &mesh->replicas() : nullptr),
       optimizer_(model_->parameters(), model_->tp(),
-                 shards_of(*model_, options_.shard_optimizer ? replicas_ : nullptr), model_->pp(),
-                 options_.bf16_moments ? DType::bf16 : DType::f32) {
+                 shards_of(*model_, options_.shard_optimizer ? replicas_ : nullptr,
+                           options_.bucket_values),
+                 model_->pp(), options_.bf16_moments ? DType::bf16 : DType::f32),
+      exchange_(*model_, replicas_, optimizer_.shards(), options_.overlap, options_.bucket_values) {
   check(model_->tp() == (mesh && mesh->grid().tp > 1 ? &mesh->tp() : nullptr) &&
             model_->pp() == (mesh && mesh->grid().pp > 1 ? &mesh->pp() : nullptr) &&
             model_->cp() == (mesh && mesh->grid().cp > 1 ? &mesh->cp() : nullptr),
@@ -109,11 +113,21 @@ Trainer::Trainer(std::unique_ptr<models::Decoder> model, TrainerOptions options,
   if (model_->pp() != nullptr) optimizer_.set_numbers(numbers_of(*model_));
 }
 
+Trainer::~Trainer() {
+  try {
+    exchange_.finish_weights();
+  } catch (const std::exception& error) {
+    log_warning(error.what());
+  }
+}
+
 PassOptions Trainer::passes() const {
   return {.precision = options_.precision,
           .recomputed = options_.recomputed,
           .share_prefixes = options_.share_prefixes,
-          .dropout = dropout_key()};
+          .dropout = dropout_key(),
+          .hooks = exchange_.hooks(false),
+          .last_hooks = exchange_.hooks(true)};
 }
 
 BatchLoss Trainer::one_pass(const data::Experience& batch, const loss::AnyLoss& loss) {
@@ -138,6 +152,7 @@ BatchLoss Trainer::one_pass(const data::Experience& batch, const loss::AnyLoss& 
     return grads;
   };
   run_micro_batches(*model_, run, passes());
+  exchange_.passes_ended();
   // Sums over the tokens of the batch in their order, wherever it was split.
   if (split && model_->stage().last())
     out.loss = loss::value(loss, all.outputs(), batch, out.report);
@@ -147,6 +162,7 @@ BatchLoss Trainer::one_pass(const data::Experience& batch, const loss::AnyLoss& 
 
 BatchLoss Trainer::two_passes(const data::Experience& batch, const loss::AnyLoss& loss) {
   BatchLoss out;
+  exchange_.finish_weights();
   ScoringOptions first_pass = scoring(loss.needs().temperature);
   first_pass.dropout = dropout_key();
   const HeadOutputs outputs = head_outputs(*model_, batch, loss.needs(), first_pass, dp_);
@@ -168,6 +184,7 @@ BatchLoss Trainer::two_passes(const data::Experience& batch, const loss::AnyLoss
                     {split_into_parts(own, options_.micro_batch_tokens), loss.needs(), given,
                      [&](std::size_t i, const HeadOutputs&) { return given(i); }},
                     passes());
+  exchange_.passes_ended();
   return out;
 }
 
@@ -199,29 +216,17 @@ BatchLoss Trainer::run_batch(const data::Experience& batch, const loss::AnyLoss&
 
 Result<optim::AdamW::Report> Trainer::update(double learning_rate) {
   ops::Device& device = model_->device();
-  ops::in_phase(device, "sum_gradients", [&] { sum_gradients(); });
+  ops::in_phase(device, "sum_gradients", [&] { exchange_.sum_gradients(); });
   if (const auto warning =
           zero_gradient_warning(model_->parameters(), optimizer_.steps() + 1, optimizer_.shards());
       !warning.empty())
     log_warning(warning);
   auto result = ops::in_phase(device, "optimizer", [&] {
-    return optimizer_.step(learning_rate, options_.optimizer, optim::AdamW::Gradients::cleared);
+    return optimizer_.step(learning_rate, options_.optimizer, optim::AdamW::Gradients::cleared,
+                           exchange_.gather());
   });
   passes_ = 0;
   return result;
-}
-
-void Trainer::sum_gradients() {
-  nn::Parameters& parameters = model_->parameters();
-  const nn::ArenaShards* shards = optimizer_.shards();
-  const auto& spec = model_->spec();
-  const models::PipelineStage& stage = model_->stage();
-  const nn::Parameter* table = parameters.find("model.embed_tokens.weight");
-  if (model_->pp() != nullptr && spec.tied && spec.labels == 0 && (stage.first() || stage.last()) &&
-      table->grad)
-    nn::sum_tied_gradient(model_->device(), *table, *model_->pp());
-  nn::all_reduce_gradients(parameters, model_->tp(), shards ? nullptr : replicas_);
-  if (shards) nn::reduce_scatter_gradients(model_->device(), *shards, parameters.grads());
 }
 
 ScoringOptions Trainer::scoring(double temperature) const {
@@ -244,12 +249,12 @@ std::vector<float> Trainer::logprobs(const data::Experience& batch, double tempe
     const models::AdapterDisabled alone(*model_);
     return logprobs(batch, temperature);
   }
-  return train::logprobs(*model_, batch, scoring(temperature), dp_);
+  return train::logprobs(model(), batch, scoring(temperature), dp_);
 }
 
 std::vector<float> Trainer::scores(const data::Experience& batch, loss::ReadAt at,
                                    const std::vector<std::int32_t>& candidates) {
-  return train::scores(*model_, batch, at, candidates, scoring(1), dp_);
+  return train::scores(model(), batch, at, candidates, scoring(1), dp_);
 }
 
 }  // namespace troupe::engine::train

@@ -12,6 +12,7 @@
 #include "engine/optim/adamw.h"
 #include "engine/parallel/grid.h"
 #include "engine/train/micro_batch_pass.h"
+#include "engine/train/replica_exchange.h"
 #include "engine/train/scoring.h"
 
 namespace troupe::engine::train {
@@ -28,6 +29,11 @@ struct TrainerOptions {
   std::uint64_t seed = 0;  ///< of the adapter's dropout
   /// Divide the optimizer state over the replicas (ZeRO-1): affects memory, not results.
   bool shard_optimizer = false;
+  /// Exchange gradients and weights of replicas while passes run: affects time, not results. Each
+  /// forward_backward() is then followed by update().
+  Overlap overlap = Overlap::none;
+  /// Values that replicas exchange in one operation: affects time and memory, not results.
+  std::int64_t bucket_values = nn::ArenaShards::bucket_values;
   /// Store the moments in bf16 (optim::AdamW).
   bool bf16_moments = false;
 };
@@ -46,8 +52,12 @@ class Trainer {
   /// and get the same result.
   Trainer(std::unique_ptr<models::Decoder> model, TrainerOptions options,
           const parallel::Mesh* mesh = nullptr);
+  ~Trainer();
 
-  models::Decoder& model() { return *model_; }
+  models::Decoder& model() {
+    exchange_.finish_weights();
+    return *model_;
+  }
   optim::AdamW& optimizer() { return optimizer_; }
 
   /// Splits this replica's partition of the batch into micro-batches and accumulates the gradient
@@ -71,7 +81,6 @@ class Trainer {
   std::uint64_t version() const { return static_cast<std::uint64_t>(optimizer_.steps()); }
 
  private:
-  void sum_gradients();
   BatchLoss run_batch(const data::Experience& batch, const loss::AnyLoss& loss);
   BatchLoss one_pass(const data::Experience& batch, const loss::AnyLoss& loss);
   BatchLoss two_passes(const data::Experience& batch, const loss::AnyLoss& loss);
@@ -84,6 +93,7 @@ class Trainer {
   parallel::Communicator* dp_;  ///< divides the sequences of a batch; nullptr: it is not divided
   parallel::Communicator* replicas_;  ///< Mesh::replicas(); nullptr: no other rank has this part
   optim::AdamW optimizer_;
+  ReplicaExchange exchange_;
   std::uint64_t passes_ = 0;  ///< since the last update
 };
 

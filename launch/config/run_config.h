@@ -14,6 +14,7 @@
 #include "algorithms/methods.h"
 #include "engine/adapter/lora_config.h"
 #include "engine/base/output_folder.h"
+#include "engine/train/replica_exchange.h"
 #include "launch/config/data_config.h"
 #include "launch/config/profile_config.h"
 #include "launch/config/ranges.h"
@@ -45,6 +46,7 @@ struct ParallelConfig {
   std::int64_t ulysses_degree = 0;
   bool sp = false;
   std::int64_t zero = 0;
+  engine::train::Overlap overlap = engine::train::Overlap::none;
 
   static void each_field(auto& self, auto&& field) {
     field("tp", self.tp, Range{1, 1024}, "tensor-parallel size");
@@ -67,6 +69,10 @@ struct ParallelConfig {
     field("zero", self.zero, Range{0, 3},
           "0: every data-parallel rank holds the whole optimizer state; 1: each holds its share "
           "(ZeRO-1); results are the same");
+    field("overlap", self.overlap,
+          "what replicas exchange while passes run: none; gradients, during the last backward pass "
+          "of an update; all, with parallel.zero: 1 also weights, during the next forward pass; "
+          "results are the same");
   }
 };
 

@@ -22,11 +22,12 @@ namespace {
 namespace checkpoint = engine::checkpoint;
 
 // How a run is executed, displayed and saved.
-constexpr std::array<std::string_view, 24> without_effect{"algorithm",
+constexpr std::array<std::string_view, 25> without_effect{"algorithm",
                                                           "output_mode",
                                                           "timeline.max_mib",
                                                           "resume",
                                                           "parallel.zero",
+                                                          "parallel.overlap",
                                                           "train.threads",
                                                           "train.pin_threads",
                                                           "train.recompute",

@@ -70,6 +70,7 @@ engine::train::TrainerOptions trainer_settings(const RunConfig& config) {
   out.recomputed = recomputed_settings(config);
   out.share_prefixes = config.train.share_prefixes;
   out.shard_optimizer = config.parallel.zero > 0;
+  out.overlap = config.parallel.overlap;
   return out;
 }
 

@@ -5,7 +5,9 @@
 #include <limits>
 
 #include "engine/base/random.h"
+#include "engine/nn/gradient_sums.h"
 #include "engine/nn/gradients.h"
+#include "engine/nn/weight_gather.h"
 #include "engine/ops/cpu/cpu_options.h"
 #include "engine/optim/adamw.h"
 #include "tests/support/on_ranks.h"
@@ -86,12 +88,12 @@ TEST(ArenaShards, SumTheirPiecesInTheOrderOfTheRanksAndGatherWeights) {
     test::on_ranks(3, [&](Communicator& dp) {
       Rank mine(dp.rank());
       const ArenaShards shards(mine.parameters, dp, false, bucket);
-      reduce_scatter_gradients(*mine.device, shards, mine.parameters.grads());
+      reduce_scatter_gradients(mine.parameters, shards);
       const auto found = mine.gradients(), expected = summed_gradients(3);
       for (const auto& piece : shards.mine(0, count))
         for (std::int64_t i = piece.begin; i < piece.end; ++i)
           ASSERT_EQ(found[static_cast<std::size_t>(i)], expected[static_cast<std::size_t>(i)]);
-      all_gather_values(*mine.device, shards, mine.parameters.grads());
+      WeightGather(*mine.device, shards, mine.parameters.grads()).finish();
       EXPECT_EQ(mine.gradients(), expected);
     });
 }
@@ -105,7 +107,7 @@ TEST(ArenaShards, NormHasTheBitsOfUndividedGradients) {
         Rank whole(dp->rank()), divided(dp->rank());
         all_reduce_gradients(whole.parameters, nullptr, dp.get());
         const ArenaShards shards(divided.parameters, *dp, of_tensors != nullptr, bucket);
-        reduce_scatter_gradients(*divided.device, shards, divided.parameters.grads());
+        reduce_scatter_gradients(divided.parameters, shards);
         EXPECT_EQ(sum_of_squares(divided.parameters, shards, of_tensors),
                   sum_of_squares(whole.parameters, of_tensors));
       }
@@ -118,7 +120,7 @@ TEST(ArenaShards, NameTheTensorsThatAreNotFiniteOrHaveNoGradient) {
     const ArenaShards shards(mine.parameters, dp, false, 20000);
     Tensor b = mine.parameters.at("b").grad, d = mine.parameters.at("d").grad;
     mine.device->fill(b, 0);
-    reduce_scatter_gradients(*mine.device, shards, mine.parameters.grads());
+    reduce_scatter_gradients(mine.parameters, shards);
     EXPECT_EQ(nonzero_gradients(mine.parameters, shards),
               (std::vector<bool>{true, false, true, true}));
     EXPECT_EQ(first_nonfinite_parameter(mine.parameters, shards, nullptr), "");
@@ -147,7 +149,7 @@ Updated updates(Communicator& dp, std::shared_ptr<const ArenaShards> shards, Ran
     mine.device->upload(mine.parameters.grads(),
                         random_floats(step + 7, static_cast<std::uint64_t>(dp.rank())));
     if (shards)
-      reduce_scatter_gradients(*mine.device, *shards, mine.parameters.grads());
+      reduce_scatter_gradients(mine.parameters, *shards);
     else
       all_reduce_gradients(mine.parameters, nullptr, &dp);
     const auto report =
@@ -188,7 +190,7 @@ TEST(ArenaShards, AnUpdateWithAGradientThatIsNotFiniteChangesNothing) {
     auto gradients = mine.gradients();
     if (dp.rank() == 1) gradients[100003] = std::numeric_limits<float>::infinity();
     mine.device->upload(mine.parameters.grads(), gradients);
-    reduce_scatter_gradients(*mine.device, *shards, mine.parameters.grads());
+    reduce_scatter_gradients(mine.parameters, *shards);
     const auto updated = optimizer.step(1e-2, {}, optim::AdamW::Gradients::cleared);
     ASSERT_FALSE(updated);
     EXPECT_THAT(updated.error().what, ::testing::HasSubstr("the gradient of b is not finite"));

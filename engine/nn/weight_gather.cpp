@@ -1,0 +1,31 @@
+#include "engine/nn/weight_gather.h"
+
+#include "engine/base/check.h"
+#include "engine/base/text.h"
+
+namespace troupe::engine::nn {
+
+WeightGather::WeightGather(ops::Device& device, const ArenaShards& shards, const Tensor& values) {
+  check(values.count() == shards.arena_count(), "WeightGather: arena of another model");
+  for (std::size_t b = 0; b < shards.buckets(); ++b) {
+    const auto [begin, end] = shards.range(b);
+    auto& bucket =
+        started_.emplace_back(device, values, begin, end, shards.counts(b), shards.dp().rank());
+    bucket.started = shards.dp().start_all_gather(
+        std::as_bytes(bucket.mine), std::as_writable_bytes(bucket.host.values()),
+        bytes_of(bucket.counts), cat("weights from value ", begin, " on"));
+  }
+}
+
+void WeightGather::finish_until(std::int64_t end) {
+  while (!started_.empty() && started_.front().begin < end) {
+    started_.front().finish();
+    started_.pop_front();
+  }
+}
+
+void WeightGather::finish() {
+  while (!started_.empty()) finish_until(started_.back().end);
+}
+
+}  // namespace troupe::engine::nn
