@@ -62,7 +62,7 @@ Result<SchedulerConfig> sizes_of(const GeneratorConfig& config, const models::De
                     max_cached_tokens / config.page_size, " pages of that size"));
   }
   return SchedulerConfig{config.page_size, static_cast<std::int32_t>(pages), config.max_sequences,
-                         rows};
+                         rows, config.prefix_cache && !spec.keys_depend_on_length()};
 }
 
 }  // namespace
@@ -99,6 +99,7 @@ struct Generator::Impl {
   void restart(std::uint64_t sequence);
 
   void step();
+  void count_admissions(const Plan& plan);
   Tensor forward(const Plan& plan);
   std::vector<RowToSample> rows_to_sample(const Plan& plan) const;
   static std::shared_ptr<const constraints::TokenMask> allowed_tokens(const SequenceState& state);
@@ -159,10 +160,10 @@ void Generator::Impl::add(Request request) {
   fresh.result.id = request.id;
   fresh.result.sample_id = request.sample_id;
   fresh.result.prompt_tokens = length;
-  scheduler.add(number, length, fresh.limit, group.number);
   numbers.emplace(request.id, number);
   fresh.request = std::move(request);
-  sequences.emplace(number, std::move(fresh));
+  const SequenceState& state = sequences.emplace(number, std::move(fresh)).first->second;
+  scheduler.add(number, length, state.limit, group.number, &state.tokens);
 }
 
 void Generator::Impl::end(std::uint64_t sequence, FinishReason reason) {
@@ -230,8 +231,18 @@ void Generator::Impl::step() {
   stats.preemptions += std::ssize(plan.preempted);
   stats.shared_pages += plan.shared_pages;
   stats.copied_pages += std::ssize(plan.copies);
+  count_admissions(plan);
   for (const SampledToken& each : sampled) {
     if (sequences.contains(each.sequence)) append(each);  // a callback may have cancelled it
+  }
+}
+
+void Generator::Impl::count_admissions(const Plan& plan) {
+  for (const Admission& each : plan.admitted) {
+    Generation& result = sequences.at(each.sequence).result;
+    result.cached_tokens = each.cached;
+    stats.prefix_queries += result.prompt_tokens;
+    stats.prefix_hits += each.cached;
   }
 }
 
@@ -357,6 +368,9 @@ std::int32_t Generator::pages() const {
 }
 std::int32_t Generator::free_pages() const {
   return impl_->scheduler.free_pages();
+}
+std::int32_t Generator::idle_pages() const {
+  return impl_->scheduler.idle_pages();
 }
 const GeneratorStats& Generator::stats() const {
   return impl_->stats;

@@ -82,7 +82,8 @@ std::string Metrics::text(const engine::serving::ServiceCounters& counters,
   const auto number = [](std::int64_t value) { return static_cast<double>(value); };
   const double used = counters.pages == 0
                           ? 0
-                          : number(counters.pages - counters.free_pages) / number(counters.pages);
+                          : number(counters.pages - counters.free_pages - counters.idle_pages) /
+                                number(counters.pages);
   std::string out = sample("vllm:num_requests_running", "gauge", "Sequences in the batch.", labels,
                            number(counters.running)) +
                     sample("vllm:num_requests_waiting", "gauge", "Sequences that wait.", labels,
@@ -91,6 +92,12 @@ std::string Metrics::text(const engine::serving::ServiceCounters& counters,
                            "Used part of the KV cache, 0 to 1.", labels, used) +
                     sample("vllm:num_preemptions_total", "counter", "Preempted sequences.", labels,
                            number(counters.preemptions)) +
+                    sample("vllm:prefix_cache_queries_total", "counter",
+                           "Tokens of prompts that were looked up in the prefix cache.", labels,
+                           number(counters.prefix_queries)) +
+                    sample("vllm:prefix_cache_hits_total", "counter",
+                           "Tokens of prompts that were in the prefix cache.", labels,
+                           number(counters.prefix_hits)) +
                     sample("vllm:prompt_tokens_total", "counter", "Tokens of prompts.", labels,
                            number(counters.prompt_tokens)) +
                     sample("vllm:generation_tokens_total", "counter", "Generated tokens.", labels,
