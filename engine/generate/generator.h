@@ -107,6 +107,11 @@ struct GeneratorConfig {
   /// int8: less memory traffic per step; log-probabilities are then those of the quantized weights
   /// and differ from nn::Head's.
   models::WeightFormat weights = models::WeightFormat::full;
+  /// Prompt lookup: at most this many tokens that followed the same tokens before are computed
+  /// along with a sequence's last token, and those that equal the tokens sampled anyway need no
+  /// step of their own. Changes no bit. 0: none. Without effect where keys depend on the length of
+  /// a sequence.
+  std::int32_t lookup = 0;
   std::vector<std::int32_t> eos_ids;  ///< end tokens (config.json, generation_config.json)
   TextDecoder decode;                 ///< required for stop strings
   TokenCallback on_token;
@@ -123,6 +128,8 @@ struct GeneratorStats {
                copied_pages = 0;
   /// Tokens of prompts, and those of them that were in the prefix cache.
   std::int64_t prefix_queries = 0, prefix_hits = 0;
+  /// Draft tokens that were computed, and those that were sampled.
+  std::int64_t drafted = 0, accepted = 0;
 };
 
 class Generator {

@@ -215,11 +215,26 @@ void Scheduler::clear_prefix_cache() {
   if (prefixes_) prefixes_->clear(pool_);
 }
 
-void Scheduler::append(std::uint64_t sequence) {
+std::int32_t Scheduler::add_drafts(Plan& plan, Work& work, std::int32_t wanted) {
+  check(work.samples && work.drafts == 0, "Scheduler: drafts for a Work that samples nothing");
+  Sequence& s = at(work.sequence);
+  std::int32_t count = std::min(wanted, config_.tokens_per_step - plan.rows);
+  const std::int32_t needed = (s.length + count - 1) / config_.page_size + 1;
+  while (std::ssize(s.pages) < needed && available_pages() > 0) s.pages.push_back(take_page());
+  count = std::min(count, static_cast<std::int32_t>(s.pages.size()) * config_.page_size - s.length);
+  work.pages = s.pages;
+  work.drafts = count;
+  work.count += count;
+  plan.rows += count;
+  return count;
+}
+
+void Scheduler::append(std::uint64_t sequence, bool computed) {
   Sequence& s = at(sequence);
   check(!s.running || s.pending() == 0,
         "Scheduler: append to a sequence that is not fully computed");
   ++s.length;
+  if (computed) ++s.cached;
 }
 
 void Scheduler::finish(std::uint64_t sequence) {

@@ -25,12 +25,15 @@ struct SchedulerConfig {
   bool prefix_cache = false;           ///< keeps full pages for later sequences
 };
 
-/// Rows of one sequence in a forward pass: its tokens first .. first + count.
+/// Rows of one sequence in a forward pass: its tokens first .. first + count, the last `drafts` of
+/// which are not known yet.
 struct Work {
   std::uint64_t sequence = 0;
   std::int32_t first = 0, count = 0;
-  bool samples = false;  ///< the last row is the sequence's last token: the next one is sampled
+  /// The last row, without the drafts, is the sequence's last token: the next one is sampled.
+  bool samples = false;
   std::vector<std::int32_t> pages;  ///< page table
+  std::int32_t drafts = 0;
 };
 
 /// The first admission of a sequence, and how many of its tokens are cached already.
@@ -66,8 +69,12 @@ class Scheduler {
            std::uint64_t prompt_group, const std::vector<std::int32_t>* tokens = nullptr);
   /// Plans the next step; empty only without sequences. Planned rows count as computed.
   Plan plan();
-  /// Appends a token to a sequence; called after plan() for each Work that samples ...
-  void append(std::uint64_t sequence);
+  /// Adds rows for at most `wanted` draft tokens to a Work of the plan that samples, where rows and
+  /// pages are left. Returns their number.
+  std::int32_t add_drafts(Plan& plan, Work& work, std::int32_t wanted);
+  /// Appends a token to a sequence; called after plan() for each Work that samples ... `computed`:
+  /// it is a draft token of the plan, and another token follows in the same step.
+  void append(std::uint64_t sequence, bool computed = false);
   /// ... or ends it. May be called at any time to cancel. Frees its pages.
   void finish(std::uint64_t sequence);
   /// Drops the keys and values of a sequence: it waits and is recomputed from its first token.

@@ -278,6 +278,8 @@ void GenerationService::Loop::publish() {
                .idle_pages = generator_.idle_pages(),
                .prefix_queries = stats.prefix_queries,
                .prefix_hits = stats.prefix_hits,
+               .drafted = stats.drafted,
+               .accepted = stats.accepted,
                .prompt_tokens = prompt_tokens_,
                .generated_tokens = stats.sampled,
                .preemptions = stats.preemptions,

@@ -61,6 +61,10 @@ void add_load_limits(CLI::App& command, ServeOptions& o) {
                   "tokens in the cache of keys and values; 0: enough for the batch, at most 1 GiB")
       ->check(
           CLI::Range(std::int64_t{0}, std::numeric_limits<std::int32_t>::max() - std::int64_t{16}));
+  command
+      .add_option("--lookup", o.lookup,
+                  "draft tokens per step by prompt lookup; 0: none; does not change results")
+      ->check(CLI::Range(0, 256));
   command.add_flag("--no-prefix-cache", o.no_prefix_cache,
                    "compute every prompt anew, also where another began with the same tokens");
   command

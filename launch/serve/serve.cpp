@@ -51,6 +51,7 @@ std::unique_ptr<GenerationService> start_service(const ServeOptions& options,
   config.pages = static_cast<std::int32_t>((options.cache_tokens + page_tokens - 1) / page_tokens);
   config.longest = model.context();
   config.prefix_cache = !options.no_prefix_cache;
+  config.lookup = options.lookup;
   config.precision = model.precision();
   config.eos_ids = model.eos_ids();
   return value_or_throw(

@@ -119,6 +119,24 @@ class Stories(unittest.TestCase):
         self.assertEqual(end["usage"], found[1]["usage"])
         self.assertGreaterEqual(self.server.metric("vllm:prefix_cache_queries_total"), 3 * tokens)
 
+    def test_prompt_lookup_changes_nothing(self):
+        prompt = "The cat sat. The dog sat. The cat sat. The dog"
+        settings = {"seed": 5, "max_tokens": 60, "temperature": 0.5}
+        fields = dict(settings, prompt=prompt, n=2, logprobs=2, return_token_ids=True)
+        expected = self.server.complete(**fields)["choices"]
+        server = Server(STORIES, "--lookup", "6", "--no-prefix-cache")
+        try:
+            self.assertEqual(server.complete(**fields)["choices"], expected)
+            self.assertEqual(server.complete(**fields)["choices"], expected)
+            self.assertEqual(server.metric("vllm:prefix_cache_queries_total"), 0)
+            accepted, drafted = (server.metric(f"vllm:spec_decode_num_{name}_tokens_total") for name in ("accepted", "draft"))
+            self.assertGreater(accepted, 0)
+            self.assertGreaterEqual(drafted, accepted)
+        finally:
+            self.assertEqual(server.stop(), 0)
+        lines = run(["generate", "--model", STORIES, "--lookup", "6"], dict(settings, prompt=prompt, num_return_sequences=2))
+        self.assertEqual([each["ids"] for each in lines[0]["samples"]], [each["token_ids"] for each in expected])
+
     def test_tokens_are_those_of_generate(self):
         settings = {"temperature": 0.9, "top_p": 0.95, "seed": 17, "max_tokens": 24}
         expected = run(["generate", "--model", STORIES], dict(settings, prompt="Once upon a time", num_return_sequences=3,

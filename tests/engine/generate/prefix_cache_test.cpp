@@ -11,6 +11,7 @@
 #include "engine/base/check.h"
 #include "engine/generate/generator.h"
 #include "engine/ops/cpu/cpu_options.h"
+#include "tests/engine/generate/same_generation.h"
 #include "tests/engine/generate/tiny_model.h"
 #include "tests/support/grid_decoder.h"
 
@@ -109,32 +110,10 @@ std::vector<Request> conversations(std::mt19937& random, int count) {
   return requests;
 }
 
-void expect_same(const Generation& found, const Generation& expected) {
-  EXPECT_EQ(found.ids, expected.ids);
-  EXPECT_EQ(found.logp, expected.logp);
-  EXPECT_EQ(found.sampling_logp, expected.sampling_logp);
-  ASSERT_EQ(found.top.size(), expected.top.size());
-  for (std::size_t i = 0; i < found.top.size(); ++i)
-    for (std::size_t k = 0; k < found.top[i].size(); ++k)
-      EXPECT_EQ(found.top[i][k].logp, expected.top[i][k].logp);
-}
-
-/// What each request generates in a generator of its own, without a cache of prefixes.
-std::map<std::uint64_t, Generation> generated_alone(models::Decoder& model,
-                                                    const std::vector<Request>& requests,
-                                                    ops::Precision precision) {
-  std::map<std::uint64_t, Generation> out;
-  for (const Request& each : requests) {
-    auto generator = value_or_throw(Generator::create(model, {.precision = precision}));
-    out[each.id] = value_or_throw(generator.generate_all({each})).at(0);
-  }
-  return out;
-}
-
 /// Runs requests that arrive one after another, some of which are cancelled. Returns the counters.
 GeneratorStats run_with_cache(models::Decoder& model, GeneratorConfig config,
                               const std::vector<Request>& requests, std::mt19937& random) {
-  const auto expected = generated_alone(model, requests, config.precision);
+  const auto expected = test::generated_alone(model, requests, config);
   config.prefix_cache = true;
   auto generator = value_or_throw(Generator::create(model, config));
   std::size_t next = 0;
@@ -144,7 +123,8 @@ GeneratorStats run_with_cache(models::Decoder& model, GeneratorConfig config,
     if (random() % 5 == 0) generator.cancel(random() % requests.size());
     for (const Generation& done : generator.step()) {
       EXPECT_LT(done.cached_tokens, std::ssize(requests[done.id].prompt));
-      if (done.finish != FinishReason::cancelled) expect_same(done, expected.at(done.id));
+      if (done.finish != FinishReason::cancelled)
+        test::expect_same_bits(done, expected.at(done.id));
     }
     EXPECT_LE(generator.free_pages() + generator.idle_pages(), generator.pages());
   }
@@ -228,9 +208,9 @@ TEST(PrefixCache, RequestsOfOneStepShareTheirBeginning) {
     requests[i].prompt.push_back(static_cast<std::int32_t>(i));
     requests[i].params.max_new_tokens = 1;
   }
-  const auto expected = generated_alone(*model, requests, ops::Precision::f32);
+  const auto expected = test::generated_alone(*model, requests, {});
   for (const Generation& found : value_or_throw(generator.generate_all(requests)))
-    expect_same(found, expected.at(found.id));
+    test::expect_same_bits(found, expected.at(found.id));
   EXPECT_EQ(generator.stats().rows, 64 + 4);
   EXPECT_EQ(generator.stats().steps, 1);
 }
