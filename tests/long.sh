@@ -12,6 +12,7 @@
 #   connections  the step rate of a launch with 1,500 connections held to what it listens on, with and without network namespaces
 #   pretrain  300 steps of a 15M model on TinyStories beside plain PyTorch: equal validation losses within 1 %
 #   learning  the digit task with async.mode pinned and free, eta 0, 1 and 4, five seeds each: reward and staleness
+#   serve     troupe serve: 1,000 random schemas, the time until a cancelled request's pages are free, and 100,000 requests with random cancellations, disconnects and timeouts
 #   package   the .deb and the archive in bare Debian systems (as root)
 # Without arguments, all of them. Each part that passes is recorded in tests/long.log with the date and the commit; commit that file.
 set -euo pipefail
@@ -95,6 +96,7 @@ run_async() {
   TROUPE_DELAY_SEEDS=10 build/release/tests/algorithms_loops_test --gtest_filter='*Delays*' --gtest_brief=1
   tests/system/pinned.sh 10 20
 }
+run_serve() { python3 -B tests/launch/serve_soak.py build/release/troupe . >&2; }
 run_package() { tests/package.sh; }
 
 record() { # record PART SECONDS: replaces the part's line of tests/long.log
@@ -108,7 +110,7 @@ record() { # record PART SECONDS: replaces the part's line of tests/long.log
   rm "$log.new"
 }
 
-known=(plain asan tsan fuzz kill micro_batches examples differential connections async learning pretrain package)
+known=(plain asan tsan fuzz kill micro_batches examples differential connections async learning pretrain serve package)
 parts=("$@")
 ((${#parts[@]})) || parts=("${known[@]}")
 cmake/install_packages.sh with-clang
