@@ -7,7 +7,8 @@
 //   --seconds S              duration of the loops (5)
 //   --threads N              threads of the server (2)
 //   --target PORT            any other server at 127.0.0.1:PORT instead, by a closed loop of GET /
-// The last line is one JSON object.
+// Without --stub and --target: the server with a model (serve_engine.h). The last line is one JSON
+// object.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -25,6 +26,7 @@
 #include <utility>
 #include <vector>
 
+#include "benchmarks/serve_engine.h"
 #include "benchmarks/support/http_load.h"
 #include "benchmarks/support/program.h"
 #include "engine/base/json.h"
@@ -243,7 +245,8 @@ Result<Json> measure(const Flags& flags) {
 int usage() {
   std::fputs(
       "usage: serve --stub [--connections N] [--limit L --offered R] [--streams N] [--seconds S] "
-      "[--threads N] [--target PORT]\n",
+      "[--threads N] [--target PORT]\n       serve --shape a|b|c [--dtype f32|bf16] [--batch N] "
+      "[--rounds N] [--threads N]\n",
       stderr);
   return 2;
 }
@@ -251,14 +254,14 @@ int usage() {
 }  // namespace
 
 int main(int count, char** words) {
+  const bool only_http = std::any_of(words, words + count, [](std::string_view word) {
+    return word == "--stub" || word == "--target";
+  });
+  if (!only_http) return serve_engine(count, words);
   Flags flags;
-  bool stub = false;
   for (int i = 1; i < count; ++i) {
     const std::string word = words[i];
-    if (word == "--stub") {
-      stub = true;
-      continue;
-    }
+    if (word == "--stub") continue;
     const bool known = word == "--connections" || word == "--limit" || word == "--offered" ||
                        word == "--streams" || word == "--seconds" || word == "--threads" ||
                        word == "--target";
@@ -266,7 +269,6 @@ int main(int count, char** words) {
     flags[word] = std::atof(words[++i]);
     if (flags[word] <= 0) return usage();
   }
-  if (!stub && !flags.contains("--target")) return usage();
   const auto result = measure(flags);
   if (!result) {
     std::fprintf(stderr, "%s\n", result.error().what.c_str());

@@ -14,6 +14,7 @@
 #   learning  the digit task with async.mode pinned and free, eta 0, 1 and 4, five seeds each: reward and staleness
 #   context   SFT and DPO over 16,384 and 32,768 tokens with parallel.cp 4 beside one rank: losses, memory, MFU
 #   precision  200 steps of a 110M model with bf16 products, moments and weights beside f32: losses within 1 %
+#   serve     troupe serve: 1,000 random schemas, the time until a cancelled request's pages are free, and 100,000 requests with random cancellations, disconnects and timeouts
 #   package   the .deb and the archive in bare Debian systems (as root)
 # Without arguments, all of them. Each part that passes is recorded in tests/long.log with the date and the commit; commit that file.
 set -euo pipefail
@@ -103,6 +104,7 @@ run_async() {
   TROUPE_DELAY_SEEDS=10 build/release/tests/algorithms_loops_test --gtest_filter='*Delays*' --gtest_brief=1
   tests/system/pinned.sh 10 20
 }
+run_serve() { python3 -B tests/launch/serve_soak.py build/release/troupe . >&2; }
 run_package() { tests/package.sh; }
 
 record() { # record PART SECONDS: replaces the part's line of tests/long.log
@@ -116,7 +118,7 @@ record() { # record PART SECONDS: replaces the part's line of tests/long.log
   rm "$log.new"
 }
 
-known=(plain asan tsan fuzz kill micro_batches examples differential connections async learning pretrain context precision package)
+known=(plain asan tsan fuzz kill micro_batches examples differential connections async learning pretrain context precision serve package)
 parts=("$@")
 ((${#parts[@]})) || parts=("${known[@]}")
 cmake/install_packages.sh with-clang

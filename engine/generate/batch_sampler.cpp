@@ -19,6 +19,7 @@ std::vector<SampledToken> BatchSampler::sample(std::vector<RowToSample> rows,
   const std::size_t block = HostLogits::block_rows(decoder_.spec());
   for (std::size_t i = 0; i < rows.size(); i += block)
     sample_block(std::span(rows).subspan(i, std::min(block, rows.size() - i)), hidden, out);
+  std::erase_if(out, [](const SampledToken& each) { return each.id == SampledToken::no_token; });
   return out;
 }
 
@@ -40,16 +41,19 @@ void BatchSampler::sample_block(std::span<const RowToSample> rows, const Tensor&
       require_finite_logits(row, *each.request, each.tokens.size());
       ids[i] = sample_token(row, each.context(), each.request->sample_id);
     } catch (const Failure& failure) {
-      throw RequestFailure(each.request->id, failure.error());
+      if (!each.drafted) throw RequestFailure(each.request->id, failure.error());
+      ids[i] = SampledToken::no_token;
     }
   });
-  const nn::TokenScores scores = head.scores(logits, ids, 1.0F);
+  std::vector<std::int32_t> scored = ids;
+  std::ranges::replace(scored, SampledToken::no_token, 0);
+  const nn::TokenScores scores = head.scores(logits, scored, 1.0F);
   const std::vector<float> logp = ops::to_host(device, scores.logp),
                            lse = ops::to_host(device, scores.lse);
-  const std::vector<float> sampling_logp = sampling_logprobs(rows, logits, ids, logp);
+  const std::vector<float> sampling_logp = sampling_logprobs(rows, logits, scored, logp);
   const std::size_t before = out.size();
   for (std::size_t i = 0; i < rows.size(); ++i)
-    out.push_back({rows[i].sequence, ids[i], logp[i], sampling_logp[i], {}});
+    out.push_back({rows[i].sequence, rows[i].tokens.size(), ids[i], logp[i], sampling_logp[i], {}});
   const auto alternatives = [&](std::size_t i) { return rows[i].request->params.top_logprobs; };
   if (std::ranges::none_of(std::views::iota(std::size_t{0}, rows.size()), alternatives)) return;
   host.for_each([&](std::size_t i, std::span<const float> row) {

@@ -22,6 +22,7 @@ struct RowToSample {
   std::int32_t row = 0;                      ///< of the hidden states: its last token
   float inverse_temperature = 1;
   std::shared_ptr<const constraints::TokenMask> allowed;  ///< nullptr: all tokens
+  bool drafted = false;  ///< `tokens` ends with draft tokens, which may turn out to be wrong
 
   ProcessorContext context() const {
     return {request->params,
@@ -34,10 +35,12 @@ struct RowToSample {
 };
 
 struct SampledToken {
+  static constexpr std::int32_t no_token = -1;
   std::uint64_t sequence = 0;
-  std::int32_t id = 0;
-  float logp = 0;           ///< at temperature 1
-  float sampling_logp = 0;  ///< at the request's temperature
+  std::size_t position = 0;  ///< tokens before it
+  std::int32_t id = 0;       ///< no_token: none can be sampled
+  float logp = 0;            ///< at temperature 1
+  float sampling_logp = 0;   ///< at the request's temperature
   std::vector<Alternative> top;
 };
 
@@ -47,8 +50,9 @@ class BatchSampler {
   BatchSampler(models::Decoder& decoder, ops::Precision precision, bool packed)
       : decoder_(decoder), precision_(precision), packed_(packed) {}
 
-  /// One token per row, in no particular order. hidden [T, D]. Throws Failure when a logit is not
-  /// finite. Collective over the decoder's tensor-parallel group.
+  /// One token per row, in no particular order, but none for a drafted row whose logits leave none.
+  /// hidden [T, D]. Throws Failure when a logit of another row is not finite. Collective over the
+  /// decoder's tensor-parallel group.
   std::vector<SampledToken> sample(std::vector<RowToSample> rows, const Tensor& hidden) const;
 
  private:

@@ -7,9 +7,11 @@
 
 #include "engine/base/check.h"
 #include "engine/base/text.h"
+#include "engine/constraints/token_table.h"
 #include "engine/generate/batch_sampler.h"
 #include "engine/generate/kv_cache.h"
 #include "engine/generate/output_constraint.h"
+#include "engine/generate/prompt_lookup.h"
 #include "engine/generate/scheduler.h"
 #include "engine/generate/stop_strings.h"
 #include "engine/generate/validate_request.h"
@@ -21,11 +23,13 @@ namespace troupe::engine::generate {
 namespace {
 
 constexpr std::int64_t max_rows_per_step = 1 << 20;
+constexpr std::int32_t max_draft = 256;
 
 /// An unfinished request.
 struct SequenceState {
   Request request;
   std::vector<std::int32_t> tokens;      // prompt and output
+  std::vector<std::int32_t> proposed;    // tokens and a draft of the next ones, during a step
   std::vector<std::int32_t> end_tokens;  // end and stop tokens
   std::int32_t limit = 0;                // maximum tokens of prompt and output
   OutputConstraint constraint;
@@ -55,6 +59,10 @@ Result<SchedulerConfig> sizes_of(const GeneratorConfig& config, const models::De
                 cat("generator: tokens_per_step is ", rows, "; allowed: max_sequences (",
                     config.max_sequences, ") to ", max_rows_per_step));
   }
+  if (config.lookup < 0 || config.lookup > max_draft) {
+    return fail(Errc::usage, cat("generator: lookup is ", config.lookup, "; allowed: 0 to ",
+                                 max_draft, " tokens"));
+  }
   const std::int64_t pages = cache_pages(config, spec);
   if (pages < 1 || pages > max_cached_tokens / config.page_size) {
     return fail(Errc::usage,
@@ -62,7 +70,7 @@ Result<SchedulerConfig> sizes_of(const GeneratorConfig& config, const models::De
                     max_cached_tokens / config.page_size, " pages of that size"));
   }
   return SchedulerConfig{config.page_size, static_cast<std::int32_t>(pages), config.max_sequences,
-                         rows};
+                         rows, config.prefix_cache && !spec.keys_depend_on_length()};
 }
 
 }  // namespace
@@ -99,10 +107,14 @@ struct Generator::Impl {
   void restart(std::uint64_t sequence);
 
   void step();
+  void count_admissions(const Plan& plan);
+  void propose_drafts(Plan& plan);
   Tensor forward(const Plan& plan);
   std::vector<RowToSample> rows_to_sample(const Plan& plan) const;
   static std::shared_ptr<const constraints::TokenMask> allowed_tokens(const SequenceState& state);
-  void append(const SampledToken& sampled);
+  void add_rows(const Work& work, std::int32_t end_row, std::vector<RowToSample>& rows) const;
+  void append(std::span<const SampledToken> sampled);
+  void append(const SampledToken& sampled, bool computed);
 };
 
 Generator::Impl::Impl(models::Decoder& model, GeneratorConfig how, SchedulerConfig sizes)
@@ -113,6 +125,7 @@ Generator::Impl::Impl(models::Decoder& model, GeneratorConfig how, SchedulerConf
       packed(model, config.precision, config.weights) {
   config.pages = sizes.pages;
   config.tokens_per_step = sizes.tokens_per_step;
+  if (decoder.spec().keys_depend_on_length()) config.lookup = 0;
 }
 
 Generator::Generator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {
@@ -159,10 +172,10 @@ void Generator::Impl::add(Request request) {
   fresh.result.id = request.id;
   fresh.result.sample_id = request.sample_id;
   fresh.result.prompt_tokens = length;
-  scheduler.add(number, length, fresh.limit, group.number);
   numbers.emplace(request.id, number);
   fresh.request = std::move(request);
-  sequences.emplace(number, std::move(fresh));
+  const SequenceState& state = sequences.emplace(number, std::move(fresh)).first->second;
+  scheduler.add(number, length, state.limit, group.number, &state.tokens);
 }
 
 void Generator::Impl::end(std::uint64_t sequence, FinishReason reason) {
@@ -218,20 +231,49 @@ void Generator::Impl::restart(std::uint64_t sequence) {
 
 void Generator::Impl::step() {
   if (std::exchange(weights_are_new, false)) packed.refresh();
-  const Plan plan = scheduler.plan();
+  Plan plan = scheduler.plan();
+  if (config.lookup > 0) propose_drafts(plan);
   copy_pages(decoder.device(), cache, plan.copies);
   const Tensor hidden = forward(plan);  // [T, D]
   const BatchSampler sampler(decoder, config.precision, packed.in_use());
   std::vector<SampledToken> sampled = sampler.sample(rows_to_sample(plan), hidden);
-  std::ranges::sort(sampled, {}, &SampledToken::sequence);
+  std::ranges::sort(sampled, [](const SampledToken& a, const SampledToken& b) {
+    return a.sequence != b.sequence ? a.sequence < b.sequence : a.position < b.position;
+  });
   ++stats.steps;
   stats.rows += plan.rows;
-  stats.sampled += std::ssize(sampled);
   stats.preemptions += std::ssize(plan.preempted);
   stats.shared_pages += plan.shared_pages;
   stats.copied_pages += std::ssize(plan.copies);
-  for (const SampledToken& each : sampled) {
-    if (sequences.contains(each.sequence)) append(each);  // a callback may have cancelled it
+  count_admissions(plan);
+  append(sampled);
+}
+
+void Generator::Impl::propose_drafts(Plan& plan) {
+  for (Work& work : plan.work) {
+    if (!work.samples) continue;
+    SequenceState& state = sequences.at(work.sequence);
+    // The last token of a sequence is sampled and never computed.
+    const std::int64_t most =
+        std::min<std::int64_t>(config.lookup, state.limit - std::ssize(state.tokens) - 1);
+    std::vector<std::int32_t> draft =
+        look_up_draft(state.tokens, static_cast<std::size_t>(std::max<std::int64_t>(most, 0)));
+    // Nothing follows an end token.
+    draft.erase(std::ranges::find_first_of(draft, state.end_tokens), draft.end());
+    draft.resize(static_cast<std::size_t>(
+        scheduler.add_drafts(plan, work, static_cast<std::int32_t>(draft.size()))));
+    stats.drafted += std::ssize(draft);
+    state.proposed = state.tokens;
+    state.proposed.insert(state.proposed.end(), draft.begin(), draft.end());
+  }
+}
+
+void Generator::Impl::count_admissions(const Plan& plan) {
+  for (const Admission& each : plan.admitted) {
+    Generation& result = sequences.at(each.sequence).result;
+    result.cached_tokens = each.cached;
+    stats.prefix_queries += result.prompt_tokens;
+    stats.prefix_hits += each.cached;
   }
 }
 
@@ -240,15 +282,36 @@ std::vector<RowToSample> Generator::Impl::rows_to_sample(const Plan& plan) const
   std::int32_t end_row = 0;
   for (const Work& work : plan.work) {
     end_row += work.count;
-    if (!work.samples) continue;
-    const SequenceState& state = sequences.at(work.sequence);
-    const SamplingParams& params = state.request.params;
-    rows.push_back({work.sequence, &state.request, state.tokens, state.end_tokens, state.limit,
-                    end_row - 1,
-                    ops::inverse_temperature(params.is_greedy() ? 0 : params.temperature),
-                    allowed_tokens(state)});
+    if (work.samples) add_rows(work, end_row, rows);
   }
   return rows;
+}
+
+/// The row of the last token and those of the drafts. `end_row`: after the rows of the work.
+void Generator::Impl::add_rows(const Work& work, std::int32_t end_row,
+                               std::vector<RowToSample>& rows) const {
+  const SequenceState& state = sequences.at(work.sequence);
+  const SamplingParams& params = state.request.params;
+  const float inverse = ops::inverse_temperature(params.is_greedy() ? 0 : params.temperature);
+  rows.push_back({work.sequence, &state.request, state.tokens, state.end_tokens, state.limit,
+                  end_row - 1 - work.drafts, inverse, allowed_tokens(state)});
+  OutputConstraint constraint = work.drafts > 0 ? state.constraint : OutputConstraint();
+  for (std::int32_t k = 1; k <= work.drafts; ++k) {
+    RowToSample row = rows.back();
+    row.tokens = std::span(state.proposed).first(state.tokens.size() + static_cast<std::size_t>(k));
+    ++row.row;
+    row.drafted = true;
+    if (constraint.constrains()) {
+      if (!row.allowed->has(row.tokens.back())) return;
+      constraint.append(row.tokens.back(), state.end_tokens);
+      try {
+        row.allowed = constraint.allowed(state.end_tokens);
+      } catch (const Failure&) {
+        return;  // an error only if the output continues so
+      }
+    }
+    rows.push_back(std::move(row));
+  }
 }
 
 std::shared_ptr<const constraints::TokenMask> Generator::Impl::allowed_tokens(
@@ -267,7 +330,8 @@ Tensor Generator::Impl::forward(const Plan& plan) {
   std::vector<std::vector<std::int32_t>> pages;
   std::vector<std::int32_t> lengths;
   for (const Work& work : plan.work) {
-    const auto& known = sequences.at(work.sequence).tokens;
+    const SequenceState& state = sequences.at(work.sequence);
+    const auto& known = work.drafts > 0 ? state.proposed : state.tokens;
     lengths.push_back(static_cast<std::int32_t>(known.size()));
     tokens.insert(tokens.end(), known.begin() + work.first,
                   known.begin() + work.first + work.count);
@@ -282,7 +346,25 @@ Tensor Generator::Impl::forward(const Plan& plan) {
                        [&] { return decoder.forward(tokens, pass, nothing); });
 }
 
-void Generator::Impl::append(const SampledToken& sampled) {
+/// Appends the tokens of each sequence, in their order, as long as the draft before them is right.
+void Generator::Impl::append(std::span<const SampledToken> sampled) {
+  bool follows = false;  // the token follows the one before it in `sampled`
+  for (std::size_t i = 0; i < sampled.size(); ++i) {
+    const SampledToken& each = sampled[i];
+    const bool first = i == 0 || sampled[i - 1].sequence != each.sequence;
+    const auto found = sequences.find(each.sequence);
+    // The sequence has ended, or a callback has cancelled it; or the draft is wrong.
+    if (found == sequences.end() || !(first || follows)) continue;
+    const bool drafted = i + 1 < sampled.size() && sampled[i + 1].sequence == each.sequence &&
+                         sampled[i + 1].position == each.position + 1;
+    follows = drafted && found->second.proposed[each.position] == each.id;
+    stats.accepted += follows;
+    ++stats.sampled;
+    append(each, follows);
+  }
+}
+
+void Generator::Impl::append(const SampledToken& sampled, bool computed) {
   const std::uint64_t sequence = sampled.sequence;
   SequenceState& state = sequences.at(sequence);
   Generation& result = state.result;
@@ -293,7 +375,7 @@ void Generator::Impl::append(const SampledToken& sampled) {
   result.sampling_logp.push_back(sampled.sampling_logp);
   result.versions.push_back(version);
   if (state.request.params.top_logprobs > 0) result.top.push_back(sampled.top);
-  scheduler.append(sequence);
+  scheduler.append(sequence, computed);
   if (config.on_token) {
     const auto index = static_cast<std::int32_t>(result.ids.size()) - 1;
     config.on_token({result.id, index, sampled.id, sampled.logp, sampled.top, version});
@@ -357,6 +439,9 @@ std::int32_t Generator::pages() const {
 }
 std::int32_t Generator::free_pages() const {
   return impl_->scheduler.free_pages();
+}
+std::int32_t Generator::idle_pages() const {
+  return impl_->scheduler.idle_pages();
 }
 const GeneratorStats& Generator::stats() const {
   return impl_->stats;

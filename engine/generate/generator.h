@@ -54,8 +54,9 @@ struct Alternative {
 struct Generation {
   std::uint64_t id = 0, sample_id = 0;
   std::int32_t prompt_tokens = 0;
-  std::vector<std::int32_t> ids;  ///< [M] generated tokens, including an end token
-  std::vector<float> logp;        ///< [M] log softmax(z)[id], at temperature 1
+  std::int32_t cached_tokens = 0;  ///< of the prompt, whose keys and values the prefix cache had
+  std::vector<std::int32_t> ids;   ///< [M] generated tokens, including an end token
+  std::vector<float> logp;         ///< [M] log softmax(z)[id], at temperature 1
   /// [M] log softmax(z * ops::inverse_temperature)[id], before filters and penalties; for
   /// importance ratios.
   std::vector<float> sampling_logp;
@@ -99,10 +100,18 @@ struct GeneratorConfig {
   /// Rows per forward pass, at least max_sequences; longer prompts are split. 0: max_sequences +
   /// 512.
   std::int32_t tokens_per_step = 0;
+  /// Keeps full pages of finished and running requests until space is needed, for prompts that
+  /// begin with the same tokens. Without effect where keys depend on the length of a sequence.
+  bool prefix_cache = false;
   ops::Precision precision = ops::Precision::f32;
   /// int8: less memory traffic per step; log-probabilities are then those of the quantized weights
   /// and differ from nn::Head's.
   models::WeightFormat weights = models::WeightFormat::full;
+  /// Prompt lookup: at most this many tokens that followed the same tokens before are computed
+  /// along with a sequence's last token, and those that equal the tokens sampled anyway need no
+  /// step of their own. Changes no bit. 0: none. Without effect where keys depend on the length of
+  /// a sequence.
+  std::int32_t lookup = 0;
   std::vector<std::int32_t> eos_ids;  ///< end tokens (config.json, generation_config.json)
   TextDecoder decode;                 ///< required for stop strings
   TokenCallback on_token;
@@ -117,6 +126,10 @@ std::int64_t cache_pages(const GeneratorConfig& config, const models::DecoderSpe
 struct GeneratorStats {
   std::int64_t steps = 0, rows = 0, sampled = 0, preemptions = 0, shared_pages = 0,
                copied_pages = 0;
+  /// Tokens of prompts, and those of them that were in the prefix cache.
+  std::int64_t prefix_queries = 0, prefix_hits = 0;
+  /// Draft tokens that were computed, and those that were sampled.
+  std::int64_t drafted = 0, accepted = 0;
 };
 
 class Generator {
@@ -147,6 +160,8 @@ class Generator {
   std::size_t unfinished() const;
   std::int32_t pages() const;
   std::int32_t free_pages() const;
+  /// Pages that only the prefix cache keeps: they are neither free nor in use.
+  std::int32_t idle_pages() const;
 
   /// Submits all requests and steps until they are finished. Results are in the order of
   /// `requests`. No other request may be pending. On an error or exception, all requests are

@@ -1,6 +1,8 @@
 #include "engine/generate/scheduler.h"
 
 #include <algorithm>
+#include <span>
+#include <utility>
 
 #include "engine/base/check.h"
 
@@ -11,6 +13,7 @@ Scheduler::Scheduler(SchedulerConfig config) : config_(config), pool_(config.pag
         "Scheduler: sizes must be positive");
   check(config.tokens_per_step >= config.max_sequences,
         "Scheduler: every running sequence needs a row in a step");
+  if (config.prefix_cache) prefixes_.emplace(config.page_size, config.pages);
 }
 
 std::int32_t Scheduler::pages_for(std::int64_t tokens) const {
@@ -20,7 +23,7 @@ std::int32_t Scheduler::pages_for(std::int64_t tokens) const {
 }
 
 void Scheduler::add(std::uint64_t sequence, std::int32_t prompt_length, std::int32_t max_length,
-                    std::uint64_t prompt_group) {
+                    std::uint64_t prompt_group, const std::vector<std::int32_t>* tokens) {
   check(sequences_.empty() || sequences_.back().number < sequence,
         "Scheduler: numbers must increase");
   check(prompt_length >= 1 && max_length > prompt_length,
@@ -30,7 +33,8 @@ void Scheduler::add(std::uint64_t sequence, std::int32_t prompt_length, std::int
                         .group = prompt_group,
                         .prompt_length = prompt_length,
                         .length = prompt_length,
-                        .pages = {}});
+                        .pages = {},
+                        .tokens = prefixes_ ? tokens : nullptr});
 }
 
 Scheduler::Sequence& Scheduler::at(std::uint64_t number) {
@@ -73,8 +77,8 @@ void Scheduler::plan_prefills(Plan& plan) {
 bool Scheduler::grow(Sequence& sequence, Plan& plan) {
   const auto needed = static_cast<std::size_t>((sequence.length - 1) / config_.page_size) + 1;
   while (sequence.pages.size() < needed) {
-    if (pool_.free_pages() > 0) {
-      sequence.pages.push_back(pool_.take());
+    if (available_pages() > 0) {
+      sequence.pages.push_back(take_page());
       continue;
     }
     // Decodes are planned oldest first: the youngest running sequence has no work in this plan yet.
@@ -103,25 +107,33 @@ void Scheduler::admit(Plan& plan) {
 }
 
 bool Scheduler::admit_one(Sequence& sequence, bool alone, Plan& plan) {
-  const Share share = find_share(sequence);
+  Share share = find_share(sequence);
+  const std::vector<std::int32_t> prefix = cached_prefix(sequence);
+  const auto known = static_cast<std::int32_t>(prefix.size()) * config_.page_size;
+  if (known > share.tokens) share = {&prefix, known};
   const std::int32_t whole = share.tokens / config_.page_size,
                      rest = share.tokens % config_.page_size;
   const std::int32_t needed = (sequence.length - 1) / config_.page_size + 1 - whole;
   // Keep a few pages free while others run: a sequence admitted into the last page would be
   // preempted at once.
   const std::int32_t reserve = alone ? 0 : config_.pages / 64;
-  if (needed + reserve > pool_.free_pages()) return false;
   for (std::int32_t i = 0; i < whole; ++i) {
-    sequence.pages.push_back(share.donor->pages[i]);
-    pool_.share(sequence.pages.back());
+    sequence.pages.push_back((*share.pages)[i]);
+    pool_.share(sequence.pages.back());  // no longer idle
   }
-  for (std::int32_t i = 0; i < needed; ++i) sequence.pages.push_back(pool_.take());
+  if (needed + reserve > available_pages()) {
+    release(sequence);
+    return false;
+  }
+  for (std::int32_t i = 0; i < needed; ++i) sequence.pages.push_back(take_page());
   // Both sequences write to the page in which the shared part ends: copy it now, so that no page
   // with two holders is ever written.
-  if (rest > 0) plan.copies.push_back({share.donor->pages[whole], sequence.pages[whole]});
+  if (rest > 0) plan.copies.push_back({(*share.pages)[whole], sequence.pages[whole]});
   plan.shared_pages += whole;
   sequence.ready = sequence.cached = share.tokens;
   sequence.running = true;
+  if (prefixes_ && !std::exchange(sequence.admitted, true))
+    plan.admitted.push_back({sequence.number, share.tokens});
   take_work(sequence, plan);
   return true;
 }
@@ -134,7 +146,7 @@ Scheduler::Share Scheduler::find_share(const Sequence& sequence) const {
   for (const Sequence& s : sequences_) {
     if (!s.running || s.group != sequence.group) continue;
     const std::int32_t tokens = std::min({s.ready, sequence.prompt_length, sequence.length - 1});
-    if (tokens > best.tokens) best = {&s, tokens};
+    if (tokens > best.tokens) best = {&s.pages, tokens};
   }
   return best;
 }
@@ -155,17 +167,74 @@ bool Scheduler::leader_is_busy(const Sequence& sequence) const {
 void Scheduler::take_work(Sequence& sequence, Plan& plan) {
   const std::int32_t count = std::min(sequence.pending(), config_.tokens_per_step - plan.rows);
   check(count > 0, "Scheduler: work without rows");
-  plan.work.push_back(
-      {sequence.number, sequence.cached, count, count == sequence.pending(), sequence.pages});
-  plan.rows += count;
+  const std::int32_t first = sequence.cached;
   sequence.cached += count;
+  keep_full_pages(sequence);
+  plan.work.push_back({sequence.number, first, count, sequence.pending() == 0, sequence.pages});
+  plan.rows += count;
 }
 
-void Scheduler::append(std::uint64_t sequence) {
+/// The pages of the longest known prefix. The last known token is always computed.
+std::vector<std::int32_t> Scheduler::cached_prefix(const Sequence& sequence) {
+  if (sequence.tokens == nullptr || sequence.group == no_group) return {};
+  return prefixes_->match(
+      std::span(*sequence.tokens).first(static_cast<std::size_t>(sequence.length - 1)));
+}
+
+/// Enters the full pages of the tokens that are computed after this plan. Sequences that are
+/// admitted in the same plan use them: a pass writes all keys of a layer before it reads them.
+void Scheduler::keep_full_pages(Sequence& sequence) {
+  if (sequence.tokens == nullptr || sequence.group == no_group) return;
+  const std::int32_t size = config_.page_size;
+  for (; (sequence.kept + 1) * size <= sequence.cached; ++sequence.kept) {
+    std::int32_t& page = sequence.pages[sequence.kept];
+    const std::int32_t before =
+        sequence.kept == 0 ? PrefixCache::no_page : sequence.pages[sequence.kept - 1];
+    const auto tokens = std::span(*sequence.tokens)
+                            .subspan(static_cast<std::size_t>(sequence.kept * size),
+                                     static_cast<std::size_t>(size));
+    const std::int32_t known = prefixes_->find(before, tokens);
+    if (known == PrefixCache::no_page) {
+      prefixes_->insert(before, tokens, page, pool_);
+    } else if (known != page) {
+      // Another sequence has computed the same. This plan still writes to the own page; the next
+      // one replaces it.
+      if ((sequence.kept + 1) * size > sequence.ready) return;
+      pool_.share(known);
+      pool_.release(std::exchange(page, known));
+    }
+  }
+}
+
+std::int32_t Scheduler::take_page() {
+  if (pool_.free_pages() == 0) prefixes_->evict(pool_);
+  return pool_.take();
+}
+
+void Scheduler::clear_prefix_cache() {
+  if (prefixes_) prefixes_->clear(pool_);
+}
+
+std::int32_t Scheduler::add_drafts(Plan& plan, Work& work, std::int32_t wanted) {
+  check(work.samples && work.drafts == 0, "Scheduler: drafts for a Work that samples nothing");
+  Sequence& s = at(work.sequence);
+  std::int32_t count = std::min(wanted, config_.tokens_per_step - plan.rows);
+  const std::int32_t needed = (s.length + count - 1) / config_.page_size + 1;
+  while (std::ssize(s.pages) < needed && available_pages() > 0) s.pages.push_back(take_page());
+  count = std::min(count, static_cast<std::int32_t>(s.pages.size()) * config_.page_size - s.length);
+  work.pages = s.pages;
+  work.drafts = count;
+  work.count += count;
+  plan.rows += count;
+  return count;
+}
+
+void Scheduler::append(std::uint64_t sequence, bool computed) {
   Sequence& s = at(sequence);
   check(!s.running || s.pending() == 0,
         "Scheduler: append to a sequence that is not fully computed");
   ++s.length;
+  if (computed) ++s.cached;
 }
 
 void Scheduler::finish(std::uint64_t sequence) {
@@ -180,17 +249,19 @@ void Scheduler::recompute(std::uint64_t sequence) {
 
 void Scheduler::drop_cache() {
   for (Sequence& s : sequences_) release(s);
+  clear_prefix_cache();
 }
 
 void Scheduler::end_sharing() {
   for (Sequence& s : sequences_)
     if (s.running) s.group = no_group;
+  clear_prefix_cache();
 }
 
 void Scheduler::release(Sequence& sequence) {
   for (const std::int32_t page : sequence.pages) pool_.release(page);
   sequence.pages.clear();
-  sequence.ready = sequence.cached = 0;
+  sequence.ready = sequence.cached = sequence.kept = 0;
   sequence.running = false;
 }
 

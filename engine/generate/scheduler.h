@@ -1,6 +1,6 @@
 // Scheduler: plans which tokens of which sequences the next forward pass computes, and the pages of
-// their keys and values. It works on lengths only, without model, tokens or clock: equal calls give
-// equal plans.
+// their keys and values. It works on lengths only, without model or clock, and on tokens for the
+// prefix cache: equal calls give equal plans.
 //
 // Priority is the order of arrival. A step first takes the next token of every running sequence
 // whose prompt is computed, then chunks of prompts, then admits waiting sequences. When no page is
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/generate/page_pool.h"
+#include "engine/generate/prefix_cache.h"
 
 namespace troupe::engine::generate {
 
@@ -21,14 +22,24 @@ struct SchedulerConfig {
   std::int32_t pages = 1024;           ///< pages in the cache
   std::int32_t max_sequences = 64;     ///< sequences running at the same time
   std::int32_t tokens_per_step = 512;  ///< at least max_sequences
+  bool prefix_cache = false;           ///< keeps full pages for later sequences
 };
 
-/// Rows of one sequence in a forward pass: its tokens first .. first + count.
+/// Rows of one sequence in a forward pass: its tokens first .. first + count, the last `drafts` of
+/// which are not known yet.
 struct Work {
   std::uint64_t sequence = 0;
   std::int32_t first = 0, count = 0;
-  bool samples = false;  ///< the last row is the sequence's last token: the next one is sampled
+  /// The last row, without the drafts, is the sequence's last token: the next one is sampled.
+  bool samples = false;
   std::vector<std::int32_t> pages;  ///< page table
+  std::int32_t drafts = 0;
+};
+
+/// The first admission of a sequence, and how many of its tokens are cached already.
+struct Admission {
+  std::uint64_t sequence = 0;
+  std::int32_t cached = 0;
 };
 
 /// A page to copy, in all layers, before the pass.
@@ -40,6 +51,7 @@ struct Plan {
   std::vector<Work> work;
   std::vector<PageCopy> copies;  ///< in this order
   std::vector<std::uint64_t> preempted;
+  std::vector<Admission> admitted;  ///< with a prefix cache only
   std::int32_t rows = 0, shared_pages = 0;
 };
 
@@ -51,24 +63,32 @@ class Scheduler {
   std::int32_t pages_for(std::int64_t tokens) const;
   /// Queues a sequence; numbers must increase. Sequences of the same `prompt_group` have the same
   /// prompt. A sequence that could exceed the cache is a Bug: check pages_for(prompt + new tokens)
-  /// first.
+  /// first. `tokens`: for the prefix cache, the sequence's tokens, of which as many are read as
+  /// append() has announced; they must outlive it. nullptr: none of its pages is found or kept.
   void add(std::uint64_t sequence, std::int32_t prompt_length, std::int32_t max_length,
-           std::uint64_t prompt_group);
+           std::uint64_t prompt_group, const std::vector<std::int32_t>* tokens = nullptr);
   /// Plans the next step; empty only without sequences. Planned rows count as computed.
   Plan plan();
-  /// Appends a token to a sequence; called after plan() for each Work that samples ...
-  void append(std::uint64_t sequence);
+  /// Adds rows for at most `wanted` draft tokens to a Work of the plan that samples, where rows and
+  /// pages are left. Returns their number.
+  std::int32_t add_drafts(Plan& plan, Work& work, std::int32_t wanted);
+  /// Appends a token to a sequence; called after plan() for each Work that samples ... `computed`:
+  /// it is a draft token of the plan, and another token follows in the same step.
+  void append(std::uint64_t sequence, bool computed = false);
   /// ... or ends it. May be called at any time to cancel. Frees its pages.
   void finish(std::uint64_t sequence);
   /// Drops the keys and values of a sequence: it waits and is recomputed from its first token.
   void recompute(std::uint64_t sequence);
-  /// Drops all keys and values (the weights changed): all running sequences wait again.
+  /// Drops all keys and values (the weights changed or a step failed): all running sequences wait
+  /// again.
   void drop_cache();
-  /// Running sequences leave their prompt group: no other sequence takes over their keys and
-  /// values.
+  /// Running sequences leave their prompt group, and the prefix cache is emptied: no other sequence
+  /// takes over their keys and values.
   void end_sharing();
 
   std::int32_t free_pages() const { return pool_.free_pages(); }
+  /// Pages that only the prefix cache keeps; they are freed when others are needed.
+  std::int32_t idle_pages() const { return pool_.idle_pages(); }
   std::size_t size() const { return sequences_.size(); }
   std::size_t running() const;
 
@@ -79,13 +99,15 @@ class Scheduler {
     std::int32_t prompt_length = 0, length = 0;
     // Tokens whose keys and values are cached before and after the current plan.
     std::int32_t ready = 0, cached = 0;
-    bool running = false;
+    bool running = false, admitted = false;
     std::vector<std::int32_t> pages;
+    const std::vector<std::int32_t>* tokens = nullptr;
+    std::int32_t kept = 0;  // full pages that are in the prefix cache
     std::int32_t pending() const { return length - cached; }
     bool planned() const { return cached > ready; }
   };
   struct Share {
-    const Sequence* donor = nullptr;
+    const std::vector<std::int32_t>* pages = nullptr;
     std::int32_t tokens = 0;
   };
 
@@ -94,6 +116,11 @@ class Scheduler {
   void plan_prefills(Plan& plan);
   void admit(Plan& plan);
   bool admit_one(Sequence& sequence, bool alone, Plan& plan);
+  std::vector<std::int32_t> cached_prefix(const Sequence& sequence);
+  void keep_full_pages(Sequence& sequence);
+  std::int32_t available_pages() const { return pool_.free_pages() + pool_.idle_pages(); }
+  std::int32_t take_page();
+  void clear_prefix_cache();
   Share find_share(const Sequence& sequence) const;
   bool leader_is_busy(const Sequence& sequence) const;
   void take_work(Sequence& sequence, Plan& plan);
@@ -102,6 +129,7 @@ class Scheduler {
 
   SchedulerConfig config_;
   PagePool pool_;
+  std::optional<PrefixCache> prefixes_;
   std::vector<Sequence> sequences_;  // in order of arrival
 };
 

@@ -43,7 +43,9 @@ struct ServiceLimits {
 /// A snapshot, and sums since the start.
 struct ServiceCounters {
   std::int64_t running = 0, waiting = 0;
-  std::int64_t pages = 0, free_pages = 0;
+  std::int64_t pages = 0, free_pages = 0, idle_pages = 0;
+  std::int64_t prefix_queries = 0, prefix_hits = 0;
+  std::int64_t drafted = 0, accepted = 0;
   std::int64_t prompt_tokens = 0, generated_tokens = 0, preemptions = 0, steps = 0;
 };
 

@@ -18,6 +18,7 @@ struct GenerateOptions {
   std::string chat_template;      ///< a template file or prompt type; "": the model's template
   std::string system;             ///< chat: the system message
   std::string weights = "full";   ///< full, int8
+  std::int32_t lookup = 0;        ///< draft tokens of prompt lookup; 0: none
 };
 /// Returns the exit code. Throws Failure.
 int generate(const GenerateOptions& options);

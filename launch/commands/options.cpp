@@ -151,6 +151,11 @@ void add_sampling(CLI::App& command, GenerateOptions& o) {
           "of the quantized model")
       ->check(CLI::IsMember({"full", "int8"}))
       ->capture_default_str();
+  command
+      .add_option("--lookup", o.lookup,
+                  "draft tokens per step by prompt lookup, for repetitive text; does not change "
+                  "results; 0: none")
+      ->check(CLI::Range(0, 256));
   add_sampling_filters(command, o);
   add_beam_search(command, o);
   add_penalties(command, o);

@@ -69,6 +69,7 @@ Sampler::Sampler(const GenerateOptions& options, engine::generate::TokenCallback
   config_.max_sequences = std::clamp<std::int32_t>(settings_.beams.returned, 1, 64);
   config_.precision = model_.precision();
   if (options.weights == "int8") config_.weights = engine::models::WeightFormat::int8;
+  config_.lookup = options.lookup;
   config_.eos_ids = defaults_.eos_ids;
   config_.decode = [this](std::span<const std::int32_t> ids) { return text_after_prompt(ids); };
   config_.on_token = std::move(on_token);

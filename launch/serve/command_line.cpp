@@ -62,6 +62,12 @@ void add_load_limits(CLI::App& command, ServeOptions& o) {
       ->check(
           CLI::Range(std::int64_t{0}, std::numeric_limits<std::int32_t>::max() - std::int64_t{16}));
   command
+      .add_option("--lookup", o.lookup,
+                  "draft tokens per step by prompt lookup; 0: none; does not change results")
+      ->check(CLI::Range(0, 256));
+  command.add_flag("--no-prefix-cache", o.no_prefix_cache,
+                   "compute every prompt anew, also where another began with the same tokens");
+  command
       .add_option("--request-timeout", o.request_seconds,
                   "seconds after which a request is given up")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))

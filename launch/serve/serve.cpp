@@ -50,6 +50,8 @@ std::unique_ptr<GenerationService> start_service(const ServeOptions& options,
   config.page_size = page_tokens;
   config.pages = static_cast<std::int32_t>((options.cache_tokens + page_tokens - 1) / page_tokens);
   config.longest = model.context();
+  config.prefix_cache = !options.no_prefix_cache;
+  config.lookup = options.lookup;
   config.precision = model.precision();
   config.eos_ids = model.eos_ids();
   return value_or_throw(
@@ -93,7 +95,9 @@ void report_load(const ServiceCounters& before, const ServiceCounters& now) {
   log_info(
       cat(now.running, " running, ", now.waiting, " waiting, ", tokens, " tokens/s, batch ",
           to_text(steps == 0 ? 0 : static_cast<double>(tokens) / static_cast<double>(steps), 1),
-          ", cache ", now.pages - now.free_pages, "/", now.pages, " pages"));
+          ", cache ", now.pages - now.free_pages - now.idle_pages, "/", now.pages,
+          " pages, prefix hits ", now.prefix_hits - before.prefix_hits, "/",
+          now.prefix_queries - before.prefix_queries, " tokens"));
 }
 
 }  // namespace

@@ -103,6 +103,40 @@ class Stories(unittest.TestCase):
         self.assertRegex(json.loads(self.server.get("/version"))["version"], r"\d+\.\d+")
         self.assertEqual(self.server.request("GET", "/v1/models/other")[0], 404)
 
+    def test_a_known_beginning_of_a_prompt_is_not_computed_again(self):
+        settings = {"max_tokens": 8, "seed": 3, "logprobs": 2}
+        prompt = "Once upon a time there was a girl named Lily who could not find her blue ball. " * 4
+        found, hits = [], [self.server.metric("vllm:prefix_cache_hits_total")]
+        for _ in range(2):
+            found.append(self.server.complete(prompt=prompt, **settings))
+            hits.append(self.server.metric("vllm:prefix_cache_hits_total"))
+        self.assertEqual(found[0]["choices"], found[1]["choices"])
+        cached = [one["usage"]["prompt_tokens_details"]["cached_tokens"] for one in found]
+        tokens = found[0]["usage"]["prompt_tokens"]
+        self.assertEqual(cached[1], (tokens - 1) // 16 * 16)
+        self.assertEqual([hits[1] - hits[0], hits[2] - hits[1]], cached)
+        end = self.server.stream("/v1/completions", prompt=prompt, stream_options={"include_usage": True}, **settings)[-1]
+        self.assertEqual(end["usage"], found[1]["usage"])
+        self.assertGreaterEqual(self.server.metric("vllm:prefix_cache_queries_total"), 3 * tokens)
+
+    def test_prompt_lookup_changes_nothing(self):
+        prompt = "The cat sat. The dog sat. The cat sat. The dog"
+        settings = {"seed": 5, "max_tokens": 60, "temperature": 0.5}
+        fields = dict(settings, prompt=prompt, n=2, logprobs=2, return_token_ids=True)
+        expected = self.server.complete(**fields)["choices"]
+        server = Server(STORIES, "--lookup", "6", "--no-prefix-cache")
+        try:
+            self.assertEqual(server.complete(**fields)["choices"], expected)
+            self.assertEqual(server.complete(**fields)["choices"], expected)
+            self.assertEqual(server.metric("vllm:prefix_cache_queries_total"), 0)
+            accepted, drafted = (server.metric(f"vllm:spec_decode_num_{name}_tokens_total") for name in ("accepted", "draft"))
+            self.assertGreater(accepted, 0)
+            self.assertGreaterEqual(drafted, accepted)
+        finally:
+            self.assertEqual(server.stop(), 0)
+        lines = run(["generate", "--model", STORIES, "--lookup", "6"], dict(settings, prompt=prompt, num_return_sequences=2))
+        self.assertEqual([each["ids"] for each in lines[0]["samples"]], [each["token_ids"] for each in expected])
+
     def test_tokens_are_those_of_generate(self):
         settings = {"temperature": 0.9, "top_p": 0.95, "seed": 17, "max_tokens": 24}
         expected = run(["generate", "--model", STORIES], dict(settings, prompt="Once upon a time", num_return_sequences=3,

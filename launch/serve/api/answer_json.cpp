@@ -9,9 +9,11 @@ namespace troupe::launch::api {
 namespace {
 
 Json usage_json(const Usage& usage) {
-  return Json::Object{{"prompt_tokens", usage.prompt_tokens},
-                      {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
-                      {"completion_tokens", usage.completion_tokens}};
+  return Json::Object{
+      {"prompt_tokens", usage.prompt_tokens},
+      {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
+      {"completion_tokens", usage.completion_tokens},
+      {"prompt_tokens_details", Json::Object{{"cached_tokens", usage.cached_tokens}}}};
 }
 
 }  // namespace

@@ -152,6 +152,7 @@ void GenerationCall::on_end(Choice& choice, Result<Generation> result) {
   backend_.metrics.finished(choice.result.finish, choice.result.prompt_tokens,
                             std::ssize(choice.result.ids),
                             seconds_between(received_, Clock::now()));
+  if (choice.index % request_.best_of == 0) usage_.cached_tokens += choice.result.cached_tokens;
   if (failed_) return;
   if (request_.stream) send_end(choice);
   if (left_ == 0) finish();

@@ -27,6 +27,37 @@ std::string label_value(const std::string& text) {
   return out;
 }
 
+std::string counters_text(const engine::serving::ServiceCounters& counters,
+                          const std::string& labels) {
+  const auto number = [](std::int64_t value) { return static_cast<double>(value); };
+  const double used = counters.pages == 0
+                          ? 0
+                          : number(counters.pages - counters.free_pages - counters.idle_pages) /
+                                number(counters.pages);
+  return sample("vllm:num_requests_running", "gauge", "Sequences in the batch.", labels,
+                number(counters.running)) +
+         sample("vllm:num_requests_waiting", "gauge", "Sequences that wait.", labels,
+                number(counters.waiting)) +
+         sample("vllm:kv_cache_usage_perc", "gauge", "Used part of the KV cache, 0 to 1.", labels,
+                used) +
+         sample("vllm:num_preemptions_total", "counter", "Preempted sequences.", labels,
+                number(counters.preemptions)) +
+         sample("vllm:prefix_cache_queries_total", "counter",
+                "Tokens of prompts that were looked up in the prefix cache.", labels,
+                number(counters.prefix_queries)) +
+         sample("vllm:prefix_cache_hits_total", "counter",
+                "Tokens of prompts that were in the prefix cache.", labels,
+                number(counters.prefix_hits)) +
+         sample("vllm:spec_decode_num_draft_tokens_total", "counter", "Draft tokens.", labels,
+                number(counters.drafted)) +
+         sample("vllm:spec_decode_num_accepted_tokens_total", "counter",
+                "Draft tokens that were sampled.", labels, number(counters.accepted)) +
+         sample("vllm:prompt_tokens_total", "counter", "Tokens of prompts.", labels,
+                number(counters.prompt_tokens)) +
+         sample("vllm:generation_tokens_total", "counter", "Generated tokens.", labels,
+                number(counters.generated_tokens));
+}
+
 }  // namespace
 
 void Histogram::add(double value) {
@@ -79,22 +110,7 @@ void Metrics::finished(FinishReason reason, std::int64_t prompt_tokens, std::int
 std::string Metrics::text(const engine::serving::ServiceCounters& counters,
                           const std::string& model) const {
   const std::string labels = cat("model_name=\"", label_value(model), "\",engine=\"0\"");
-  const auto number = [](std::int64_t value) { return static_cast<double>(value); };
-  const double used = counters.pages == 0
-                          ? 0
-                          : number(counters.pages - counters.free_pages) / number(counters.pages);
-  std::string out = sample("vllm:num_requests_running", "gauge", "Sequences in the batch.", labels,
-                           number(counters.running)) +
-                    sample("vllm:num_requests_waiting", "gauge", "Sequences that wait.", labels,
-                           number(counters.waiting)) +
-                    sample("vllm:kv_cache_usage_perc", "gauge",
-                           "Used part of the KV cache, 0 to 1.", labels, used) +
-                    sample("vllm:num_preemptions_total", "counter", "Preempted sequences.", labels,
-                           number(counters.preemptions)) +
-                    sample("vllm:prompt_tokens_total", "counter", "Tokens of prompts.", labels,
-                           number(counters.prompt_tokens)) +
-                    sample("vllm:generation_tokens_total", "counter", "Generated tokens.", labels,
-                           number(counters.generated_tokens));
+  std::string out = counters_text(counters, labels);
   const std::lock_guard lock(mutex_);
   out += declaration("vllm:request_success_total", "counter", "Finished sequences.");
   constexpr std::array names = {"stop", "length", "abort"};

@@ -79,6 +79,32 @@ TEST_F(GenerationServiceTest, TokensAmong64ConcurrentRequestsAreThoseOfTheReques
   EXPECT_EQ(counters.prompt_tokens, 64 * 5);
 }
 
+TEST_F(GenerationServiceTest, APrefixCacheChangesNoBitAmong64ConcurrentRequests) {
+  const auto wanted = [](std::uint64_t seed) {
+    Request out = request(seed);
+    out.prompt.insert(out.prompt.begin(), 17, static_cast<std::int32_t>(seed % 4));
+    return out;
+  };
+  std::vector<Generation> expected;
+  for (std::uint64_t seed = 0; seed < 64; ++seed) expected.push_back(alone(wanted(seed)));
+  const auto service =
+      start({.max_batch = 24}, {.page_size = 4, .pages = 150, .prefix_cache = true});
+  for (int round = 0; round < 3; ++round) {
+    std::vector<std::future<Outcome>> outcomes;
+    for (std::uint64_t seed = 0; seed < 64; ++seed)
+      outcomes.push_back(submit(*service, wanted(seed)));
+    for (std::size_t seed = 0; seed < 64; ++seed) {
+      const Generation found = value_or_throw(outcomes[seed].get());
+      EXPECT_EQ(found.ids, expected[seed].ids) << seed;
+      EXPECT_EQ(found.logp, expected[seed].logp) << seed;
+    }
+  }
+  const ServiceCounters counters = service->counters();
+  EXPECT_EQ(counters.free_pages + counters.idle_pages, counters.pages);
+  EXPECT_EQ(counters.prefix_queries, 3 * 64 * 22);
+  EXPECT_GT(counters.prefix_hits, counters.prefix_queries / 2);
+}
+
 TEST_F(GenerationServiceTest, ReportsEveryTokenBeforeTheEnd) {
   const auto service = start();
   std::vector<std::int32_t> seen;
