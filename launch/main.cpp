@@ -134,27 +134,6 @@ void add_loopback(CLI::App& app, Action& action) {
       [words, &action] { action = [words] { return run_in_network_namespace(*words); }; });
 }
 
-void add_model(CLI::App& command, ModelOptions& options) {
-  path_option(
-      command.add_option("--model", options.model,
-                         "Hugging Face model directory, or a LoRA adapter's that names its base"))
-      ->required();
-  path_option(command.add_option("--adapter", options.adapter,
-                                 "directory of a PEFT adapter for the model"));
-  command.add_option("--dtype", options.dtype, "f32 or bf16: data type of matrix multiplications")
-      ->capture_default_str();
-  command
-      .add_option("--threads", options.threads,
-                  "number of threads; 0: all available cores; does not change results")
-      ->check(CLI::Range(0, 1024));
-}
-
-void add_template(CLI::App& command, GenerateOptions& options) {
-  command.add_option("--template", options.chat_template,
-                     "chat template instead of the model's own: a Jinja file, or the name of a "
-                     "MindSpeed prompt type such as chatml");
-}
-
 void add_generate(CLI::App& app, Action& action) {
   auto options = std::make_shared<GenerateOptions>();
   CLI::App* command = app.add_subcommand(
@@ -186,12 +165,13 @@ void add_generate(CLI::App& app, Action& action) {
 }
 
 void add_chat(CLI::App& app, Action& action) {
-  auto options = std::make_shared<GenerateOptions>();
+  auto options = std::make_shared<ChatOptions>();
   CLI::App* command = app.add_subcommand(
       "chat", "Chat with a model: /help lists the commands, Ctrl-C stops a reply, Ctrl-D exits");
   add_model(*command, options->model);
   add_sampling(*command, *options);
   add_template(*command, *options);
+  add_server(*command, *options);
   command->add_option("--system", options->system, "system message");
   command->callback([options, &action] { action = [options] { return chat(*options); }; });
 }

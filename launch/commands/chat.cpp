@@ -1,9 +1,9 @@
 #include "launch/commands/chat.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -11,10 +11,10 @@
 #include "engine/base/terminal_text.h"
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
-#include "launch/commands/chat_prompt.h"
 #include "launch/commands/conversation.h"
+#include "launch/commands/local_chat.h"
 #include "launch/commands/model_output.h"
-#include "launch/commands/sampler.h"
+#include "launch/commands/remote_chat.h"
 #include "launch/terminal/interruption.h"
 #include "launch/terminal/line_editor.h"
 
@@ -31,9 +31,14 @@ constexpr std::string_view chat_help =
     "//TEXT        a message that begins with a slash\n"
     "Ctrl-C stops a reply. Other lines are messages; pasted text may have several.\n";
 
+std::unique_ptr<ChatModel> make_model(const ChatOptions& options) {
+  if (options.url.empty()) return std::make_unique<LocalChat>(options);
+  return std::make_unique<RemoteChat>(options);
+}
+
 class Chat {
  public:
-  explicit Chat(const GenerateOptions& options);
+  explicit Chat(const ChatOptions& options);
   void run();
 
  private:
@@ -41,30 +46,16 @@ class Chat {
   After command(const std::string& line);
   void save(std::string path) const;
   void reply(const std::string& text);
-  Result<> try_reply();
-  Result<std::vector<std::int32_t>> fitting_prompt();
 
-  engine::adapter::ModelFolders folders_;
-  ChatPrompt prompt_;
-  Sampler sampler_;
+  std::unique_ptr<ChatModel> model_;
   Conversation conversation_;
   LineEditor editor_;
   std::optional<Interruption> ctrl_c_;
-  std::optional<engine::tokenizer::StreamDecoder> decoder_;
   ModelOutput output_;
-  std::uint64_t replies_ = 0;
 };
 
-Chat::Chat(const GenerateOptions& options)
-    : folders_(value_or_throw(
-          engine::adapter::model_folders(options.model.model, options.model.adapter))),
-      prompt_(value_or_throw(ChatPrompt::load(folders_.text, options.chat_template))),
-      sampler_(
-          options,
-          [this](const engine::generate::TokenEvent& event) {
-            output_.print(decoder_->push(event.token));
-          },
-          [] { return Interruption::pending(); }),
+Chat::Chat(const ChatOptions& options)
+    : model_(make_model(options)),
       conversation_(options.system),
       editor_("> ", chat_history_file()) {
   if (editor_.interactive()) ctrl_c_.emplace();
@@ -122,57 +113,20 @@ void Chat::save(std::string path) const {
 void Chat::reply(const std::string& text) {
   Interruption::take();
   conversation_.ask(text);
-  const auto done = try_reply();
-  if (done) return;
-  Interruption::take();
-  conversation_.withdraw();
-  if (!editor_.interactive()) throw Failure(done.error());
-  std::cerr << for_terminal(done.error().what) << "\n";
-}
-
-Result<> Chat::try_reply() {
-  const auto prompt = fitting_prompt();
-  RETURN_IF_ERROR(prompt);
-  auto sampling = sampler_.settings();
-  sampling.beams.returned = 1;
-  decoder_.emplace(*value_or_throw(sampler_.model().tokenizer()), true);
-  const auto generated = sampler_.generate(*prompt, sampling, replies_++);
-  RETURN_IF_ERROR(generated);
-  const auto& best = generated->front();
-  output_.print_line(sampling.beams.count > 1 ? best.text : decoder_->finish());
-  if (Interruption::take()) std::cerr << "(stopped)\n";
-  conversation_.answer(best.text);
-  return {};
-}
-
-/// The tokens of the conversation, without its oldest turns where they leave no room for a reply.
-Result<std::vector<std::int32_t>> Chat::fitting_prompt() {
-  std::vector<std::int32_t> tokens;
-  const auto count = [&](const Json& messages) -> Result<std::size_t> {
-    engine::tokenizer::RenderInput input;
-    input.messages = messages;
-    input.add_generation_prompt = true;
-    const auto text = prompt_.render(std::move(input));
-    RETURN_IF_ERROR(text);
-    auto encoded = sampler_.model().tokens_of_text(*text, false);
-    RETURN_IF_ERROR(encoded);
-    tokens = std::move(*encoded);
-    return tokens.size();
-  };
-  const std::size_t context = sampler_.context(),
-                    reply = std::min(sampler_.max_new_tokens(), context / 4);
-  const auto left_out = conversation_.fit(count, context - reply);
-  RETURN_IF_ERROR(left_out);
-  if (*left_out > 0) {
-    std::cerr << "(the context of " << context << " tokens is full: the oldest " << *left_out
-              << (*left_out == 1 ? " turn is" : " turns are") << " no longer sent)\n";
+  auto answer = model_->reply(conversation_, output_);
+  const bool stopped = Interruption::take();
+  if (answer) {
+    if (stopped) std::cerr << "(stopped)\n";
+    return conversation_.answer(std::move(*answer));
   }
-  return tokens;
+  conversation_.withdraw();
+  if (!editor_.interactive()) throw Failure(answer.error());
+  std::cerr << for_terminal(answer.error().what) << "\n";
 }
 
 }  // namespace
 
-int chat(const GenerateOptions& options) {
+int chat(const ChatOptions& options) {
   Chat(options).run();
   return 0;
 }

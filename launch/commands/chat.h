@@ -1,11 +1,18 @@
 // `troupe chat`: a dialogue in the terminal, or over stdin, one message a line.
 #pragma once
 
+#include <string>
+
 #include "launch/commands/generate.h"
 
 namespace troupe::launch {
 
+struct ChatOptions : GenerateOptions {
+  std::string url;  ///< of a server with the OpenAI API, whose model is model.model; "": none
+  std::string api_key_file;  ///< "": none
+};
+
 /// Returns the exit code. Throws Failure.
-int chat(const GenerateOptions& options);
+int chat(const ChatOptions& options);
 
 }  // namespace troupe::launch

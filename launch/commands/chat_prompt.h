@@ -17,6 +17,8 @@ class ChatPrompt {
   static Result<ChatPrompt> load(const std::string& folder, const std::string& given);
 
   Result<std::string> render(engine::tokenizer::RenderInput input) const;
+  /// The text of the template.
+  const std::string& source() const { return template_.source(); }
 
  private:
   ChatPrompt(engine::tokenizer::ChatTemplate form, TemplateTokens tokens)

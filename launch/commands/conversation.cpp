@@ -38,6 +38,12 @@ Result<std::size_t> Conversation::fit(
   }
 }
 
+bool Conversation::leave_out_oldest() {
+  if (first_ + 1 >= turns_.size()) return false;
+  ++first_;
+  return true;
+}
+
 Json Conversation::messages_from(std::size_t first) const {
   Json::Array out;
   if (!system_.empty()) out.push_back(message("system", system_));

@@ -29,7 +29,10 @@ class Conversation {
   Result<std::size_t> fit(const std::function<Result<std::size_t>(const Json& messages)>& count,
                           std::size_t room);
 
-  /// The messages without the turns that fit() has left out: the model's input.
+  /// Leaves out the oldest turn. False when the last turn is the only one left.
+  bool leave_out_oldest();
+
+  /// The messages without the turns that were left out: the model's input.
   Json messages() const { return messages_from(first_); }
   /// All messages.
   Json all() const { return messages_from(0); }

@@ -140,6 +140,45 @@ void add_sources(CLI::App& command, Sources& sources) {
   add_profile(command, sources);
 }
 
+void add_model(CLI::App& command, ModelOptions& options) {
+  path_option(
+      command.add_option("--model", options.model,
+                         "Hugging Face model directory, or a LoRA adapter's that names its base"))
+      ->required();
+  path_option(command.add_option("--adapter", options.adapter,
+                                 "directory of a PEFT adapter for the model"));
+  command.add_option("--dtype", options.dtype, "f32 or bf16: data type of matrix multiplications")
+      ->capture_default_str();
+  command
+      .add_option("--threads", options.threads,
+                  "number of threads; 0: all available cores; does not change results")
+      ->check(CLI::Range(0, 1024));
+}
+
+void add_template(CLI::App& command, GenerateOptions& options) {
+  command.add_option("--template", options.chat_template,
+                     "chat template instead of the model's own: a Jinja file, or the name of a "
+                     "MindSpeed prompt type such as chatml");
+}
+
+void add_server(CLI::App& command, ChatOptions& options) {
+  CLI::Option* model = command.get_option("--model")->required(false);
+  model->description(model->get_description() + "; with --url: the model's name at the server");
+  CLI::Option* url = command.add_option(
+      "--url", options.url,
+      "chat with the model of a server that has the OpenAI API, such as http://127.0.0.1:8000");
+  path_option(command.add_option("--api-key-file", options.api_key_file,
+                                 "file with the key of the server, mode 0600"))
+      ->needs(url);
+  for (const char* local :
+       {"--adapter", "--dtype", "--threads", "--template", "--generation-config", "--weights"})
+    url->excludes(command.get_option(local));
+  command.parse_complete_callback([&options] {
+    if (options.url.empty() && options.model.model.empty())
+      throw CLI::RequiredError("--model or --url");
+  });
+}
+
 void add_sampling(CLI::App& command, GenerateOptions& o) {
   command.add_option("--generation-config", o.generation_config,
                      "settings file used instead of the model's generation_config.json, or "

@@ -3,6 +3,7 @@
 
 #include <CLI/App.hpp>
 
+#include "launch/commands/chat.h"
 #include "launch/commands/eval.h"
 #include "launch/commands/generate.h"
 #include "launch/config/resolve.h"
@@ -15,6 +16,16 @@ CLI::Option* path_option(CLI::Option* option);
 /// Options of train and explain: --algorithm, --config, --set, options for the most common
 /// settings, and those of add_profile(). `sources` outlives the parsing.
 void add_sources(CLI::App& command, Sources& sources);
+
+/// --model, which is required, --adapter, --dtype and --threads. `options` outlives the parsing.
+void add_model(CLI::App& command, ModelOptions& options);
+
+/// --template of generate and chat. `options` outlives the parsing.
+void add_template(CLI::App& command, GenerateOptions& options);
+
+/// --url and --api-key-file of chat, after add_model(), add_sampling() and add_template().
+/// `options` outlives the parsing.
+void add_server(CLI::App& command, ChatOptions& options);
 
 /// Sampling options of the commands generate and chat. `options` outlives the parsing.
 void add_sampling(CLI::App& command, GenerateOptions& options);

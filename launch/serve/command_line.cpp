@@ -21,6 +21,11 @@ void add_model_options(CLI::App& command, api::ServedModelOptions& o) {
   command.add_option("--template", o.chat_template,
                      "chat template instead of the model's own: a Jinja file, or the name of a "
                      "MindSpeed prompt type such as chatml");
+  command.add_option("--tool-call-parser", o.tool_call_parser,
+                     "format of the model's tool calls: hermes, llama3_json or mistral; default: "
+                     "that of the chat template");
+  command.add_option("--reasoning-parser", o.reasoning_parser,
+                     "separates the reasoning of answers from their content: deepseek_r1 or qwen3");
   command.add_option("--dtype", o.model.dtype, "f32 or bf16: data type of matrix multiplications")
       ->capture_default_str();
   command

@@ -3,15 +3,22 @@ import os
 import re
 import subprocess
 import sys
+import typing
 
 try:
     import openai
+    import pydantic
 except ImportError:
     print("SKIP: the openai client is not installed")
     sys.exit(77)
 
 PROGRAM, SOURCE = sys.argv[1], sys.argv[2]
 MESSAGES = [{"role": "user", "content": "4,5,6:"}]
+
+
+class Add(pydantic.BaseModel):
+    a: int
+    unit: typing.Literal["cm", "inch"]
 
 
 def check_completions(client, model):
@@ -59,26 +66,57 @@ def check_errors(client, model):
         assert error.param == "temperature"
     try:
         client.chat.completions.create(model=model, messages=MESSAGES, tools=[{"type": "function", "function": {"name": "f"}}])
-        raise AssertionError("tools were accepted")
+        raise AssertionError("tools were accepted, which the template does not have")
     except openai.BadRequestError as error:
         assert error.code == "unsupported_parameter"
 
 
-def main():
-    server = subprocess.Popen([PROGRAM, "serve", "--model", os.path.join(SOURCE, "tests/data/models/digit-completion"), "--port", "0",
-                               "--served-model-name", "digits"],
+def check_tools(client, model):
+    tool = openai.pydantic_function_tool(Add)
+    settings = {"model": model, "messages": MESSAGES, "tools": [tool], "max_tokens": 200, "seed": 1}
+    text = 'So: <tool_call>\n{"name": "Add", "arguments": {"a": 5, "unit": "cm"}}\n</tool_call>'
+    for choice, finish in (("required", "tool_calls"), ({"type": "function", "function": {"name": "Add"}}, "stop"), ("auto", "tool_calls")):
+        body = {"structured_outputs": {"choice": [text]}} if choice == "auto" else {}
+        whole = client.chat.completions.create(tool_choice=choice, parallel_tool_calls=False, extra_body=body, **settings).choices[0]
+        call = whole.message.tool_calls[0]
+        assert (call.type, call.function.name, whole.finish_reason) == ("function", "Add", finish), whole
+        Add.model_validate_json(call.function.arguments)
+        with client.chat.completions.stream(tool_choice=choice, parallel_tool_calls=False, extra_body=body, **settings) as stream:
+            streamed = stream.get_final_completion().choices[0].message
+        assert streamed.tool_calls[0].function.arguments == call.function.arguments
+        assert streamed.tool_calls[0].function.parsed_arguments == Add.model_validate_json(call.function.arguments)
+        assert (streamed.content or "") == (whole.message.content or "")
+    messages = MESSAGES + [whole.message, {"role": "tool", "tool_call_id": call.id, "content": "5 cm"}]
+    assert client.chat.completions.create(model=model, messages=messages, tools=[tool], max_tokens=4).usage.completion_tokens > 0
+
+
+def check_structured_output(client, model):
+    parsed = client.chat.completions.parse(model=model, messages=MESSAGES, response_format=Add, max_tokens=200, seed=1).choices[0].message.parsed
+    assert isinstance(parsed, Add)
+    chosen = client.completions.create(model=model, prompt="Did she?", extra_body={"structured_outputs": {"choice": ["yes", "no"]}})
+    assert chosen.choices[0].text in ("yes", "no")
+
+
+def with_server(model, checks, *options):
+    server = subprocess.Popen([PROGRAM, "serve", "--model", os.path.join(SOURCE, "tests/data/models", model), "--port", "0", *options],
                               stdout=subprocess.PIPE, text=True)
     try:
         url = re.fullmatch(r"listening on (.*)\n", server.stdout.readline())[1]
         client = openai.OpenAI(base_url=url + "/v1", api_key="unused", max_retries=0)
         model = client.models.list().data[0].id
         assert client.models.retrieve(model).id == model
-        for check in (check_completions, check_chat, check_errors):
+        for check in checks:
             check(client, model)
     finally:
         server.terminate()
         code = server.wait(60)
     assert code == 0, code
+
+
+def main():
+    with_server("digit-completion", (check_completions, check_chat, check_errors), "--served-model-name", "digits")
+    with_server("stories260k/hf", (check_tools, check_structured_output), "--served-model-name", "stories",
+                "--template", os.path.join(SOURCE, "tests/data/chat_templates/tools.jinja"))
     print("openai", openai.__version__, "passed")
 
 

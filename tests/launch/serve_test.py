@@ -12,69 +12,7 @@ import sys
 import time
 import unittest
 
-PROGRAM, SOURCE = sys.argv[1], sys.argv[2]
-STORIES = os.path.join(SOURCE, "tests/data/models/stories260k/hf")
-DIGITS = os.path.join(SOURCE, "tests/data/models/digit-completion")
-
-
-class Server:
-    def __init__(self, model, *options):
-        self.process = subprocess.Popen([PROGRAM, "serve", "--model", model, "--port", "0", "--threads", "1", "--quiet", *options],
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        line = self.process.stdout.readline()
-        found = re.fullmatch(r"listening on (http://127\.0\.0\.1:(\d+))\n", line)
-        if not found:
-            self.process.kill()
-            raise RuntimeError(line + self.process.communicate()[1])
-        self.url, self.port, self.model = found[1], int(found[2]), model
-
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        self.output = self.process.communicate(timeout=60)
-        return self.process.returncode
-
-    def request(self, method, path, body=None):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        try:
-            connection.request(method, path, body if body is None or isinstance(body, bytes) else json.dumps(body))
-            answer = connection.getresponse()
-            return answer.status, answer.headers, answer.read()
-        finally:
-            connection.close()
-
-    def get(self, path):
-        status, _, body = self.request("GET", path)
-        assert status == 200, (path, status, body)
-        return body.decode()
-
-    def post(self, path, **fields):
-        status, _, body = self.request("POST", path, fields)
-        assert status == 200, (path, status, body)
-        return json.loads(body)
-
-    def complete(self, **fields):
-        return self.post("/v1/completions", **fields)
-
-    def chat(self, **fields):
-        return self.post("/v1/chat/completions", **fields)
-
-    def stream(self, path, **fields):
-        status, headers, body = self.request("POST", path, dict(fields, stream=True))
-        assert status == 200, (status, body)
-        assert headers["content-type"].startswith("text/event-stream"), headers
-        events = [line[len("data: "):] for line in body.decode().split("\n") if line.startswith("data: ")]
-        assert events[-1] == "[DONE]", events
-        return [json.loads(event) for event in events[:-1]]
-
-    def metric(self, name):
-        found = re.search(rf"^{name}{{.*}} (\S+)$", self.get("/metrics"), re.MULTILINE)
-        return float(found[1])
-
-
-def run(command, *lines):
-    said = subprocess.run([PROGRAM, *command, "--quiet"], input="".join(json.dumps(line) + "\n" for line in lines),
-                          capture_output=True, text=True, check=True)
-    return [json.loads(line) for line in said.stdout.splitlines()]
+from served import DIGITS, PROGRAM, SOURCE, STORIES, TOOLS, Server, run
 
 
 class Stories(unittest.TestCase):
@@ -452,7 +390,7 @@ class Digits(unittest.TestCase):
         cases = [({}, "messages"), ({"messages": []}, "messages"), ({"messages": [{"content": "a"}]}, "messages[0].role"),
                  ({"messages": [{"role": "user"}]}, "messages[0].content"), ({"messages": [5]}, "messages[0]"),
                  ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages[0].content[0]"),
-                 (dict(user, top_logprobs=2), "top_logprobs"), (dict(user, tools=[{"type": "function"}]), "tools"),
+                 (dict(user, top_logprobs=2), "top_logprobs"), (dict(user, tools=[{"type": "function"}]), "tools[0].function"),
                  (dict(user, tool_choice="required"), "tool_choice"), (dict(user, chat_template="x"), "chat_template"),
                  (dict(user, chat_template_kwargs=[]), "chat_template_kwargs"), (dict(user, max_tokens=-1), "max_tokens")]
         for body, param in cases:
@@ -512,7 +450,7 @@ class Page(unittest.TestCase):
         with open(os.path.join(SOURCE, "docs/serving.md"), encoding="utf-8") as file:
             blocks = re.findall(r"```sh\n(curl .*?)```", file.read(), re.DOTALL)
         self.assertGreater(len(blocks), 5)
-        server = Server(STORIES, "--served-model-name", "my-model")
+        server = Server(STORIES, "--served-model-name", "my-model", "--template", TOOLS)
         try:
             for block in blocks:
                 self.check(server, [word for word in shlex.split(block)[1:] if word != "-N"])

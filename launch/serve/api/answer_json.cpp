@@ -2,6 +2,7 @@
 
 #include <ctime>
 
+#include "engine/base/sha256.h"
 #include "engine/base/text.h"
 
 namespace troupe::launch::api {
@@ -37,16 +38,56 @@ Json AnswerJson::logprobs(const ChoicePart& part) const {
   return completion_logprobs(model_, part.tokens, request_.tokens_as_ids, part.offset);
 }
 
-void AnswerJson::add_content(Json& choice, const ChoicePart& part, bool delta) const {
-  if (!chat()) {
-    choice.set("text", part.text);
-    return;
+/// Nine letters or digits: templates of Mistral accept no others.
+std::string AnswerJson::call_id(int choice, int call) const {
+  const std::string source = cat(id_, " ", created_, " ", choice, " ", call);
+  Sha256 sum;
+  sum.update(std::as_bytes(std::span(source)));
+  return sum.finish().substr(0, 9);
+}
+
+/// Pieces of calls in a stream have an index; only the first one of a call has its id and name.
+Json AnswerJson::tool_calls(const ChoicePart& part, bool delta) const {
+  Json::Array calls;
+  for (const CallPart& each : part.calls) {
+    Json call = Json::Object{};
+    if (delta) call.set("index", std::int64_t{each.index});
+    Json function = Json::Object{};
+    if (!each.name.empty()) {
+      call.set("id", call_id(part.index, each.index)).set("type", "function");
+      function.set("name", each.name);
+    }
+    call.set("function", std::move(function.set("arguments", each.arguments)));
+    calls.push_back(std::move(call));
   }
-  Json message = Json::Object{};
-  if (!delta || part.first) message.set("role", "assistant");
-  message.set("content", part.text);
-  if (!delta) message.set("refusal", nullptr).set("tool_calls", Json::Array{});
-  choice.set(delta ? "delta" : "message", std::move(message));
+  return calls;
+}
+
+Json AnswerJson::message(const ChoicePart& part) const {
+  Json out = Json::Object{{"role", "assistant"}};
+  if (request_.message.reasoning != ReasoningFormat::none)
+    out.set("reasoning_content", part.reasoning.empty() ? Json() : Json(part.reasoning));
+  const bool only_calls = part.text.empty() && !part.calls.empty();
+  out.set("content", only_calls ? Json() : Json(part.text));
+  return out.set("refusal", nullptr).set("tool_calls", tool_calls(part, false));
+}
+
+Json AnswerJson::delta(const ChoicePart& part) const {
+  Json out = Json::Object{};
+  if (part.first) out.set("role", "assistant");
+  if (!part.reasoning.empty()) out.set("reasoning_content", part.reasoning);
+  if (!part.text.empty() || !request_.message.has_parts()) out.set("content", part.text);
+  if (!part.calls.empty()) out.set("tool_calls", tool_calls(part, true));
+  return out;
+}
+
+void AnswerJson::add_content(Json& choice, const ChoicePart& part, bool delta) const {
+  if (!chat())
+    choice.set("text", part.text);
+  else if (delta)
+    choice.set("delta", this->delta(part));
+  else
+    choice.set("message", message(part));
 }
 
 Json AnswerJson::choice(const ChoicePart& part, bool delta) const {

@@ -9,6 +9,7 @@
 
 #include "engine/base/json.h"
 #include "launch/serve/api/generation_request.h"
+#include "launch/serve/api/message/message_part.h"
 #include "launch/serve/api/token_json.h"
 
 namespace troupe::launch::api {
@@ -19,6 +20,8 @@ struct ChoicePart {
   std::size_t prompt = 0;  ///< of GenerationRequest::prompts
   bool first = true;       ///< nothing of this choice was sent before
   std::string text;
+  std::string reasoning;              ///< of a message, whose content is the text
+  std::vector<CallPart> calls;        ///< of a message
   std::vector<ReportedToken> tokens;  ///< of the text; with the prompt's in the first part of echo
   std::size_t offset = 0;             ///< characters before the tokens
   std::vector<std::int32_t> ids;      ///< generated tokens
@@ -51,6 +54,10 @@ class AnswerJson {
   Json logprobs(const ChoicePart& part) const;
   Json choice(const ChoicePart& part, bool delta) const;
   void add_content(Json& choice, const ChoicePart& part, bool delta) const;
+  Json message(const ChoicePart& part) const;
+  Json delta(const ChoicePart& part) const;
+  Json tool_calls(const ChoicePart& part, bool delta) const;
+  std::string call_id(int choice, int call) const;
 
   const GenerationRequest& request_;
   const ServedModel& model_;

@@ -8,6 +8,7 @@
 #include "launch/serve/api/failure.h"
 #include "launch/serve/api/request_fields.h"
 #include "launch/serve/api/token_json.h"
+#include "launch/serve/api/tool_fields.h"
 
 namespace troupe::launch::api {
 
@@ -54,7 +55,9 @@ std::vector<std::int32_t> tokens_to_count(RequestFields& fields, const ServedMod
     if (!prompt) refuse("prompt", "prompt or messages is missing");
     return value_or_throw(model.encode(*prompt, fields.flag("add_special_tokens", true)));
   }
-  const std::string text = value_or_throw(model.render(read_conversation(fields)));
+  engine::tokenizer::RenderInput conversation = read_conversation(fields);
+  conversation.tools = read_tools(fields).list;
+  const std::string text = value_or_throw(model.render(std::move(conversation)));
   return value_or_throw(model.encode(text, fields.flag("add_special_tokens", false)));
 }
 

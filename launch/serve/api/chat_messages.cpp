@@ -27,6 +27,35 @@ std::string joined_parts(const Json::Array& parts, const std::string& where) {
   return join(texts, "\n");
 }
 
+/// Templates write the arguments of a call as an object; requests have its text, as in answers.
+void read_arguments(Json& function, const std::string& where) {
+  const Json* arguments = function.find("arguments");
+  if (arguments == nullptr || !arguments->is_string()) return;
+  if (arguments->string().empty()) {
+    function.set("arguments", Json::Object{});
+    return;
+  }
+  auto parsed = parse_json(arguments->string(), where + ".arguments");
+  if (!parsed) refuse(where + ".arguments", parsed.error().what);
+  function.set("arguments", std::move(*parsed));
+}
+
+void read_tool_calls(Json& calls, const std::string& where) {
+  if (!calls.is_array())
+    refuse(where, cat(where, ": expected a list of tool calls, found ", calls.type_name()));
+  std::size_t index = 0;
+  for (Json& call : calls.array()) {
+    const std::string here = cat(where, "[", index++, "]");
+    const Json* function = call.find("function");
+    const Json* name = function ? function->find("name") : nullptr;
+    if (name == nullptr || !name->is_string())
+      refuse(here + ".function.name", here + ".function.name is missing");
+    Json read = *function;
+    read_arguments(read, here + ".function");
+    call.set("function", std::move(read));
+  }
+}
+
 Json read_message(const Json& message, const std::string& where) {
   RequestFields fields(message, where + ".");
   const auto role = fields.text("role");
@@ -42,6 +71,11 @@ Json read_message(const Json& message, const std::string& where) {
   } else if (!content->is_string()) {
     refuse(where + ".content", cat(where, ".content: expected a string or a list of parts, found ",
                                    content->type_name()));
+  }
+  if (const Json* calls = fields.find("tool_calls")) {
+    Json read = *calls;
+    read_tool_calls(read, where + ".tool_calls");
+    out.set("tool_calls", std::move(read));
   }
   return out;
 }

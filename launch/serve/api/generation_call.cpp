@@ -1,6 +1,7 @@
 #include "launch/serve/api/generation_call.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 
 #include "engine/base/text.h"
@@ -24,6 +25,13 @@ double mean_logp(const Generation& result) {
   double sum = 0;
   for (const float logp : result.logp) sum += static_cast<double>(logp);
   return result.logp.empty() ? 0 : sum / static_cast<double>(result.logp.size());
+}
+
+/// Adds what a message reader found.
+void add_message(MessagePart&& message, ChoicePart& part) {
+  part.text += message.content;
+  part.reasoning += message.reasoning;
+  std::ranges::move(message.calls, std::back_inserter(part.calls));
 }
 
 /// The generator's messages begin with an id that the service has not chosen yet.
@@ -98,6 +106,7 @@ std::vector<Job> GenerationCall::make_jobs() {
       if (!texts_.empty() && request_.stream)
         choice.output.emplace(*backend_.model.tokenizer(), texts_[prompt], request_.skip_special,
                               request_.params.stop_strings);
+      if (request_.message.has_parts()) choice.message.emplace(request_.message);
       jobs.push_back(make_job(prompt, k));
     }
   }
@@ -209,14 +218,21 @@ ChoicePart GenerationCall::whole_part(const Choice& choice, int index) const {
   const Generation& result = choice.result;
   ChoicePart part{.index = index, .prompt = choice.prompt};
   if (request_.echo) add_echo(part);
-  part.text += final_text(result);
+  if (request_.message.has_parts()) {
+    MessageReader reader(request_.message);
+    add_message(reader.push(final_text(choice)), part);
+    add_message(reader.finish(), part);
+    part.finish = finish_reason(choice, reader.calls());
+  } else {
+    part.text += final_text(choice);
+    part.finish = finish_reason(choice, 0);
+  }
   for (std::size_t i = 0; i < result.ids.size() && request_.logprobs; ++i) {
     part.tokens.push_back({result.ids[i], result.logp[i], {}});
     if (!result.top.empty()) part.tokens.back().top = result.top[i];
   }
   part.ids = result.ids;
   part.versions = result.versions;
-  part.finish = to_string(result.finish);
   part.stop_reason = stop_reason(result);
   return part;
 }
@@ -231,10 +247,13 @@ ChoicePart GenerationCall::part_of(const Choice& choice) {
 
 void GenerationCall::send_token(Choice& choice, const TokenEvent& event) {
   ChoicePart part = part_of(choice);
-  if (choice.output) part.text = choice.output->push(event.token);
+  if (choice.output && !(drops_end_token() && is_end_token(event.token)))
+    part.text = choice.output->push(event.token);
+  if (choice.message) add_message(choice.message->push(std::exchange(part.text, {})), part);
   const bool reports =
       request_.logprobs || request_.return_token_ids || request_.return_weight_versions;
-  if (part.text.empty() && choice.sent && !reports) return;
+  const bool empty = part.text.empty() && part.reasoning.empty() && part.calls.empty();
+  if (empty && choice.sent && !reports) return;
   if (!choice.sent && request_.echo) add_echo(part);
   if (request_.logprobs)
     part.tokens.push_back({event.token, event.logp, {event.top.begin(), event.top.end()}});
@@ -247,8 +266,12 @@ void GenerationCall::send_end(Choice& choice) {
   const Generation& result = choice.result;
   ChoicePart part = part_of(choice);
   if (!choice.sent && request_.echo) add_echo(part);
-  if (choice.output) part.text += choice.output->finish(final_text(result));
-  part.finish = to_string(result.finish);
+  if (choice.output) part.text += choice.output->finish(final_text(choice));
+  if (choice.message) {
+    add_message(choice.message->push(std::exchange(part.text, {})), part);
+    add_message(choice.message->finish(), part);
+  }
+  part.finish = finish_reason(choice, choice.message ? choice.message->calls() : 0);
   part.stop_reason = stop_reason(result);
   send(choice, std::move(part));
 }
@@ -284,8 +307,29 @@ void GenerationCall::add_echo(ChoicePart& part) const {
   }
 }
 
-std::string GenerationCall::final_text(const Generation& result) const {
-  return request_.include_stop ? result.text + result.stop_string : result.text;
+/// An output with calls ends with tool_calls, except a call of the function that the request named
+/// (as OpenAI's and vLLM's servers).
+std::string GenerationCall::finish_reason(const Choice& choice, int calls) const {
+  const bool called = calls > 0 && request_.message.calls != CallFormat::arguments;
+  if (called && choice.result.finish == FinishReason::stop) return "tool_calls";
+  return to_string(choice.result.finish);
+}
+
+bool GenerationCall::is_end_token(std::int32_t token) const {
+  const auto& params = request_.params;
+  const auto& ends = backend_.model.eos_ids();
+  return std::ranges::find(params.stop_tokens, token) != params.stop_tokens.end() ||
+         (!params.ignore_eos && std::ranges::find(ends, token) != ends.end());
+}
+
+std::string GenerationCall::final_text(const Choice& choice) const {
+  const Generation& result = choice.result;
+  if (request_.include_stop) return result.text + result.stop_string;
+  if (!result.stop_string.empty()) return result.text;
+  // Where special tokens are part of the text, the end token is still none of the message.
+  if (drops_end_token() && !result.ids.empty() && is_end_token(result.ids.back()))
+    return texts_[choice.prompt](std::span(result.ids).first(result.ids.size() - 1));
+  return result.text;
 }
 
 Json GenerationCall::stop_reason(const Generation& result) const {

@@ -42,8 +42,9 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
   using Clock = std::chrono::steady_clock;
   struct Choice {
     std::size_t prompt = 0;
-    int index = 0;  // in the response; of best_of: before the selection
-    std::optional<OutputText> output;
+    int index = 0;                         // in the response; of best_of: before the selection
+    std::optional<OutputText> output;      // of a stream
+    std::optional<MessageReader> message;  // where the output has parts
     bool sent = false;
     std::size_t offset = 0;  // characters of the tokens that were sent
     std::optional<Clock::time_point> last_token;
@@ -64,12 +65,15 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
   std::vector<ChoicePart> whole_parts() const;
   std::vector<const Choice*> best_choices() const;
   ChoicePart whole_part(const Choice& choice, int index) const;
+  std::string finish_reason(const Choice& choice, int calls) const;
   static ChoicePart part_of(const Choice& choice);
   void send_token(Choice& choice, const engine::generate::TokenEvent& event);
   void send_end(Choice& choice);
   void send(Choice& choice, ChoicePart part);
   void add_echo(ChoicePart& part) const;
-  std::string final_text(const engine::generate::Generation& result) const;
+  std::string final_text(const Choice& choice) const;
+  bool drops_end_token() const { return request_.message.has_parts() && !request_.skip_special; }
+  bool is_end_token(std::int32_t token) const;
   Json stop_reason(const engine::generate::Generation& result) const;
 
   Backend backend_;

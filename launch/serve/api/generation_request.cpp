@@ -7,6 +7,7 @@
 #include "launch/serve/api/constraint_fields.h"
 #include "launch/serve/api/failure.h"
 #include "launch/serve/api/sampling_fields.h"
+#include "launch/serve/api/tool_fields.h"
 
 namespace troupe::launch::api {
 
@@ -29,11 +30,9 @@ void read_output_constraint(RequestFields& fields, const ServedModel& model,
   request.constraint = value_or_refuse(text->field, model.constrain(*text));
 }
 
-void refuse_tools(RequestFields& fields) {
-  for (const char* name : {"tools", "functions", "function_call"})
-    fields.unsupported(name, "tools cannot be called");
-  if (const Json* choice = fields.find("tool_choice"); choice && *choice != Json("none"))
-    refuse_unsupported("tool_choice", "tool_choice: only \"none\" is supported");
+void refuse_of_chat(RequestFields& fields) {
+  for (const char* name : {"functions", "function_call"})
+    fields.unsupported(name, "use tools and tool_choice");
   if (const Json* kinds = fields.find("modalities");
       kinds && *kinds != Json(Json::Array{Json("text")}))
     refuse_unsupported("modalities", "modalities: only [\"text\"] is supported");
@@ -50,7 +49,7 @@ void refuse_others(RequestFields& fields) {
   fields.unsupported("bad_words", "use logit_bias");
   fields.unsupported("prompt_embeds", "send text or token ids");
   fields.ignore({"model", "user", "metadata", "store", "service_tier", "safety_identifier",
-                 "prompt_cache_key", "parallel_tool_calls", "request_id"});
+                 "prompt_cache_key", "request_id"});
 }
 
 void read_stream(RequestFields& fields, GenerationRequest& request) {
@@ -137,10 +136,45 @@ void read_prompts(RequestFields& fields, const ServedModel& model, GenerationReq
   }
 }
 
+/// How calls stand in the answer; constrains an answer that must be one.
+void read_tool_output(const Tools& tools, const ServedModel& model, GenerationRequest& request) {
+  if (tools.choice == ToolChoice::none) return;
+  if (!model.template_has_tools())
+    refuse_unsupported("tools",
+                       "tools: the chat template does not show them to the model; use another "
+                       "one, see --template");
+  if (const auto text = tool_constraint(tools)) {
+    if (request.constraint)
+      refuse("tool_choice", "tool_choice: a call is required, and the output constrained, too");
+    request.constraint = value_or_refuse("tools", model.constrain(*text));
+    const bool one = tools.choice == ToolChoice::function;
+    request.message.calls = one ? CallFormat::arguments : CallFormat::list;
+    request.message.function = tools.function;
+    return;
+  }
+  request.message.calls = model.call_format();
+  if (request.message.calls == CallFormat::none)
+    refuse_unsupported(
+        "tools", cat("tools: the format of the model's calls is not known; start the server "
+                     "with --tool-call-parser (",
+                     join(call_format_names(), ", "), "), or set tool_choice to \"required\""));
+  // The markers of calls are special tokens of some models.
+  request.skip_special = false;
+}
+
 void read_chat_prompt(RequestFields& fields, const ServedModel& model, GenerationRequest& request) {
+  const Tools tools = read_tools(fields);
+  read_tool_output(tools, model, request);
   const bool add_special = fields.flag("add_special_tokens", false);
-  const std::string text = value_or_refuse("messages", model.render(read_conversation(fields)));
+  engine::tokenizer::RenderInput conversation = read_conversation(fields);
+  conversation.tools = tools.list;
+  const std::string text = value_or_refuse("messages", model.render(std::move(conversation)));
   add_text(text, "messages", add_special, model, request);
+  request.message.reasoning = model.reasoning_format();
+  // A constraint describes the whole output: reasoning that began in the prompt is not part of it.
+  request.message.reasoning_open =
+      !request.constraint &&
+      (request.message.reasoning == ReasoningFormat::deepseek_r1 || opens_reasoning(text));
 }
 
 std::optional<std::int64_t> read_max_tokens(RequestFields& fields, Endpoint endpoint,
@@ -199,10 +233,11 @@ GenerationRequest read_generation_request(const Json& body, Endpoint endpoint,
   read_choices(fields, request);
   read_output(fields, request);
   if (endpoint == Endpoint::chat) {
-    refuse_tools(fields);
+    refuse_of_chat(fields);
     read_chat_prompt(fields, model, request);
   } else {
     request.echo = fields.flag("echo", false);
+    fields.ignore({"parallel_tool_calls"});
     fields.unsupported("suffix", "the model does not fill in the middle");
     read_prompts(fields, model, request);
   }

@@ -9,6 +9,7 @@
 
 #include "engine/base/json.h"
 #include "engine/generate/sampling_params.h"
+#include "launch/serve/api/message/message_reader.h"
 #include "launch/serve/api/served_model.h"
 
 namespace troupe::launch::api {
@@ -42,6 +43,8 @@ struct GenerationRequest {
   bool return_token_ids = false, return_weight_versions = false;
   bool include_stop = false;  ///< include_stop_str_in_output
   bool skip_special = true;
+
+  MessageFormat message;  ///< chat: the parts of an output
 
   bool scores_prompt() const { return prompt_logprobs >= 0 || (echo && logprobs); }
 };

@@ -45,7 +45,29 @@ Result<ServedModel> ServedModel::load(const ServedModelOptions& options) {
   } else {
     return fail(prompt);
   }
+  RETURN_IF_ERROR(served.read_formats(options));
   return served;
+}
+
+Result<> ServedModel::read_formats(const ServedModelOptions& options) {
+  if (!options.tool_call_parser.empty()) {
+    const auto format = call_format_of(options.tool_call_parser);
+    if (!format) {
+      return fail(Errc::usage, cat("--tool-call-parser ", quote(options.tool_call_parser),
+                                   ": expected one of ", join(call_format_names(), ", ")));
+    }
+    call_format_ = *format;
+  } else if (chat_prompt_) {
+    call_format_ = call_format_in(chat_prompt_->source());
+  }
+  if (options.reasoning_parser.empty()) return {};
+  const auto format = reasoning_format_of(options.reasoning_parser);
+  if (!format) {
+    return fail(Errc::usage, cat("--reasoning-parser ", quote(options.reasoning_parser),
+                                 ": expected one of ", join(reasoning_format_names(), ", ")));
+  }
+  reasoning_format_ = *format;
+  return {};
 }
 
 Result<> ServedModel::read_generation_config() {
@@ -87,6 +109,10 @@ Result<std::shared_ptr<engine::constraints::Constraint>> ServedModel::constrain(
                                        "), and its outputs cannot be constrained"));
   }
   return constraints_->compile(text);
+}
+
+bool ServedModel::template_has_tools() const {
+  return chat_prompt_ && chat_prompt_->source().find("tools") != std::string::npos;
 }
 
 Result<std::string> ServedModel::render(engine::tokenizer::RenderInput input) const {

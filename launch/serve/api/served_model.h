@@ -12,14 +12,17 @@
 #include "engine/generate/sampling_params.h"
 #include "launch/commands/chat_prompt.h"
 #include "launch/commands/model.h"
+#include "launch/serve/api/message/message_reader.h"
 #include "launch/serve/api/output_constraints.h"
 
 namespace troupe::launch::api {
 
 struct ServedModelOptions {
   ModelOptions model;
-  std::string name;           ///< of the model in requests; "": ModelOptions::model
-  std::string chat_template;  ///< a template file or prompt type; "": the model's template
+  std::string name;              ///< of the model in requests; "": ModelOptions::model
+  std::string chat_template;     ///< a template file or prompt type; "": the model's template
+  std::string tool_call_parser;  ///< of call_format_names(); "": the format of the template
+  std::string reasoning_parser;  ///< of reasoning_format_names(); "": none
 };
 
 /// Apart from load() and decoder(), every function may be called from several threads at once.
@@ -54,10 +57,15 @@ class ServedModel {
   bool drops_first_space() const { return constraints_->drops_first_space(); }
   /// The prompt of a conversation. Errc::unsupported without a template; errors of the template.
   Result<std::string> render(engine::tokenizer::RenderInput input) const;
+  bool template_has_tools() const;
+  /// How the model writes tool calls; none when it is not known.
+  CallFormat call_format() const { return call_format_; }
+  ReasoningFormat reasoning_format() const { return reasoning_format_; }
 
  private:
   explicit ServedModel(Model model) : model_(std::move(model)) {}
   Result<> read_generation_config();
+  Result<> read_formats(const ServedModelOptions& options);
 
   Model model_;
   std::string name_;
@@ -67,6 +75,8 @@ class ServedModel {
   std::shared_ptr<const engine::tokenizer::Tokenizer> tokenizer_;
   std::unique_ptr<OutputConstraints> constraints_;  // with a tokenizer
   std::optional<ChatPrompt> chat_prompt_;
+  CallFormat call_format_ = CallFormat::none;
+  ReasoningFormat reasoning_format_ = ReasoningFormat::none;
   std::string no_tokenizer_, no_template_;  // why there is none
 };
 

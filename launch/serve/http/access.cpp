@@ -70,6 +70,19 @@ bool valid_key(std::string_view key) {
          std::all_of(key.begin(), key.end(), [](char c) { return c > 0x20 && c < 0x7f; });
 }
 
+/// The lines that hold keys, with their numbers from 1.
+std::vector<std::pair<std::size_t, std::string_view>> key_lines(std::string_view text) {
+  std::vector<std::pair<std::size_t, std::string_view>> lines;
+  for (std::size_t number = 1; !text.empty(); ++number) {
+    std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    const std::size_t last = line.find_last_not_of(" \t\r");
+    line = line.substr(0, last == std::string_view::npos ? 0 : last + 1);
+    if (!line.empty() && line[0] != '#') lines.emplace_back(number, line);
+  }
+  return lines;
+}
+
 }  // namespace
 
 Result<> ApiKeys::add(std::string_view line, std::size_t number, const std::string& path) {
@@ -98,19 +111,32 @@ Result<ApiKeys> ApiKeys::read(const std::string& path) {
   auto text = read_private_file(path);
   RETURN_IF_ERROR(text);
   ApiKeys keys;
-  std::string_view rest = *text;
-  for (std::size_t number = 1; !rest.empty(); ++number) {
-    std::string_view line = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
-    const std::size_t last = line.find_last_not_of(" \t\r");
-    line = line.substr(0, last == std::string_view::npos ? 0 : last + 1);
-    if (!line.empty() && line[0] != '#') RETURN_IF_ERROR(keys.add(line, number, path));
-  }
+  for (const auto& [number, line] : key_lines(*text)) RETURN_IF_ERROR(keys.add(line, number, path));
   sodium_memzero(text->data(), text->size());
   if (keys.empty())
     return fail(Errc::bad_input, cat(path, ": contains no API key; write one per line, ",
                                      "for example the output of `openssl rand -hex 32`"));
   return keys;
+}
+
+Result<std::string> read_client_key(const std::string& path) {
+  auto text = read_private_file(path);
+  RETURN_IF_ERROR(text);
+  const auto lines = key_lines(*text);
+  std::string key;
+  if (!lines.empty()) {
+    const std::string_view line = lines.front().second;
+    key = line.substr(line.find_last_of(" \t") + 1);
+  }
+  sodium_memzero(text->data(), text->size());
+  const bool visible =
+      std::all_of(key.begin(), key.end(), [](char c) { return c > 0x20 && c < 0x7f; });
+  if (key.empty() || !visible)
+    return fail(Errc::bad_input,
+                cat(path,
+                    ": contains no API key of visible ASCII characters; write it alone on a "
+                    "line"));
+  return key;
 }
 
 std::optional<std::string> ApiKeys::name_of(std::string_view authorization) const {

@@ -37,6 +37,10 @@ class ApiKeys {
   std::vector<Key> keys_;
 };
 
+/// The first key of a file for ApiKeys::read(), for a client; keys of other servers may have other
+/// lengths. Errors of ApiKeys::read().
+Result<std::string> read_client_key(const std::string& path);
+
 /// Whether a numeric address (or "localhost") is one of this host only.
 bool loopback(std::string_view host);
 

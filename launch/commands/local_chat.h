@@ -1,0 +1,32 @@
+// LocalChat: a chat with a model of this process.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "launch/commands/chat.h"
+#include "launch/commands/chat_model.h"
+#include "launch/commands/chat_prompt.h"
+#include "launch/commands/sampler.h"
+
+namespace troupe::launch {
+
+class LocalChat final : public ChatModel {
+ public:
+  /// Loads the model. Throws Failure.
+  explicit LocalChat(const ChatOptions& options);
+  Result<std::string> reply(Conversation& conversation, ModelOutput& output) override;
+
+ private:
+  Result<std::vector<std::int32_t>> fitting_prompt(Conversation& conversation);
+
+  engine::adapter::ModelFolders folders_;
+  ChatPrompt prompt_;
+  Sampler sampler_;
+  std::optional<engine::tokenizer::StreamDecoder> decoder_;
+  ModelOutput* output_ = nullptr;  // during a reply
+  std::uint64_t replies_ = 0;
+};
+
+}  // namespace troupe::launch

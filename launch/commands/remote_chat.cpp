@@ -1,0 +1,192 @@
+#include "launch/commands/remote_chat.h"
+
+#include <iostream>
+#include <utility>
+
+#include "engine/base/log.h"
+#include "engine/base/text.h"
+#include "launch/commands/event_stream.h"
+#include "launch/serve/http/access.h"
+#include "launch/terminal/interruption.h"
+
+namespace troupe::launch {
+
+namespace {
+
+/// Sampling settings and their names in requests: of the OpenAI API, and of vLLM.
+constexpr std::pair<std::string_view, const char*> request_names[] = {
+    {"temperature", "temperature"},
+    {"top_p", "top_p"},
+    {"top_k", "top_k"},
+    {"min_p", "min_p"},
+    {"seed", "seed"},
+    {"repetition_penalty", "repetition_penalty"},
+    {"presence_penalty", "presence_penalty"},
+    {"frequency_penalty", "frequency_penalty"},
+    {"max_new_tokens", "max_tokens"},
+    {"min_new_tokens", "min_tokens"},
+    {"ignore_eos", "ignore_eos"},
+    {"stop_strings", "stop"},
+    {"stop_token_ids", "stop_token_ids"}};
+
+Result<Json> request_fields(const Json& settings) {
+  Json fields = Json::Object{};
+  for (const auto& [name, value] : settings.object()) {
+    const char* field = nullptr;
+    for (const auto& [known, request] : request_names)
+      if (known == name) field = request;
+    if (name == "do_sample" && value == Json(false))
+      fields.set("temperature", 0);
+    else if (field != nullptr)
+      fields.set(field, value);
+    else
+      return fail(Errc::usage, cat(name, " cannot be sent to a server; leave the option out"));
+  }
+  return fields;
+}
+
+http::Client make_client(const ChatOptions& options) {
+  http::Url url = value_or_throw(http::parse_url(options.url));
+  // Both forms are common: of the server, and of its API, as the clients of OpenAI have it.
+  if (url.path.empty()) url.path = "/v1";
+  std::string key;
+  if (!options.api_key_file.empty())
+    key = value_or_throw(http::read_client_key(options.api_key_file));
+  if (!key.empty() && !url.tls && url.host != "localhost" && !http::loopback(url.host))
+    log_warning("the API key is sent unencrypted; use an https URL");
+  return {std::move(url), std::move(key)};
+}
+
+/// The member `key` of a choice's delta, or "".
+std::string delta_text(const Json& event, std::string_view key) {
+  const Json* choices = event.find("choices");
+  if (choices == nullptr || !choices->is_array() || choices->array().empty()) return "";
+  const Json* delta = choices->array().front().find("delta");
+  const Json* text = delta ? delta->find(key) : nullptr;
+  return text != nullptr && text->is_string() ? text->string() : "";
+}
+
+/// What an answer says about a mistake: {"error": {"message"}}, or vLLM's older {"message"}.
+std::string mistake_in(const Json& answer) {
+  const Json* error = answer.find("error");
+  const Json* message = (error ? *error : answer).find("message");
+  if (message != nullptr && message->is_string()) return message->string();
+  return error != nullptr && error->is_string() ? error->string() : "";
+}
+
+Error error_of(const http::ClientResponse& response, const http::Url& url) {
+  const auto answer = parse_json(response.body, "the answer");
+  std::string message = answer ? mistake_in(*answer) : "";
+  if (message.empty()) message = quote(response.body, 200);
+  Errc code = response.status == 503 ? Errc::closed : Errc::bad_input;
+  if (response.status == 429) code = Errc::full;
+  if (response.status == 404) code = Errc::not_found;
+  return {code, cat(url.host, " answers with status ", response.status, ": ", message)};
+}
+
+/// Whether the prompt was too long: OpenAI's code, and the message that vLLM has without it.
+bool exceeds_context(const Error& error) {
+  return error.what.find("maximum context length") != std::string::npos ||
+         error.what.find("context_length_exceeded") != std::string::npos;
+}
+
+/// Reads the events of one reply.
+class ReplyReader {
+ public:
+  explicit ReplyReader(ModelOutput& output)
+      : output_(output), events_([this](const std::string& data) { read(data); }) {}
+
+  void push(std::string_view bytes) {
+    const auto pushed = events_.push(bytes);
+    if (!pushed && state_) state_ = pushed;
+  }
+  const std::string& text() const { return text_; }
+  bool done() const { return done_; }
+  /// What was wrong with the events.
+  const Result<>& state() const { return state_; }
+
+ private:
+  void read(const std::string& data) {
+    if (done_ || !state_) return;
+    if (data == "[DONE]") {
+      done_ = true;
+      return;
+    }
+    const auto event = parse_json(data, "an event of the server");
+    if (!event) {
+      state_ = fail(event);
+    } else if (event->find("error") != nullptr) {
+      state_ = fail(Errc::bad_input, cat("the server ends the reply: ", mistake_in(*event)));
+    } else {
+      const std::string piece = delta_text(*event, "content");
+      output_.print(piece);
+      text_ += piece;
+    }
+  }
+
+  ModelOutput& output_;
+  EventStream events_;
+  std::string text_;
+  Result<> state_;
+  bool done_ = false;
+};
+
+}  // namespace
+
+RemoteChat::RemoteChat(const ChatOptions& options)
+    : client_(make_client(options)),
+      model_(options.model.model),
+      settings_(value_or_throw(request_fields(options.settings))) {
+  if (model_.empty()) model_ = first_model();
+}
+
+std::string RemoteChat::first_model() const {
+  const auto response = value_or_throw(client_.send({.path = "/models"}));
+  if (response.status != 200) throw Failure(error_of(response, client_.url()));
+  const Json answer = value_or_throw(parse_json(response.body, "the server's list of models"));
+  const Json* models = answer.find("data");
+  const Json* id = models && models->is_array() && !models->array().empty()
+                       ? models->array().front().find("id")
+                       : nullptr;
+  if (id == nullptr || !id->is_string())
+    throw Failure({Errc::bad_input, "the server's list of models is empty; give --model NAME"});
+  return id->string();
+}
+
+Result<std::string> RemoteChat::reply(Conversation& conversation, ModelOutput& output) {
+  std::size_t left_out = 0;
+  while (true) {
+    auto text = stream(conversation.messages(), output);
+    if (!text && exceeds_context(text.error()) && conversation.leave_out_oldest()) {
+      ++left_out;
+      continue;
+    }
+    if (text && left_out > 0) {
+      std::cerr << "(the context is full: the oldest " << left_out
+                << (left_out == 1 ? " turn is" : " turns are") << " no longer sent)\n";
+    }
+    return text;
+  }
+}
+
+Result<std::string> RemoteChat::stream(const Json& messages, ModelOutput& output) const {
+  Json body = settings_;
+  body.set("model", model_).set("messages", messages).set("stream", true);
+  ReplyReader reader(output);
+  const auto response = client_.send(
+      {.method = "POST", .path = "/chat/completions", .body = body.dump()},
+      {.on_body = [&](std::string_view bytes) { reader.push(bytes); },
+       .stop = [&] { return Interruption::pending() || !reader.state() || reader.done(); }});
+  const bool interrupted = Interruption::pending();
+  if (response && response->status != 200) return fail(error_of(*response, client_.url()));
+  if (response || reader.done() || interrupted || !reader.state() || !reader.text().empty())
+    output.print_line("");
+  RETURN_IF_ERROR(reader.state());
+  if (!reader.done() && !interrupted) {
+    RETURN_IF_ERROR(response);
+    return fail(Errc::closed, "the server ended the reply before it was complete");
+  }
+  return reader.text();
+}
+
+}  // namespace troupe::launch
