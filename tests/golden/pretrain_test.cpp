@@ -12,7 +12,6 @@
 #include "engine/base/check.h"
 #include "engine/base/file.h"
 #include "engine/checkpoint/load_decoder.h"
-#include "engine/nn/logical_tensors.h"
 #include "engine/ops/cpu/cpu_options.h"
 #include "engine/tokenizer/tokenizer.h"
 #include "engine/train/trainer.h"
@@ -106,23 +105,34 @@ engine::train::TrainerOptions options_of(const Recorded& recorded, Precision pre
   return options;
 }
 
-void copy_part(const std::vector<float>& logical, const engine::nn::Parameters& parameters,
-               const engine::nn::ArenaShards* shards, engine::ops::Device& device, Tensor& arena) {
+/// Where a tensor begins in the logical values of all stages.
+std::size_t begin_of(const std::string& name, const engine::models::Decoder& model) {
+  std::size_t begin = 0;
+  for (const auto& whole : model.whole().all()) {
+    if (whole.name == name) break;
+    begin += static_cast<std::size_t>(whole.logical_shape().count());
+  }
+  return begin;
+}
+
+/// This rank's part of an arena from the logical values of all stages.
+void copy_part(const std::vector<float>& logical, const engine::models::Decoder& model,
+               const engine::nn::ArenaShards* shards, Tensor& arena) {
+  const auto& parameters = model.parameters();
   std::vector<float> own(static_cast<std::size_t>(parameters.count()));
-  std::size_t from = 0, to = 0;
+  std::size_t to = 0;
   for (const auto& parameter : parameters.all()) {
-    const auto whole = static_cast<std::size_t>(parameter.logical_shape().count()),
+    const auto count = static_cast<std::size_t>(parameter.logical_shape().count()),
                part = static_cast<std::size_t>(parameter.value.count());
-    engine::nn::copy_shard(std::span(logical).subspan(from, whole), parameter,
-                           std::span(own).subspan(to, part));
-    from += whole;
+    engine::nn::copy_shard(std::span(logical).subspan(begin_of(parameter.name, model), count),
+                           parameter, std::span(own).subspan(to, part));
     to += part;
   }
-  if (!shards) return device.upload(arena, own);
+  if (!shards) return model.device().upload(arena, own);
   std::vector<float> mine(static_cast<std::size_t>(shards->count()));
   for (const auto& piece : shards->mine(0, parameters.count()))
     std::copy(own.begin() + piece.begin, own.begin() + piece.end, mine.begin() + piece.at);
-  device.upload(arena, mine);
+  model.device().upload(arena, mine);
 }
 
 // Steps [from.steps, end) on this rank of a grid. Every rank returns the losses, rank 0 the state.
@@ -131,14 +141,14 @@ State train(const Recorded& recorded, const Mesh& mesh, Precision precision, boo
   const auto device = engine::ops::make_cpu_device({.threads = 1});
   engine::train::Trainer trainer(
       value_or_throw(engine::checkpoint::load_decoder(*device, recorded.folder + "/init", true,
-                                                      mesh.grid().tp > 1 ? &mesh.tp() : nullptr)),
+                                                      test::part_on(mesh))),
       options_of(recorded, precision, zero), &mesh);
   auto& optimizer = trainer.optimizer();
-  auto& parameters = trainer.model().parameters();
+  engine::models::Decoder& model = trainer.model();
   if (from.steps > 0) {
-    engine::nn::scatter_logical(from.weights, parameters);
-    copy_part(from.exp_avg, parameters, optimizer.shards(), *device, optimizer.exp_avg());
-    copy_part(from.exp_avg_sq, parameters, optimizer.shards(), *device, optimizer.exp_avg_sq());
+    test::scatter_model(from.weights, model);
+    copy_part(from.exp_avg, model, optimizer.shards(), optimizer.exp_avg());
+    copy_part(from.exp_avg_sq, model, optimizer.shards(), optimizer.exp_avg_sq());
     optimizer.set_steps(from.steps);
   }
   State out = from;
@@ -148,11 +158,9 @@ State train(const Recorded& recorded, const Mesh& mesh, Precision precision, boo
     out.losses.push_back(trainer.forward_backward(recorded.step(step), SftLoss{}).loss);
     out.norms.push_back(value_or_throw(trainer.update(rates[step])).grad_norm);
   }
-  out.weights = engine::nn::gather_logical(parameters, mesh);
-  out.exp_avg =
-      engine::nn::gather_logical(parameters, optimizer.exp_avg(), mesh, optimizer.shards());
-  out.exp_avg_sq =
-      engine::nn::gather_logical(parameters, optimizer.exp_avg_sq(), mesh, optimizer.shards());
+  out.weights = test::gather_model(trainer.model(), mesh);
+  out.exp_avg = test::gather_model(model, optimizer.exp_avg(), mesh, optimizer.shards());
+  out.exp_avg_sq = test::gather_model(model, optimizer.exp_avg_sq(), mesh, optimizer.shards());
   return out;
 }
 
@@ -210,9 +218,15 @@ TEST_P(GoldenPretrain, EveryStepIsReproducedOnTwoTensorParallelRanks) {
   compare(Precision::f32, {{{.tp = 2}, false, 50}});
   compare(Precision::bf16, {{{.tp = 2}, false, 50}});
 }
+TEST_P(GoldenPretrain, EveryStepIsReproducedOnTwoStagesOfTwoTensorParallelRanks) {
+  compare(Precision::f32, {{{.tp = 2, .pp = 2}, false, 50}});
+  compare(Precision::bf16, {{{.tp = 2, .pp = 2}, false, 50}});
+}
 TEST_P(GoldenPretrain, EveryStepIsReproducedWhenTheGridChanges) {
   compare(Precision::f32,
           {{{.tp = 2}, false, 20}, {{.dp = 4}, true, 35}, {{.dp = 2, .tp = 2}, false, 50}});
+  compare(Precision::f32,
+          {{{.tp = 2, .pp = 2}, false, 25}, {{.dp = 2, .pp = 2}, true, 40}, {{}, false, 50}});
 }
 
 INSTANTIATE_TEST_SUITE_P(Texts, GoldenPretrain, ::testing::Values("tinystories", "shakespeare"),
