@@ -21,6 +21,12 @@ void add_model_options(CLI::App& command, api::ServedModelOptions& o) {
   command.add_option("--template", o.chat_template,
                      "chat template instead of the model's own: a Jinja file, or the name of a "
                      "MindSpeed prompt type such as chatml");
+  command
+      .add_option("--runner", o.runner,
+                  "generate, or pooling: scores of a reward model, or embeddings of a language "
+                  "model; auto: what the model has a head for")
+      ->check(CLI::IsMember({"auto", "generate", "pooling"}))
+      ->capture_default_str();
   command.add_option("--tool-call-parser", o.tool_call_parser,
                      "format of the model's tool calls: hermes, llama3_json or mistral; default: "
                      "that of the chat template");

@@ -11,12 +11,15 @@
 #include "engine/base/terminal_text.h"
 #include "engine/base/text.h"
 #include "engine/serving/generation_service.h"
+#include "engine/serving/pooling_service.h"
 #include "launch/serve/api/api.h"
 
 namespace troupe::launch {
 
 using engine::serving::GenerationService;
+using engine::serving::PoolingService;
 using engine::serving::ServiceCounters;
+using engine::serving::ServiceLimits;
 
 namespace {
 
@@ -44,19 +47,32 @@ class EndSignals {
   sigset_t signals_{};
 };
 
-std::unique_ptr<GenerationService> start_service(const ServeOptions& options,
-                                                 api::ServedModel& model) {
+/// What computes the answers: one of them.
+struct Engine {
+  std::unique_ptr<GenerationService> generation;
+  std::unique_ptr<PoolingService> pooling;
+
+  api::Services services() const { return {generation.get(), pooling.get()}; }
+  void stop() const {
+    if (generation) generation->stop();
+    if (pooling) pooling->stop();
+  }
+};
+
+Engine start_engine(const ServeOptions& options, api::ServedModel& model) {
+  const ServiceLimits limits{.max_batch = options.max_batch,
+                             .max_waiting = static_cast<std::size_t>(options.max_waiting),
+                             .deadline = std::chrono::seconds(options.request_seconds)};
+  if (model.pools())
+    return {nullptr, std::make_unique<PoolingService>(model.decoder(), model.precision(), limits)};
   engine::generate::GeneratorConfig config;
   config.page_size = page_tokens;
   config.pages = static_cast<std::int32_t>((options.cache_tokens + page_tokens - 1) / page_tokens);
   config.longest = model.context();
   config.precision = model.precision();
   config.eos_ids = model.eos_ids();
-  return value_or_throw(
-      GenerationService::start(model.decoder(), std::move(config),
-                               {.max_batch = options.max_batch,
-                                .max_waiting = static_cast<std::size_t>(options.max_waiting),
-                                .deadline = std::chrono::seconds(options.request_seconds)}));
+  return {value_or_throw(GenerationService::start(model.decoder(), std::move(config), limits)),
+          nullptr};
 }
 
 std::unique_ptr<http::Server> start_server(const ServeOptions& options, api::Api& endpoints) {
@@ -74,13 +90,19 @@ void announce(const ServeOptions& options, const api::ServedModel& model,
               const http::Server& server, std::int64_t pages) {
   std::cout << "listening on " << server.url() << std::endl;
   Json body;
-  body.set("model", model.name()).set("prompt", "Once upon a time").set("max_tokens", 16);
+  body.set("model", model.name());
+  if (model.pools())
+    body.set("input", "Once upon a time");
+  else
+    body.set("prompt", "Once upon a time").set("max_tokens", 16);
+  const char* pooling_path = model.labels() == 0 ? "/v1/embeddings" : "/pooling";
+  const char* path = model.pools() ? pooling_path : "/v1/completions";
+  const std::string cache = pages == 0 ? "" : cat(", cache of ", pages * page_tokens, " tokens");
   const std::string key = options.api_key_file.empty() ? "" : " -H 'Authorization: Bearer KEY'";
   std::cerr << for_terminal(cat("serving ", model.name(), ": context ", model.context(),
-                                " tokens, batch of ", options.max_batch, ", cache of ",
-                                pages * page_tokens, " tokens; try:"))
+                                " tokens, batch of ", options.max_batch, cache, "; try:"))
             << "\n  "
-            << for_terminal(cat("curl ", server.url(), "/v1/completions", key,
+            << for_terminal(cat("curl ", server.url(), path, key,
                                 " -H 'Content-Type: application/json' -d '", body.dump(), "'"))
             << "\n";
 }
@@ -101,13 +123,14 @@ void report_load(const ServiceCounters& before, const ServiceCounters& now) {
 int serve(const ServeOptions& options) {
   const EndSignals signals;  // before any thread exists
   api::ServedModel model = value_or_throw(api::ServedModel::load(options.model));
-  const auto service = start_service(options, model);
-  api::Api endpoints(model, *service, options.version);
+  const Engine engine = start_engine(options, model);
+  const api::Services services = engine.services();
+  api::Api endpoints(model, services, options.version);
   const auto server = start_server(options, endpoints);
-  announce(options, model, *server, service->counters().pages);
-  ServiceCounters before = service->counters();
+  announce(options, model, *server, services.counters().pages);
+  ServiceCounters before = services.counters();
   while (!signals.wait()) {
-    const ServiceCounters now = service->counters();
+    const ServiceCounters now = services.counters();
     report_load(before, now);
     before = now;
   }
@@ -115,7 +138,7 @@ int serve(const ServeOptions& options) {
   endpoints.drain();
   const bool all = server->drain(std::chrono::seconds(options.drain_seconds));
   if (!all) log_warning("requests were cut off at the end of that time");
-  service->stop();  // its sequences end while their responders exist
+  engine.stop();  // its sequences end while their responders exist
   return 0;
 }
 

@@ -7,6 +7,7 @@
 #include "engine/base/text.h"
 #include "engine/generate/generation_config.h"
 #include "engine/generate/sampling_params_json.h"
+#include "engine/models/head_config.h"
 
 namespace troupe::launch::api {
 
@@ -18,13 +19,14 @@ constexpr std::string_view sampling_defaults[] = {"temperature", "top_k", "top_p
 }  // namespace
 
 Result<ServedModel> ServedModel::load(const ServedModelOptions& options) {
-  auto model = Model::load(options.model, NeededHead::language);
+  auto model = Model::load(options.model);
   RETURN_IF_ERROR(model);
   ServedModel served(std::move(*model));
   served.name_ = options.name.empty() ? options.model.model : options.name;
   served.vocabulary_ = served.model_.spec().vocabulary;
   served.context_ = served.model_.spec().max_positions;
   served.created_ = std::time(nullptr);
+  RETURN_IF_ERROR(served.read_head(options.runner));
   RETURN_IF_ERROR(served.read_generation_config());
   const std::string& folder = served.model_.folders().text;
   if (const auto tokenizer = served.model_.tokenizer()) {
@@ -47,6 +49,28 @@ Result<ServedModel> ServedModel::load(const ServedModelOptions& options) {
   }
   RETURN_IF_ERROR(served.read_formats(options));
   return served;
+}
+
+/// What the model can answer.
+Result<> ServedModel::read_head(const std::string& runner) {
+  if (runner == "generate" && labels() > 0) {
+    return fail(Errc::usage, cat("--runner generate: ", name_, " is a reward model or critic (a ",
+                                 "score head with ", labels(),
+                                 " labels), which generates no text; "
+                                 "leave --runner out"));
+  }
+  pools_ = labels() > 0 || runner == "pooling";
+  if (labels() == 0) return {};
+  const auto config = read_json(model_.folders().model + "/config.json");
+  RETURN_IF_ERROR(config);
+  classifies_tokens_ = engine::models::architecture_of(*config).ends_with("ForTokenClassification");
+  if (const Json* names = config->find("id2label")) labels_ = *names;
+  return {};
+}
+
+Json ServedModel::label(std::size_t index) const {
+  const Json* name = labels_.find(std::to_string(index));
+  return name != nullptr && name->is_string() ? *name : Json();
 }
 
 Result<> ServedModel::read_formats(const ServedModelOptions& options) {

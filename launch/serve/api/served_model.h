@@ -21,6 +21,7 @@ struct ServedModelOptions {
   ModelOptions model;
   std::string name;              ///< of the model in requests; "": ModelOptions::model
   std::string chat_template;     ///< a template file or prompt type; "": the model's template
+  std::string runner = "auto";   ///< auto, generate, pooling
   std::string tool_call_parser;  ///< of call_format_names(); "": the format of the template
   std::string reasoning_parser;  ///< of reasoning_format_names(); "": none
 };
@@ -39,6 +40,15 @@ class ServedModel {
   /// Maximum tokens of prompt and output.
   std::int64_t context() const { return context_; }
   std::int64_t created() const { return created_; }  ///< Unix time of load()
+
+  /// Whether the server answers with scores or embeddings instead of generating text.
+  bool pools() const { return pools_; }
+  /// Outputs of the score head; 0: the model has none.
+  int labels() const { return model_.spec().labels; }
+  /// The name of a label, or null.
+  Json label(std::size_t index) const;
+  /// Whether the score head is one for tokens.
+  bool classifies_tokens() const { return classifies_tokens_; }
 
   /// Defaults of a request: sampling at temperature 1, with temperature, top_k, top_p, min_p and
   /// repetition_penalty of generation_config.json (as vLLM does).
@@ -64,12 +74,15 @@ class ServedModel {
 
  private:
   explicit ServedModel(Model model) : model_(std::move(model)) {}
+  Result<> read_head(const std::string& runner);
   Result<> read_generation_config();
   Result<> read_formats(const ServedModelOptions& options);
 
   Model model_;
   std::string name_;
   std::int64_t vocabulary_ = 0, context_ = 0, created_ = 0;
+  bool pools_ = false, classifies_tokens_ = false;
+  Json labels_;  // id2label of config.json
   engine::generate::SamplingParams defaults_;
   std::vector<std::int32_t> eos_ids_;
   std::shared_ptr<const engine::tokenizer::Tokenizer> tokenizer_;
