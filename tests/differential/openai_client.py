@@ -124,7 +124,7 @@ def main():
     with_server("digit-completion", (check_completions, check_chat, check_errors), "--served-model-name", "digits")
     with_server("stories260k/hf", (check_tools, check_structured_output), "--served-model-name", "stories",
                 "--template", os.path.join(SOURCE, "tests/data/chat_templates/tools.jinja"))
-    with_server("stories260k/hf", (check_embeddings,), "--runner", "pooling")
+    with_server("stories260k/hf", (check_embeddings,), "--served-model-name", "stories", "--runner", "pooling")
     print("openai", openai.__version__, "passed")
 
 
