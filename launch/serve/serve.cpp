@@ -4,6 +4,7 @@
 #include <ctime>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "engine/base/json.h"
@@ -12,6 +13,7 @@
 #include "engine/base/text.h"
 #include "engine/serving/generation_service.h"
 #include "engine/serving/pooling_service.h"
+#include "launch/serve/api/admin_api.h"
 #include "launch/serve/api/api.h"
 
 namespace troupe::launch {
@@ -85,6 +87,36 @@ std::unique_ptr<http::Server> start_server(const ServeOptions& options, api::Api
       http::Server::start(options.server, endpoints.routes(), std::move(keys), std::move(log)));
 }
 
+/// The listener that changes the server, with its endpoints.
+struct Admin {
+  std::unique_ptr<api::AdminApi> endpoints;
+  std::unique_ptr<http::Server> server;  // ends first
+};
+
+Admin start_admin(const ServeOptions& options, api::ServedModel& model, const Engine& engine) {
+  const bool wanted = !options.admin_socket.empty() || options.admin_port >= 0;
+  if (!wanted && !options.weights_root.empty())
+    throw Failure({Errc::usage, "--weights-root needs --admin-socket or --admin-port"});
+  if (!wanted) return {};
+  if (!engine.generation)
+    throw Failure({Errc::usage, "the admin listener changes generation, and the model has none"});
+  std::optional<api::WeightsRoot> root;
+  if (!options.weights_root.empty())
+    root = value_or_throw(api::WeightsRoot::open(options.weights_root));
+  http::ServerOptions listener{.unix_socket = options.admin_socket, .threads = 1};
+  http::ApiKeys keys;
+  if (options.admin_port >= 0) {
+    listener.port = options.admin_port;
+    keys = value_or_throw(http::ApiKeys::read(options.admin_key_file));
+  }
+  Admin admin;
+  admin.endpoints = std::make_unique<api::AdminApi>(model, *engine.generation, std::move(root));
+  admin.server = value_or_throw(http::Server::start(std::move(listener), admin.endpoints->routes(),
+                                                    std::move(keys), nullptr));
+  std::cerr << for_terminal(cat("admin listener at ", admin.server->url())) << "\n";
+  return admin;
+}
+
 /// The first line of stdout is for programs, stderr for the user.
 void announce(const ServeOptions& options, const api::ServedModel& model,
               const http::Server& server, std::int64_t pages) {
@@ -126,6 +158,7 @@ int serve(const ServeOptions& options) {
   const Engine engine = start_engine(options, model);
   const api::Services services = engine.services();
   api::Api endpoints(model, services, options.version);
+  Admin admin = start_admin(options, model, engine);
   const auto server = start_server(options, endpoints);
   announce(options, model, *server, services.counters().pages);
   ServiceCounters before = services.counters();
@@ -135,6 +168,8 @@ int serve(const ServeOptions& options) {
     before = now;
   }
   log_info(cat("stopping: requests in progress have ", options.drain_seconds, " s"));
+  admin.server.reset();
+  if (engine.generation) engine.generation->resume();
   endpoints.drain();
   const bool all = server->drain(std::chrono::seconds(options.drain_seconds));
   if (!all) log_warning("requests were cut off at the end of that time");

@@ -4,6 +4,7 @@
 
 #include "engine/base/log.h"
 #include "engine/base/text.h"
+#include "launch/serve/api/answering.h"
 #include "launch/serve/api/chat_messages.h"
 #include "launch/serve/api/failure.h"
 #include "launch/serve/api/pooling_call.h"
@@ -18,35 +19,10 @@ namespace {
 constexpr int worker_threads = 2;
 constexpr std::size_t max_unread = 2048;
 
-http::Response json_answer(const Json& body) {
-  return {.body = body.dump()};
-}
-
-Json parse_body(const http::Request& request) {
-  auto body = parse_json(request.body, "the body");
-  if (!body) refuse("", body.error().what);
-  return std::move(*body);
-}
-
 void log_unknown(const http::Request& request, const UnknownFields& unknown) {
   if (unknown.empty()) return;
   const std::string names = quote(join(unknown, ", "), 200);
   log_info(cat("request ", request.id, ": unknown fields are ignored: ", names));
-}
-
-/// Runs `task`; what it throws is the answer.
-void answer_failures(const http::Request& request, const http::Responder& responder,
-                     const std::function<void()>& task) {
-  try {
-    task();
-  } catch (const ApiFailure& failure) {
-    responder.respond(failure.response());
-  } catch (const Failure& failure) {
-    responder.respond(error_answer(failure.error()));
-  } catch (const std::exception& problem) {
-    log_error(cat("request ", request.id, ": ", problem.what()));
-    responder.respond(error_answer({Errc::internal, "an internal error; see the server's log"}));
-  }
 }
 
 /// The whole text of one conversation or prompt of /tokenize.

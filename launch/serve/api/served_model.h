@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,6 +34,11 @@ class ServedModel {
   /// template is served without what needs them.
   static Result<ServedModel> load(const ServedModelOptions& options);
 
+  /// Reads and checks other weights for the model. The function that is returned copies them into
+  /// the decoder and may be called once, while nothing computes with it. Errc::unsupported for a
+  /// model with an adapter; bad_input unless the folder's config.json is that of the model; errors
+  /// of load_decoder().
+  Result<std::function<Result<>()>> read_weights(const std::string& folder);
   engine::models::Decoder& decoder() { return model_.decoder(); }
   engine::ops::Precision precision() const { return model_.precision(); }
   const std::string& name() const { return name_; }
