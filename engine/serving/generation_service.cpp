@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <future>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -26,6 +27,12 @@ constexpr std::chrono::milliseconds sweep_period{100};
 struct Pending {
   Job job;
   Clock::time_point deadline;
+};
+
+/// New weights that wait for the end of a step.
+struct WeightsToCome {
+  std::function<Result<>()> change;
+  std::promise<Result<std::uint64_t>> done;
 };
 
 Generation cancelled_before_start(const generate::Request& request) {
@@ -60,9 +67,17 @@ class GenerationService::Loop {
   Result<std::vector<std::uint64_t>> submit(std::vector<Job> jobs, const std::string& client);
   void cancel(std::uint64_t id);
   ServiceCounters counters() const;
+  void set_paused(bool paused);
+  bool paused() const {
+    const std::lock_guard lock(mutex_);
+    return paused_;
+  }
+  Result<std::uint64_t> change_weights(std::function<Result<>()> change);
 
  private:
   void run();
+  bool has_work() const;
+  void change_weights_now(WeightsToCome& weights);
   bool take_changes();
   void apply_changes();
   void begin(Pending pending);
@@ -82,19 +97,55 @@ class GenerationService::Loop {
   std::map<std::uint64_t, Error> errors_;  // of active jobs that end with an error
   std::vector<Pending> starting_, dropped_;
   std::vector<std::uint64_t> ending_;
+  std::vector<std::unique_ptr<WeightsToCome>> changing_;
   Clock::time_point next_sweep_{};
   std::int64_t prompt_tokens_ = 0;
+  std::uint64_t version_ = 0;
+  bool steps_ = true;  // not paused
 
   mutable std::mutex mutex_;  // of what follows
   std::condition_variable changed_;
   FairQueue<Pending> waiting_;
   std::vector<std::uint64_t> cancelled_;
   std::uint64_t next_id_ = 0;
-  bool stopping_ = false;
+  std::vector<std::unique_ptr<WeightsToCome>> weights_;
+  bool stopping_ = false, paused_ = false;
   ServiceCounters counters_;
 
   std::thread thread_;
 };
+
+void GenerationService::Loop::set_paused(bool paused) {
+  {
+    const std::lock_guard lock(mutex_);
+    paused_ = paused;
+  }
+  changed_.notify_one();
+}
+
+Result<std::uint64_t> GenerationService::Loop::change_weights(std::function<Result<>()> change) {
+  auto weights = std::make_unique<WeightsToCome>();
+  weights->change = std::move(change);
+  auto done = weights->done.get_future();
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) return fail(Errc::closed, "the server is shutting down");
+    weights_.push_back(std::move(weights));
+  }
+  changed_.notify_one();
+  return done.get();
+}
+
+void GenerationService::Loop::change_weights_now(WeightsToCome& weights) {
+  try {
+    if (auto changed = weights.change(); !changed) return weights.done.set_value(fail(changed));
+    generator_.weights_changed(++version_);
+    weights.done.set_value(version_);
+  } catch (const std::exception& problem) {
+    log_error(cat("a change of the weights: ", problem.what()));
+    weights.done.set_value(fail(Errc::internal, "the weights could not be changed"));
+  }
+}
 
 void GenerationService::Loop::stop() {
   {
@@ -145,10 +196,19 @@ ServiceCounters GenerationService::Loop::counters() const {
 void GenerationService::Loop::run() {
   while (take_changes()) {
     apply_changes();
-    if (!generator_.idle()) step();
+    for (const auto& weights : std::exchange(changing_, {})) change_weights_now(*weights);
+    if (steps_ && !generator_.idle()) step();
     publish();
   }
-  fail_all({Errc::closed, "the server is shutting down"});
+  const Error closed{Errc::closed, "the server is shutting down"};
+  for (const auto& weights : std::exchange(changing_, {})) weights->done.set_value(fail(closed));
+  fail_all(closed);
+}
+
+/// With the mutex held.
+bool GenerationService::Loop::has_work() const {
+  if (!weights_.empty() || !cancelled_.empty()) return true;
+  return !paused_ && (!active_.empty() || !waiting_.empty());
 }
 
 /// Waits for work; false at the end.
@@ -156,8 +216,12 @@ bool GenerationService::Loop::take_changes() {
   std::unique_lock lock(mutex_);
   // Wakes up now and then for the deadlines of waiting jobs, though a free generator starts them at
   // once.
-  while (!stopping_ && active_.empty() && waiting_.empty() && cancelled_.empty())
+  while (!stopping_ && !has_work()) {
     changed_.wait_for(lock, std::chrono::seconds(1));
+    if (paused_) break;
+  }
+  steps_ = !paused_;
+  changing_ = std::exchange(weights_, {});
   if (stopping_) {
     dropped_ = waiting_.take_if([](const Pending&) { return true; });
     return false;
@@ -172,7 +236,7 @@ bool GenerationService::Loop::take_changes() {
     });
   }
   const auto most = static_cast<std::size_t>(limits_.max_batch);
-  while (active_.size() + starting_.size() < most && !waiting_.empty()) {
+  while (steps_ && active_.size() + starting_.size() < most && !waiting_.empty()) {
     starting_.push_back(waiting_.pop());
     // Scoring takes a forward pass: one per step, so that sequences in the batch go on.
     if (starting_.back().job.score_prompt) break;
@@ -283,7 +347,8 @@ void GenerationService::Loop::publish() {
                .prompt_tokens = prompt_tokens_,
                .generated_tokens = stats.sampled,
                .preemptions = stats.preemptions,
-               .steps = stats.steps};
+               .steps = stats.steps,
+               .version = version_};
 }
 
 GenerationService::GenerationService(std::unique_ptr<Loop> loop) : loop_(std::move(loop)) {
@@ -327,6 +392,22 @@ void GenerationService::cancel(std::uint64_t id) {
 
 ServiceCounters GenerationService::counters() const {
   return loop_->counters();
+}
+
+void GenerationService::pause() {
+  loop_->set_paused(true);
+}
+
+void GenerationService::resume() {
+  loop_->set_paused(false);
+}
+
+bool GenerationService::paused() const {
+  return loop_->paused();
+}
+
+Result<std::uint64_t> GenerationService::change_weights(std::function<Result<>()> change) {
+  return loop_->change_weights(std::move(change));
 }
 
 }  // namespace troupe::engine::serving

@@ -47,6 +47,7 @@ struct ServiceCounters {
   std::int64_t prefix_queries = 0, prefix_hits = 0;
   std::int64_t drafted = 0, accepted = 0;
   std::int64_t prompt_tokens = 0, generated_tokens = 0, preemptions = 0, steps = 0;
+  std::uint64_t version = 0;  ///< of the weights
 };
 
 class GenerationService {
@@ -73,6 +74,17 @@ class GenerationService {
   /// Ends a job before the next step; its pages are free then. Nothing happens to a finished one.
   void cancel(std::uint64_t id);
   ServiceCounters counters() const;
+
+  /// After the step in progress, no token is sampled and no sequence starts until resume(). Jobs
+  /// are accepted and wait; their deadlines and cancellations end them after resume().
+  void pause();
+  void resume();
+  bool paused() const;
+  /// Calls `change`, which writes new weights into the decoder, between two steps, also during a
+  /// pause; unfinished sequences continue with them, their cache recomputed. Returns the version of
+  /// the tokens that follow, one above the version before. Errors of `change`, which must then have
+  /// written nothing; closed after the end.
+  Result<std::uint64_t> change_weights(std::function<Result<>()> change);
 
  private:
   class Loop;

@@ -21,6 +21,12 @@ void add_model_options(CLI::App& command, api::ServedModelOptions& o) {
   command.add_option("--template", o.chat_template,
                      "chat template instead of the model's own: a Jinja file, or the name of a "
                      "MindSpeed prompt type such as chatml");
+  command
+      .add_option("--runner", o.runner,
+                  "generate, or pooling: scores of a reward model, or embeddings of a language "
+                  "model; auto: what the model has a head for")
+      ->check(CLI::IsMember({"auto", "generate", "pooling"}))
+      ->capture_default_str();
   command.add_option("--tool-call-parser", o.tool_call_parser,
                      "format of the model's tool calls: hermes, llama3_json or mistral; default: "
                      "that of the chat template");
@@ -50,6 +56,24 @@ void add_server_options(CLI::App& command, ServeOptions& o) {
                    "a proxy on another host ends TLS");
   path_option(
       command.add_option("--access-log", o.access_log, "file for a line of JSON per request"));
+}
+
+void add_admin_options(CLI::App& command, ServeOptions& o) {
+  CLI::Option* socket = path_option(command.add_option(
+      "--admin-socket", o.admin_socket,
+      "path of a Unix-domain socket of this user for pauses and new weights (docs/serving.md)"));
+  CLI::Option* key = path_option(command.add_option(
+      "--admin-key-file", o.admin_key_file, "file with the keys for --admin-port, mode 0600"));
+  CLI::Option* port =
+      command
+          .add_option("--admin-port", o.admin_port,
+                      "the same at a port of 127.0.0.1, with keys of its own; 0: any free one")
+          ->check(CLI::Range(0, 65535))
+          ->needs(key)
+          ->excludes(socket);
+  key->needs(port);
+  path_option(command.add_option("--weights-root", o.weights_root,
+                                 "folder below which checkpoints are loaded by name"));
 }
 
 void add_load_limits(CLI::App& command, ServeOptions& o) {
@@ -92,6 +116,7 @@ void add_serve(CLI::App& app, std::function<int()>& action) {
       "serve", "Serve a model over HTTP with the OpenAI API: completions, chat, log-probabilities");
   add_model_options(*command, options->model);
   add_server_options(*command, *options);
+  add_admin_options(*command, *options);
   add_load_limits(*command, *options);
   command->footer(
       "Example:\n  troupe serve --model DIR --port 8000\nPrints `listening on http://HOST:PORT` "

@@ -4,6 +4,7 @@
 #include <ctime>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "engine/base/json.h"
@@ -11,12 +12,16 @@
 #include "engine/base/terminal_text.h"
 #include "engine/base/text.h"
 #include "engine/serving/generation_service.h"
+#include "engine/serving/pooling_service.h"
+#include "launch/serve/api/admin_api.h"
 #include "launch/serve/api/api.h"
 
 namespace troupe::launch {
 
 using engine::serving::GenerationService;
+using engine::serving::PoolingService;
 using engine::serving::ServiceCounters;
+using engine::serving::ServiceLimits;
 
 namespace {
 
@@ -44,8 +49,24 @@ class EndSignals {
   sigset_t signals_{};
 };
 
-std::unique_ptr<GenerationService> start_service(const ServeOptions& options,
-                                                 api::ServedModel& model) {
+/// What computes the answers: one of them.
+struct Engine {
+  std::unique_ptr<GenerationService> generation;
+  std::unique_ptr<PoolingService> pooling;
+
+  api::Services services() const { return {generation.get(), pooling.get()}; }
+  void stop() const {
+    if (generation) generation->stop();
+    if (pooling) pooling->stop();
+  }
+};
+
+Engine start_engine(const ServeOptions& options, api::ServedModel& model) {
+  const ServiceLimits limits{.max_batch = options.max_batch,
+                             .max_waiting = static_cast<std::size_t>(options.max_waiting),
+                             .deadline = std::chrono::seconds(options.request_seconds)};
+  if (model.pools())
+    return {nullptr, std::make_unique<PoolingService>(model.decoder(), model.precision(), limits)};
   engine::generate::GeneratorConfig config;
   config.page_size = page_tokens;
   config.pages = static_cast<std::int32_t>((options.cache_tokens + page_tokens - 1) / page_tokens);
@@ -54,11 +75,8 @@ std::unique_ptr<GenerationService> start_service(const ServeOptions& options,
   config.lookup = options.lookup;
   config.precision = model.precision();
   config.eos_ids = model.eos_ids();
-  return value_or_throw(
-      GenerationService::start(model.decoder(), std::move(config),
-                               {.max_batch = options.max_batch,
-                                .max_waiting = static_cast<std::size_t>(options.max_waiting),
-                                .deadline = std::chrono::seconds(options.request_seconds)}));
+  return {value_or_throw(GenerationService::start(model.decoder(), std::move(config), limits)),
+          nullptr};
 }
 
 std::unique_ptr<http::Server> start_server(const ServeOptions& options, api::Api& endpoints) {
@@ -71,18 +89,54 @@ std::unique_ptr<http::Server> start_server(const ServeOptions& options, api::Api
       http::Server::start(options.server, endpoints.routes(), std::move(keys), std::move(log)));
 }
 
+/// The listener that changes the server, with its endpoints.
+struct Admin {
+  std::unique_ptr<api::AdminApi> endpoints;
+  std::unique_ptr<http::Server> server;  // ends first
+};
+
+Admin start_admin(const ServeOptions& options, api::ServedModel& model, const Engine& engine) {
+  const bool wanted = !options.admin_socket.empty() || options.admin_port >= 0;
+  if (!wanted && !options.weights_root.empty())
+    throw Failure({Errc::usage, "--weights-root needs --admin-socket or --admin-port"});
+  if (!wanted) return {};
+  if (!engine.generation)
+    throw Failure({Errc::usage, "the admin listener changes generation, and the model has none"});
+  std::optional<api::WeightsRoot> root;
+  if (!options.weights_root.empty())
+    root = value_or_throw(api::WeightsRoot::open(options.weights_root));
+  http::ServerOptions listener{.unix_socket = options.admin_socket, .threads = 1};
+  http::ApiKeys keys;
+  if (options.admin_port >= 0) {
+    listener.port = options.admin_port;
+    keys = value_or_throw(http::ApiKeys::read(options.admin_key_file));
+  }
+  Admin admin;
+  admin.endpoints = std::make_unique<api::AdminApi>(model, *engine.generation, std::move(root));
+  admin.server = value_or_throw(http::Server::start(std::move(listener), admin.endpoints->routes(),
+                                                    std::move(keys), nullptr));
+  std::cerr << for_terminal(cat("admin listener at ", admin.server->url())) << "\n";
+  return admin;
+}
+
 /// The first line of stdout is for programs, stderr for the user.
 void announce(const ServeOptions& options, const api::ServedModel& model,
               const http::Server& server, std::int64_t pages) {
   std::cout << "listening on " << server.url() << std::endl;
   Json body;
-  body.set("model", model.name()).set("prompt", "Once upon a time").set("max_tokens", 16);
+  body.set("model", model.name());
+  if (model.pools())
+    body.set("input", "Once upon a time");
+  else
+    body.set("prompt", "Once upon a time").set("max_tokens", 16);
+  const char* pooling_path = model.labels() == 0 ? "/v1/embeddings" : "/pooling";
+  const char* path = model.pools() ? pooling_path : "/v1/completions";
+  const std::string cache = pages == 0 ? "" : cat(", cache of ", pages * page_tokens, " tokens");
   const std::string key = options.api_key_file.empty() ? "" : " -H 'Authorization: Bearer KEY'";
   std::cerr << for_terminal(cat("serving ", model.name(), ": context ", model.context(),
-                                " tokens, batch of ", options.max_batch, ", cache of ",
-                                pages * page_tokens, " tokens; try:"))
+                                " tokens, batch of ", options.max_batch, cache, "; try:"))
             << "\n  "
-            << for_terminal(cat("curl ", server.url(), "/v1/completions", key,
+            << for_terminal(cat("curl ", server.url(), path, key,
                                 " -H 'Content-Type: application/json' -d '", body.dump(), "'"))
             << "\n";
 }
@@ -105,21 +159,25 @@ void report_load(const ServiceCounters& before, const ServiceCounters& now) {
 int serve(const ServeOptions& options) {
   const EndSignals signals;  // before any thread exists
   api::ServedModel model = value_or_throw(api::ServedModel::load(options.model));
-  const auto service = start_service(options, model);
-  api::Api endpoints(model, *service, options.version);
+  const Engine engine = start_engine(options, model);
+  const api::Services services = engine.services();
+  api::Api endpoints(model, services, options.version);
+  Admin admin = start_admin(options, model, engine);
   const auto server = start_server(options, endpoints);
-  announce(options, model, *server, service->counters().pages);
-  ServiceCounters before = service->counters();
+  announce(options, model, *server, services.counters().pages);
+  ServiceCounters before = services.counters();
   while (!signals.wait()) {
-    const ServiceCounters now = service->counters();
+    const ServiceCounters now = services.counters();
     report_load(before, now);
     before = now;
   }
   log_info(cat("stopping: requests in progress have ", options.drain_seconds, " s"));
+  admin.server.reset();
+  if (engine.generation) engine.generation->resume();
   endpoints.drain();
   const bool all = server->drain(std::chrono::seconds(options.drain_seconds));
   if (!all) log_warning("requests were cut off at the end of that time");
-  service->stop();  // its sequences end while their responders exist
+  engine.stop();  // its sequences end while their responders exist
   return 0;
 }
 

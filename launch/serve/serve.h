@@ -14,6 +14,10 @@ struct ServeOptions {
   http::ServerOptions server;
   std::string api_key_file;            ///< "": no keys
   std::string access_log;              ///< "": none
+  std::string admin_socket;            ///< path of the admin listener; "": none
+  std::int32_t admin_port = -1;        ///< of an admin listener at 127.0.0.1; 0: any; -1: none
+  std::string admin_key_file;          ///< for admin_port
+  std::string weights_root;            ///< folder of checkpoints; "": none
   std::int32_t max_batch = 64;         ///< sequences generated at the same time
   std::int64_t max_waiting = 1024;     ///< sequences that wait
   std::int32_t lookup = 0;             ///< draft tokens of prompt lookup; 0: none

@@ -97,6 +97,13 @@ def check_structured_output(client, model):
     assert chosen.choices[0].text in ("yes", "no")
 
 
+def check_embeddings(client, model):
+    found = client.embeddings.create(model=model, input=["Once upon a time", "The end"])
+    plain = client.embeddings.create(model=model, input="The end", encoding_format="float")
+    assert [entry.index for entry in found.data] == [0, 1] and found.usage.prompt_tokens > 0
+    assert list(found.data[1].embedding) == plain.data[0].embedding
+
+
 def with_server(model, checks, *options):
     server = subprocess.Popen([PROGRAM, "serve", "--model", os.path.join(SOURCE, "tests/data/models", model), "--port", "0", *options],
                               stdout=subprocess.PIPE, text=True)
@@ -117,6 +124,7 @@ def main():
     with_server("digit-completion", (check_completions, check_chat, check_errors), "--served-model-name", "digits")
     with_server("stories260k/hf", (check_tools, check_structured_output), "--served-model-name", "stories",
                 "--template", os.path.join(SOURCE, "tests/data/chat_templates/tools.jinja"))
+    with_server("stories260k/hf", (check_embeddings,), "--served-model-name", "stories", "--runner", "pooling")
     print("openai", openai.__version__, "passed")
 
 

@@ -4,8 +4,10 @@
 
 #include "engine/base/log.h"
 #include "engine/base/text.h"
+#include "launch/serve/api/answering.h"
 #include "launch/serve/api/chat_messages.h"
 #include "launch/serve/api/failure.h"
+#include "launch/serve/api/pooling_call.h"
 #include "launch/serve/api/request_fields.h"
 #include "launch/serve/api/token_json.h"
 #include "launch/serve/api/tool_fields.h"
@@ -17,35 +19,10 @@ namespace {
 constexpr int worker_threads = 2;
 constexpr std::size_t max_unread = 2048;
 
-http::Response json_answer(const Json& body) {
-  return {.body = body.dump()};
-}
-
-Json parse_body(const http::Request& request) {
-  auto body = parse_json(request.body, "the body");
-  if (!body) refuse("", body.error().what);
-  return std::move(*body);
-}
-
 void log_unknown(const http::Request& request, const UnknownFields& unknown) {
   if (unknown.empty()) return;
   const std::string names = quote(join(unknown, ", "), 200);
   log_info(cat("request ", request.id, ": unknown fields are ignored: ", names));
-}
-
-/// Runs `task`; what it throws is the answer.
-void answer_failures(const http::Request& request, const http::Responder& responder,
-                     const std::function<void()>& task) {
-  try {
-    task();
-  } catch (const ApiFailure& failure) {
-    responder.respond(failure.response());
-  } catch (const Failure& failure) {
-    responder.respond(error_answer(failure.error()));
-  } catch (const std::exception& problem) {
-    log_error(cat("request ", request.id, ": ", problem.what()));
-    responder.respond(error_answer({Errc::internal, "an internal error; see the server's log"}));
-  }
 }
 
 /// The whole text of one conversation or prompt of /tokenize.
@@ -63,9 +40,9 @@ std::vector<std::int32_t> tokens_to_count(RequestFields& fields, const ServedMod
 
 }  // namespace
 
-Api::Api(const ServedModel& model, engine::serving::GenerationService& service, std::string version)
+Api::Api(const ServedModel& model, Services services, std::string version)
     : model_(model),
-      service_(service),
+      services_(services),
       version_(std::move(version)),
       workers_(worker_threads, max_unread) {
 }
@@ -76,11 +53,15 @@ http::Router Api::routes() {
   add_models(router);
   add_generation(router, "/v1/completions", Endpoint::completion);
   add_generation(router, "/v1/chat/completions", Endpoint::chat);
+  add_pooling(router, "/pooling", Pooling::pooling);
+  add_pooling(router, "/classify", Pooling::classify);
+  add_pooling(router, "/score", Pooling::score);
+  add_pooling(router, "/v1/embeddings", Pooling::embeddings);
+  add_refusal(router, "/v1/responses", "use /v1/chat/completions");
   add_answer(router, "/tokenize",
              [this](const http::Request&, const Json& body) { return tokenize(body); });
   add_answer(router, "/detokenize",
              [this](const http::Request&, const Json& body) { return detokenize(body); });
-  add_unsupported(router);
   return router;
 }
 
@@ -104,7 +85,7 @@ void Api::add_probes(http::Router& router) {
   });
   add("/metrics", http::Access::key, [this] {
     return http::Response{.content_type = "text/plain; version=0.0.4; charset=utf-8",
-                          .body = metrics_.text(service_.counters(), model_.name())};
+                          .body = metrics_.text(services_.counters(), model_.name())};
   });
 }
 
@@ -131,14 +112,11 @@ void Api::add_models(http::Router& router) {
               }});
 }
 
-void Api::add_unsupported(http::Router& router) {
-  for (const char* path : {"/v1/embeddings", "/pooling", "/classify", "/score", "/v1/responses"}) {
-    add_answer(router, path, [path](const http::Request&, const Json&) {
-      return http::error_response(
-          400, {cat(path, " is not supported: the server generates text with a language model"),
-                "invalid_request_error", "", "unsupported_endpoint"});
-    });
-  }
+void Api::add_refusal(http::Router& router, const std::string& path, const std::string& why) {
+  add_answer(router, path, [path, why](const http::Request&, const Json&) {
+    return http::error_response(400, {cat(path, " is not supported: ", why),
+                                      "invalid_request_error", "", "unsupported_endpoint"});
+  });
 }
 
 void Api::in_worker(http::Responder responder, std::function<void()> task) {
@@ -146,21 +124,47 @@ void Api::in_worker(http::Responder responder, std::function<void()> task) {
     responder.respond(error_answer({Errc::full, "too many requests wait; try again later"}));
 }
 
-void Api::add_generation(http::Router& router, const std::string& path, Endpoint endpoint) {
-  const auto start = [this, endpoint](const http::Request& from, const http::Responder& to) {
+void Api::add_start(http::Router& router, const std::string& path, Start start) {
+  const auto checked = [this, start = std::move(start)](const http::Request& from,
+                                                        const http::Responder& to) {
     if (draining_) return to.respond(error_answer({Errc::closed, "the server is shutting down"}));
     const Json body = parse_body(from);
     check_model(body);
+    start(from, body, to);
+  };
+  router.add({"POST", path, [this, checked](http::Request from, http::Responder to) {
+                in_worker(to, [checked, from = std::move(from), to] {
+                  answer_failures(from, to, [&] { checked(from, to); });
+                });
+              }});
+}
+
+void Api::add_generation(http::Router& router, const std::string& path, Endpoint endpoint) {
+  if (services_.generation == nullptr)
+    return add_refusal(router, path, "the model gives scores or embeddings and generates no text");
+  const auto start = [this, endpoint](const http::Request& from, const Json& body,
+                                      const http::Responder& to) {
     UnknownFields unknown;
     auto request = read_generation_request(body, endpoint, model_, unknown);
     log_unknown(from, unknown);
-    GenerationCall::start({model_, service_, metrics_}, std::move(request), from, to);
+    GenerationCall::start({model_, *services_.generation, metrics_}, std::move(request), from, to);
   };
-  router.add({"POST", path, [this, start](http::Request from, http::Responder to) {
-                in_worker(to, [start, from = std::move(from), to] {
-                  answer_failures(from, to, [&] { start(from, to); });
-                });
-              }});
+  add_start(router, path, start);
+}
+
+void Api::add_pooling(http::Router& router, const std::string& path, Pooling endpoint) {
+  if (services_.pooling == nullptr)
+    return add_refusal(router, path,
+                       "the server generates text with a language model; for embeddings start it "
+                       "with --runner pooling");
+  const auto start = [this, endpoint](const http::Request& from, const Json& body,
+                                      const http::Responder& to) {
+    UnknownFields unknown;
+    auto request = read_pooling_request(body, endpoint, model_, unknown);
+    log_unknown(from, unknown);
+    PoolingCall::start(model_, *services_.pooling, std::move(request), from, to);
+  };
+  add_start(router, path, start);
 }
 
 void Api::add_answer(http::Router& router, const std::string& path, Answer answer) {

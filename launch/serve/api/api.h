@@ -6,18 +6,30 @@
 #include <string>
 
 #include "engine/serving/generation_service.h"
+#include "engine/serving/pooling_service.h"
 #include "launch/serve/api/generation_call.h"
 #include "launch/serve/api/metrics.h"
+#include "launch/serve/api/pooling_request.h"
 #include "launch/serve/api/served_model.h"
 #include "launch/serve/api/workers.h"
 #include "launch/serve/http/router.h"
 
 namespace troupe::launch::api {
 
+/// What computes the answers: one of them.
+struct Services {
+  engine::serving::GenerationService* generation = nullptr;
+  engine::serving::PoolingService* pooling = nullptr;
+
+  engine::serving::ServiceCounters counters() const {
+    return generation != nullptr ? generation->counters() : pooling->counters();
+  }
+};
+
 class Api {
  public:
-  /// Both must outlive this. `version`: of the program.
-  Api(const ServedModel& model, engine::serving::GenerationService& service, std::string version);
+  /// All must outlive this. `version`: of the program.
+  Api(const ServedModel& model, Services services, std::string version);
 
   /// The routes, whose handlers use this object.
   http::Router routes();
@@ -26,11 +38,15 @@ class Api {
 
  private:
   using Answer = std::function<http::Response(const http::Request&, const Json&)>;
+  using Start = std::function<void(const http::Request&, const Json&, const http::Responder&)>;
 
   void add_probes(http::Router& router);
   void add_models(http::Router& router);
-  void add_unsupported(http::Router& router);
   void add_generation(http::Router& router, const std::string& path, Endpoint endpoint);
+  void add_pooling(http::Router& router, const std::string& path, Pooling endpoint);
+  void add_refusal(http::Router& router, const std::string& path, const std::string& why);
+  /// A route whose handler runs in the workers and answers later, with the body as JSON.
+  void add_start(http::Router& router, const std::string& path, Start start);
   /// A route whose handler runs in the workers, with the body as JSON.
   void add_answer(http::Router& router, const std::string& path, Answer answer);
   void in_worker(http::Responder responder, std::function<void()> task);
@@ -41,7 +57,7 @@ class Api {
   http::Response detokenize(const Json& body) const;
 
   const ServedModel& model_;
-  engine::serving::GenerationService& service_;
+  Services services_;
   std::string version_;
   Metrics metrics_;
   std::atomic<bool> draining_ = false;

@@ -27,6 +27,13 @@ class ApiFailure : public std::runtime_error {
 /// Status 400 for a field that OpenAI or vLLM know and troupe does not support.
 [[noreturn]] void refuse_unsupported(const std::string& field, const std::string& message);
 
+/// The value, or what the engine says about a field, which is the client's mistake.
+template <class T>
+T value_or_refuse(const std::string& field, Result<T> result) {
+  if (!result) refuse(field, result.error().what);
+  return std::move(*result);
+}
+
 /// The status and error object for an error of the engine: 429 for full, 503 for closed and
 /// timeout, 500 for internal errors, 400 for the others.
 int status_of(Errc code);

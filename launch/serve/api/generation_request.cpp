@@ -6,6 +6,7 @@
 #include "launch/serve/api/chat_messages.h"
 #include "launch/serve/api/constraint_fields.h"
 #include "launch/serve/api/failure.h"
+#include "launch/serve/api/prompt_fields.h"
 #include "launch/serve/api/sampling_fields.h"
 #include "launch/serve/api/tool_fields.h"
 
@@ -14,13 +15,6 @@ namespace troupe::launch::api {
 namespace {
 
 constexpr std::int64_t default_completion_tokens = 16;  // of the OpenAI API
-
-/// What the engine says about a field is the client's mistake.
-template <class T>
-T value_or_refuse(const std::string& field, Result<T> result) {
-  if (!result) refuse(field, result.error().what);
-  return std::move(*result);
-}
 
 /// Compiles the constraint of the outputs.
 void read_output_constraint(RequestFields& fields, const ServedModel& model,
@@ -104,38 +98,6 @@ void read_output(RequestFields& fields, GenerationRequest& request) {
   request.skip_special = fields.flag("skip_special_tokens", true);
 }
 
-void add_text(const std::string& text, const std::string& field, bool add_special,
-              const ServedModel& model, GenerationRequest& request) {
-  request.prompts.push_back(value_or_refuse(field, model.encode(text, add_special)));
-  request.prompt_texts.push_back(text);
-}
-
-void read_prompts(RequestFields& fields, const ServedModel& model, GenerationRequest& request) {
-  const bool add_special = fields.flag("add_special_tokens", true);
-  const Json* prompt = fields.find("prompt");
-  if (prompt == nullptr) refuse("prompt", "prompt is missing");
-  if (prompt->is_string()) return add_text(prompt->string(), "prompt", add_special, model, request);
-  if (!prompt->is_array() || prompt->array().empty()) {
-    refuse("prompt", cat("prompt: expected a string, a list of strings, a list of token ids or a "
-                         "list of such lists, found ",
-                         prompt->is_array() ? "an empty list" : prompt->type_name()));
-  }
-  if (prompt->array().front().is_integer()) {
-    request.prompts.push_back(read_ids(*prompt, model.vocabulary(), "prompt"));
-    return;
-  }
-  for (const Json& each : prompt->array()) {
-    const std::string field = cat("prompt[", request.prompts.size(), "]");
-    if (each.is_string() && request.prompt_texts.size() == request.prompts.size())
-      add_text(each.string(), field, add_special, model, request);
-    else if (each.is_array() && request.prompt_texts.empty())
-      request.prompts.push_back(read_ids(each, model.vocabulary(), field));
-    else
-      refuse(field,
-             cat(field, ": expected another prompt of the same kind, found ", each.type_name()));
-  }
-}
-
 /// How calls stand in the answer; constrains an answer that must be one.
 void read_tool_output(const Tools& tools, const ServedModel& model, GenerationRequest& request) {
   if (tools.choice == ToolChoice::none) return;
@@ -169,7 +131,8 @@ void read_chat_prompt(RequestFields& fields, const ServedModel& model, Generatio
   engine::tokenizer::RenderInput conversation = read_conversation(fields);
   conversation.tools = tools.list;
   const std::string text = value_or_refuse("messages", model.render(std::move(conversation)));
-  add_text(text, "messages", add_special, model, request);
+  request.prompts.push_back(value_or_refuse("messages", model.encode(text, add_special)));
+  request.prompt_texts.push_back(text);
   request.message.reasoning = model.reasoning_format();
   // A constraint describes the whole output: reasoning that began in the prompt is not part of it.
   request.message.reasoning_open =
@@ -239,7 +202,10 @@ GenerationRequest read_generation_request(const Json& body, Endpoint endpoint,
     request.echo = fields.flag("echo", false);
     fields.ignore({"parallel_tool_calls"});
     fields.unsupported("suffix", "the model does not fill in the middle");
-    read_prompts(fields, model, request);
+    Prompts prompts =
+        read_prompts(fields, "prompt", fields.flag("add_special_tokens", true), model);
+    request.prompts = std::move(prompts.ids);
+    request.prompt_texts = std::move(prompts.texts);
   }
   read_lengths(fields, model, request);
   unknown = fields.unknown();

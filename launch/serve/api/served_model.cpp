@@ -1,12 +1,17 @@
 #include "launch/serve/api/served_model.h"
 
+#include <algorithm>
 #include <ctime>
 #include <filesystem>
 
 #include "engine/base/log.h"
 #include "engine/base/text.h"
+#include "engine/checkpoint/load_decoder.h"
+#include "engine/checkpoint/manifest.h"
 #include "engine/generate/generation_config.h"
 #include "engine/generate/sampling_params_json.h"
+#include "engine/models/head_config.h"
+#include "engine/ops/cpu/cpu_options.h"
 
 namespace troupe::launch::api {
 
@@ -15,16 +20,74 @@ namespace {
 constexpr std::string_view sampling_defaults[] = {"temperature", "top_k", "top_p", "min_p",
                                                   "repetition_penalty"};
 
+/// A model that waits to be copied.
+struct StagedModel {
+  std::unique_ptr<engine::ops::Device> device;
+  std::unique_ptr<engine::models::Decoder> decoder;
+};
+
+/// The members of a config.json that change what the model computes.
+Json computed_by(Json config) {
+  constexpr std::string_view names[] = {"_name_or_path", "transformers_version", "torch_dtype",
+                                        "dtype", "use_cache"};
+  std::erase_if(config.object(), [&](const auto& member) {
+    return std::ranges::find(names, member.first) != std::ranges::end(names);
+  });
+  return config;
+}
+
+/// Names the first member that differs.
+Result<> check_same_config(const std::string& own, const std::string& other) {
+  const auto first = read_json(own + "/config.json");
+  RETURN_IF_ERROR(first);
+  const auto second = read_json(other + "/config.json");
+  RETURN_IF_ERROR(second);
+  const Json a = computed_by(*first), b = computed_by(*second);
+  for (const auto& [from, to] : {std::pair(&a, &b), std::pair(&b, &a)}) {
+    for (const auto& [name, value] : from->object()) {
+      const Json* found = to->find(name);
+      if (found != nullptr && *found == value) continue;
+      return fail(Errc::bad_input, cat(other, "/config.json: ", quote(name),
+                                       " is not that of the served model; only other weights of "
+                                       "the same model can be loaded"));
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
+Result<std::function<Result<>()>> ServedModel::read_weights(const std::string& folder) {
+  if (model_.spec().lora)
+    return fail(Errc::unsupported,
+                "the served model has an adapter; its weights cannot be changed");
+  RETURN_IF_ERROR(check_same_config(model_.folders().model, folder));
+  RETURN_IF_ERROR(engine::checkpoint::verify_model_files(folder));
+  auto staged = std::make_shared<StagedModel>();
+  // A device of its own: the model's is in use.
+  staged->device = engine::ops::make_cpu_device({.threads = 1});
+  auto decoder = engine::checkpoint::load_decoder(*staged->device, folder, model_.spec(), false);
+  RETURN_IF_ERROR(decoder);
+  staged->decoder = std::move(*decoder);
+  return std::function<Result<>()>([this, staged]() -> Result<> {
+    engine::ops::Device& device = model_.decoder().device();
+    auto& parameters = model_.decoder().parameters().all();
+    const auto& values = staged->decoder->parameters().all();
+    for (std::size_t n = 0; n < parameters.size(); ++n)
+      device.upload(parameters[n].value, engine::ops::to_host(*staged->device, values[n].value));
+    return {};
+  });
+}
+
 Result<ServedModel> ServedModel::load(const ServedModelOptions& options) {
-  auto model = Model::load(options.model, NeededHead::language);
+  auto model = Model::load(options.model);
   RETURN_IF_ERROR(model);
   ServedModel served(std::move(*model));
   served.name_ = options.name.empty() ? options.model.model : options.name;
   served.vocabulary_ = served.model_.spec().vocabulary;
   served.context_ = served.model_.spec().max_positions;
   served.created_ = std::time(nullptr);
+  RETURN_IF_ERROR(served.read_head(options.runner));
   RETURN_IF_ERROR(served.read_generation_config());
   const std::string& folder = served.model_.folders().text;
   if (const auto tokenizer = served.model_.tokenizer()) {
@@ -47,6 +110,28 @@ Result<ServedModel> ServedModel::load(const ServedModelOptions& options) {
   }
   RETURN_IF_ERROR(served.read_formats(options));
   return served;
+}
+
+/// What the model can answer.
+Result<> ServedModel::read_head(const std::string& runner) {
+  if (runner == "generate" && labels() > 0) {
+    return fail(Errc::usage, cat("--runner generate: ", name_, " is a reward model or critic (a ",
+                                 "score head with ", labels(),
+                                 " labels), which generates no text; "
+                                 "leave --runner out"));
+  }
+  pools_ = labels() > 0 || runner == "pooling";
+  if (labels() == 0) return {};
+  const auto config = read_json(model_.folders().model + "/config.json");
+  RETURN_IF_ERROR(config);
+  classifies_tokens_ = engine::models::architecture_of(*config).ends_with("ForTokenClassification");
+  if (const Json* names = config->find("id2label")) labels_ = *names;
+  return {};
+}
+
+Json ServedModel::label(std::size_t index) const {
+  const Json* name = labels_.find(std::to_string(index));
+  return name != nullptr && name->is_string() ? *name : Json();
 }
 
 Result<> ServedModel::read_formats(const ServedModelOptions& options) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,6 +22,7 @@ struct ServedModelOptions {
   ModelOptions model;
   std::string name;              ///< of the model in requests; "": ModelOptions::model
   std::string chat_template;     ///< a template file or prompt type; "": the model's template
+  std::string runner = "auto";   ///< auto, generate, pooling
   std::string tool_call_parser;  ///< of call_format_names(); "": the format of the template
   std::string reasoning_parser;  ///< of reasoning_format_names(); "": none
 };
@@ -32,6 +34,11 @@ class ServedModel {
   /// template is served without what needs them.
   static Result<ServedModel> load(const ServedModelOptions& options);
 
+  /// Reads and checks other weights for the model. The function that is returned copies them into
+  /// the decoder and may be called once, while nothing computes with it. Errc::unsupported for a
+  /// model with an adapter; bad_input unless the folder's config.json is that of the model; errors
+  /// of load_decoder().
+  Result<std::function<Result<>()>> read_weights(const std::string& folder);
   engine::models::Decoder& decoder() { return model_.decoder(); }
   engine::ops::Precision precision() const { return model_.precision(); }
   const std::string& name() const { return name_; }
@@ -39,6 +46,15 @@ class ServedModel {
   /// Maximum tokens of prompt and output.
   std::int64_t context() const { return context_; }
   std::int64_t created() const { return created_; }  ///< Unix time of load()
+
+  /// Whether the server answers with scores or embeddings instead of generating text.
+  bool pools() const { return pools_; }
+  /// Outputs of the score head; 0: the model has none.
+  int labels() const { return model_.spec().labels; }
+  /// The name of a label, or null.
+  Json label(std::size_t index) const;
+  /// Whether the score head is one for tokens.
+  bool classifies_tokens() const { return classifies_tokens_; }
 
   /// Defaults of a request: sampling at temperature 1, with temperature, top_k, top_p, min_p and
   /// repetition_penalty of generation_config.json (as vLLM does).
@@ -64,12 +80,15 @@ class ServedModel {
 
  private:
   explicit ServedModel(Model model) : model_(std::move(model)) {}
+  Result<> read_head(const std::string& runner);
   Result<> read_generation_config();
   Result<> read_formats(const ServedModelOptions& options);
 
   Model model_;
   std::string name_;
   std::int64_t vocabulary_ = 0, context_ = 0, created_ = 0;
+  bool pools_ = false, classifies_tokens_ = false;
+  Json labels_;  // id2label of config.json
   engine::generate::SamplingParams defaults_;
   std::vector<std::int32_t> eos_ids_;
   std::shared_ptr<const engine::tokenizer::Tokenizer> tokenizer_;

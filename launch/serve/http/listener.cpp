@@ -5,6 +5,8 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
@@ -27,6 +29,7 @@ struct SocketAddress {
   sockaddr_in6* v6() { return reinterpret_cast<sockaddr_in6*>(&storage); }
 
   std::string text() {
+    if (storage.ss_family == AF_UNIX) return "unix";
     std::array<char, INET6_ADDRSTRLEN> name{};
     if (storage.ss_family == AF_INET6) {
       ::inet_ntop(AF_INET6, &v6()->sin6_addr, name.data(), name.size());
@@ -53,6 +56,14 @@ std::optional<SocketAddress> parse_address(const std::string& host, int port) {
     return address;
   }
   return std::nullopt;
+}
+
+/// Whether a server listens at the socket.
+bool has_listener(const sockaddr_un& address) {
+  const Descriptor probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  return ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) ==
+             0 ||
+         errno != ECONNREFUSED;
 }
 
 int open_null() {
@@ -89,6 +100,34 @@ Result<Listener> Listener::listen(const std::string& host, int port) {
   return made;
 }
 
+Result<Listener> Listener::listen_unix(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.empty() || path.size() >= sizeof(address.sun_path))
+    return fail(Errc::usage, cat(quote(path), ": the path of a socket has 1 to ",
+                                 sizeof(address.sun_path) - 1, " bytes"));
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  Listener made;
+  const auto failed = [&](const char* call) {
+    return fail(Errc::io, cat("cannot listen at ", path, ": ", call, ": ", std::strerror(errno)));
+  };
+  made.socket_ = Descriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!made.socket_.open()) return failed("socket");
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) == 0 && S_ISSOCK(info.st_mode) && !has_listener(address))
+    ::unlink(path.c_str());
+  // The mode of the descriptor is that of the file, from its beginning.
+  if (::fchmod(made.socket_.get(), 0600) != 0) return failed("fchmod");
+  const auto* any = reinterpret_cast<const sockaddr*>(&address);
+  if (::bind(made.socket_.get(), any, sizeof(address)) != 0) return failed("bind");
+  if (::chmod(path.c_str(), 0600) != 0) return failed("chmod");
+  if (::listen(made.socket_.get(), 16) != 0) return failed("listen");
+  made.spare_ = Descriptor(open_null());
+  made.unix_ = true;
+  made.address_ = path;
+  return made;
+}
+
 std::optional<Listener::Accepted> Listener::accept() {
   while (true) {
     SocketAddress peer;
@@ -114,6 +153,7 @@ std::optional<Listener::Accepted> Listener::accept() {
 void Listener::close() {
   // The descriptor stays open, as the loop may still wait for it.
   ::shutdown(socket_.get(), SHUT_RD);
+  if (std::exchange(unix_, false)) ::unlink(address_.c_str());
 }
 
 }  // namespace troupe::launch::http

@@ -1,4 +1,4 @@
-// Listener: a TCP socket that accepts connections.
+// Listener: a socket that accepts connections.
 #pragma once
 
 #include <optional>
@@ -15,9 +15,14 @@ class Listener {
   /// for another host; Errc::io if the address is in use or not of this host.
   static Result<Listener> listen(const std::string& host, int port);
 
+  /// Listens at a Unix-domain socket, which only this user can open (mode 0600). A socket whose
+  /// server has ended is replaced. Errc::usage for a path that is too long; Errc::io if the path is
+  /// in use.
+  static Result<Listener> listen_unix(const std::string& path);
+
   int descriptor() const { return socket_.get(); }
   int port() const { return port_; }
-  /// "127.0.0.1:8000", "[::1]:8000"
+  /// "127.0.0.1:8000", "[::1]:8000", or a path
   const std::string& address() const { return address_; }
 
   struct Accepted {
@@ -27,13 +32,14 @@ class Listener {
   /// The next connection that waits, or nothing. If the process has no descriptor left, connections
   /// are accepted and closed, so that the listener does not stay readable.
   std::optional<Accepted> accept();
-  /// From now on clients are refused by the system.
+  /// From now on clients are refused by the system. Removes a Unix-domain socket.
   void close();
 
  private:
   Listener() = default;
   Descriptor socket_, spare_;
   int port_ = 0;
+  bool unix_ = false;
   std::string address_;
 };
 

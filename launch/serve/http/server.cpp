@@ -154,20 +154,23 @@ Result<std::unique_ptr<Server>> Server::start(ServerOptions options, Router rout
   const bool tls = !options.tls_cert.empty() || !options.tls_key.empty();
   if (tls && (options.tls_cert.empty() || options.tls_key.empty()))
     return fail(Errc::usage, "TLS needs both --tls-cert and --tls-key");
-  RETURN_IF_ERROR(check_exposure(options.host, !keys.empty(), tls, options.behind_tls_proxy));
+  const bool local = !options.unix_socket.empty();
+  if (!local)
+    RETURN_IF_ERROR(check_exposure(options.host, !keys.empty(), tls, options.behind_tls_proxy));
   std::shared_ptr<TlsContext> context;
   if (tls) {
     auto read = TlsContext::read(options.tls_cert, options.tls_key);
     RETURN_IF_ERROR(read);
     context = std::move(*read);
   }
-  auto listener = Listener::listen(options.host, options.port);
+  auto listener = local ? Listener::listen_unix(options.unix_socket)
+                        : Listener::listen(options.host, options.port);
   RETURN_IF_ERROR(listener);
   auto service = std::make_shared<Service>();
   service->limits = options.limits;
   service->limits.connections = raise_descriptor_limit(options.limits.connections);
   service->loopback_names_only =
-      keys.empty() && loopback(options.host) && !options.behind_tls_proxy;
+      keys.empty() && !local && loopback(options.host) && !options.behind_tls_proxy;
   service->router = std::move(router);
   service->keys = std::move(keys);
   service->log = std::move(log);
@@ -188,6 +191,7 @@ int Server::port() const {
 }
 
 std::string Server::url() const {
+  if (impl_->listener.port() == 0) return impl_->listener.address();
   return cat(impl_->tls != nullptr ? "https://" : "http://", impl_->listener.address());
 }
 

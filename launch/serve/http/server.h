@@ -19,6 +19,7 @@ namespace troupe::launch::http {
 struct ServerOptions {
   std::string host = "127.0.0.1";  ///< numeric address, or localhost
   int port = 0;                    ///< 0: a free one
+  std::string unix_socket;         ///< path of a socket of this user, instead of host and port
   std::string tls_cert, tls_key;   ///< PEM files; both or neither
   bool behind_tls_proxy = false;   ///< a proxy on another host ends TLS
   int threads = 2;
@@ -48,7 +49,7 @@ class Server {
   ~Server();  ///< closes all connections; their on_disconnect() is called
 
   int port() const;
-  /// "http://127.0.0.1:8000"
+  /// "http://127.0.0.1:8000", or the path of a socket
   std::string url() const;
   ServerCounts counts() const;
 

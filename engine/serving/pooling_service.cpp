@@ -1,0 +1,199 @@
+#include "engine/serving/pooling_service.h"
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "engine/base/log.h"
+#include "engine/base/text.h"
+#include "engine/base/thread_with_blocked_signals.h"
+#include "engine/ops/phase.h"
+#include "engine/serving/fair_queue.h"
+
+namespace troupe::engine::serving {
+
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+/// Tokens of one forward pass, unless a single sequence has more.
+constexpr std::size_t pass_tokens = 8192;
+
+struct Waiting {
+  PoolingJob job;
+  Clock::time_point deadline;
+};
+
+}  // namespace
+
+class PoolingService::Loop {
+ public:
+  Loop(models::Decoder& decoder, ops::Precision precision, ServiceLimits limits)
+      : decoder_(decoder), precision_(precision), limits_(limits) {
+    thread_ = thread_with_blocked_signals("pooling", [this] { run(); });
+  }
+
+  void stop() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    changed_.notify_one();
+    if (thread_.joinable()) thread_.join();
+  }
+  Result<> submit(std::vector<PoolingJob> jobs, const std::string& client);
+  ServiceCounters counters() const {
+    const std::lock_guard lock(mutex_);
+    ServiceCounters out = counters_;
+    out.waiting = static_cast<std::int64_t>(waiting_.size());
+    return out;
+  }
+
+ private:
+  void run();
+  bool take_batch();
+  void end_late_jobs();
+  void pool_batch();
+  std::vector<float> values_of_batch();
+
+  models::Decoder& decoder_;
+  ops::Precision precision_;
+  ServiceLimits limits_;
+  std::vector<Waiting> batch_, late_;  // used by the thread of the loop only
+
+  mutable std::mutex mutex_;  // of what follows
+  std::condition_variable changed_;
+  FairQueue<Waiting> waiting_;
+  bool stopping_ = false;
+  ServiceCounters counters_;
+
+  std::thread thread_;
+};
+
+Result<> PoolingService::Loop::submit(std::vector<PoolingJob> jobs, const std::string& client) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) return fail(Errc::closed, "the server is shutting down");
+    if (waiting_.size() + jobs.size() > limits_.max_waiting) {
+      return fail(Errc::full,
+                  cat(waiting_.size(), " sequences wait, and the request has ", jobs.size(),
+                      "; at most ", limits_.max_waiting, " may wait; try again later"));
+    }
+    const auto deadline = Clock::now() + limits_.deadline;
+    for (PoolingJob& job : jobs) waiting_.push(client, {std::move(job), deadline});
+  }
+  changed_.notify_one();
+  return {};
+}
+
+void PoolingService::Loop::run() {
+  while (take_batch()) {
+    end_late_jobs();
+    if (!batch_.empty()) pool_batch();
+  }
+  for (Waiting& each : std::exchange(batch_, {}))
+    each.job.on_end(fail(Errc::closed, "the server is shutting down"));
+}
+
+/// Waits for jobs; false at the end, when the batch has all that are left.
+bool PoolingService::Loop::take_batch() {
+  std::unique_lock lock(mutex_);
+  counters_.running = 0;
+  while (!stopping_ && waiting_.empty()) changed_.wait_for(lock, std::chrono::seconds(1));
+  if (stopping_) {
+    batch_ = waiting_.take_if([](const Waiting&) { return true; });
+    return false;
+  }
+  const auto now = Clock::now();
+  late_ = waiting_.take_if([&](const Waiting& each) { return each.deadline <= now; });
+  std::size_t tokens = 0;
+  while (!waiting_.empty() && batch_.size() < static_cast<std::size_t>(limits_.max_batch) &&
+         tokens < pass_tokens) {
+    batch_.push_back(waiting_.pop());
+    tokens += batch_.back().job.tokens.size();
+  }
+  counters_.running = std::ssize(batch_);
+  counters_.prompt_tokens += static_cast<std::int64_t>(tokens);
+  counters_.steps += batch_.empty() ? 0 : 1;
+  return true;
+}
+
+void PoolingService::Loop::end_late_jobs() {
+  for (Waiting& each : std::exchange(late_, {})) {
+    each.job.on_end(fail(Errc::timeout, cat("the request waited ", limits_.deadline.count(),
+                                            " s and was given up; the server is busy")));
+  }
+}
+
+/// [rows of all jobs, columns].
+std::vector<float> PoolingService::Loop::values_of_batch() {
+  std::vector<std::int32_t> tokens, rows;
+  ops::Layout layout{{0}, {}};
+  for (const Waiting& each : batch_) {
+    const auto length = static_cast<std::int32_t>(each.job.tokens.size());
+    const std::int32_t first = layout.offsets.back();
+    tokens.insert(tokens.end(), each.job.tokens.begin(), each.job.tokens.end());
+    for (std::int32_t t = 0; t < length; ++t) {
+      layout.positions.push_back(t);
+      if (each.job.every_token || t + 1 == length) rows.push_back(first + t);
+    }
+    layout.offsets.push_back(first + length);
+  }
+  ops::Device& device = decoder_.device();
+  const nn::ForwardContext pass{device, layout, precision_, nullptr, {}, nullptr};
+  nn::Saved nothing = nn::Saved::nothing();
+  const Tensor hidden =
+      ops::in_phase(device, "forward", [&] { return decoder_.forward(tokens, pass, nothing); });
+  Tensor chosen = device.empty({std::ssize(rows), decoder_.spec().width});
+  device.gather_rows(hidden, rows, chosen);
+  if (decoder_.spec().labels == 0) return ops::to_host(device, chosen);
+  return ops::to_host(device, decoder_.score().forward(chosen));
+}
+
+void PoolingService::Loop::pool_batch() {
+  Result<std::vector<float>> values = std::vector<float>{};
+  try {
+    values = values_of_batch();
+  } catch (const Failure& failure) {
+    values = fail(failure);
+  } catch (const std::exception& problem) {
+    log_error(cat("a pass of the pooling service: ", problem.what()));
+    values = fail(Errc::internal, "the texts could not be scored; see the server's log");
+  }
+  const models::DecoderSpec& spec = decoder_.spec();
+  const std::int64_t columns = spec.labels == 0 ? spec.width : spec.labels;
+  std::int64_t at = 0;
+  for (Waiting& each : std::exchange(batch_, {})) {
+    if (!values) {
+      each.job.on_end(fail(values));
+      continue;
+    }
+    const std::int64_t count = columns * (each.job.every_token ? std::ssize(each.job.tokens) : 1);
+    each.job.on_end(std::vector<float>(values->begin() + at, values->begin() + at + count));
+    at += count;
+  }
+}
+
+PoolingService::PoolingService(models::Decoder& decoder, ops::Precision precision,
+                               ServiceLimits limits)
+    : loop_(std::make_unique<Loop>(decoder, precision, limits)) {
+}
+
+PoolingService::~PoolingService() {
+  stop();
+}
+
+void PoolingService::stop() {
+  loop_->stop();
+}
+
+Result<> PoolingService::submit(std::vector<PoolingJob> jobs, const std::string& client) {
+  return loop_->submit(std::move(jobs), client);
+}
+
+ServiceCounters PoolingService::counters() const {
+  return loop_->counters();
+}
+
+}  // namespace troupe::engine::serving

@@ -1,0 +1,37 @@
+// AdminApi: the endpoints of the admin listener, which change what the server computes.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "engine/base/json.h"
+#include "engine/serving/generation_service.h"
+#include "launch/serve/api/served_model.h"
+#include "launch/serve/api/weights_root.h"
+#include "launch/serve/api/workers.h"
+#include "launch/serve/http/router.h"
+
+namespace troupe::launch::api {
+
+class AdminApi {
+ public:
+  /// `model` and `service` outlive this. Without a root no weights can be loaded.
+  AdminApi(ServedModel& model, engine::serving::GenerationService& service,
+           std::optional<WeightsRoot> root);
+
+  /// /pause, /resume and /is_paused as in vLLM, /update_weights_from_disk as in SGLang. Handlers
+  /// use this object.
+  http::Router routes();
+
+ private:
+  void add(http::Router& router, const std::string& path,
+           std::function<Json(const http::Request&)> answer);
+  Json load_weights(const Json& body);
+
+  ServedModel& model_;
+  engine::serving::GenerationService& service_;
+  std::optional<WeightsRoot> root_;
+  Workers workers_;
+};
+
+}  // namespace troupe::launch::api

@@ -1,0 +1,51 @@
+#include "launch/serve/api/pooling_call.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "launch/serve/api/failure.h"
+
+namespace troupe::launch::api {
+
+PoolingCall::PoolingCall(const ServedModel& model, PoolingRequest request, std::string id,
+                         http::Responder responder)
+    : model_(model),
+      request_(std::move(request)),
+      id_(std::move(id)),
+      responder_(std::move(responder)),
+      values_(request_.texts.size()),
+      left_(request_.texts.size()) {
+}
+
+void PoolingCall::start(const ServedModel& model, engine::serving::PoolingService& service,
+                        PoolingRequest request, const http::Request& from,
+                        http::Responder responder) {
+  const auto call = std::make_shared<PoolingCall>(model, std::move(request), from.id, responder);
+  std::vector<engine::serving::PoolingJob> jobs;
+  for (std::size_t n = 0; n < call->request_.texts.size(); ++n) {
+    jobs.push_back(
+        {call->request_.texts[n], model.classifies_tokens(),
+         [call, n](Result<std::vector<float>> values) { call->on_end(n, std::move(values)); }});
+  }
+  if (auto accepted = service.submit(std::move(jobs), from.key); !accepted)
+    responder.respond(error_answer(accepted.error()));
+}
+
+/// The first error is the answer of the whole call.
+void PoolingCall::on_end(std::size_t text, Result<std::vector<float>> values) {
+  --left_;
+  if (failed_) return;
+  const auto finite = [](float value) { return std::isfinite(value); };
+  if (values && !std::ranges::all_of(*values, finite))
+    values = fail(Errc::bad_input, "the model's outputs are not finite; its weights are damaged");
+  if (!values) {
+    failed_ = true;
+    return responder_.respond(error_answer(values.error()));
+  }
+  values_[text] = std::move(*values);
+  if (left_ == 0)
+    responder_.respond({.body = pooling_answer(request_, model_, id_, values_).dump()});
+}
+
+}  // namespace troupe::launch::api

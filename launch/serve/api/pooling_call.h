@@ -1,0 +1,38 @@
+// PoolingCall: one request of /pooling, /classify, /score or /v1/embeddings until its answer.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/serving/pooling_service.h"
+#include "launch/serve/api/pooling_request.h"
+#include "launch/serve/http/request.h"
+#include "launch/serve/http/response.h"
+
+namespace troupe::launch::api {
+
+/// The service's callbacks hold it, so that it lives until its last text is done.
+class PoolingCall : public std::enable_shared_from_this<PoolingCall> {
+ public:
+  /// Submits the texts; the answer follows. `model` and `service` outlive the call.
+  static void start(const ServedModel& model, engine::serving::PoolingService& service,
+                    PoolingRequest request, const http::Request& from, http::Responder responder);
+
+  PoolingCall(const ServedModel& model, PoolingRequest request, std::string id,
+              http::Responder responder);
+
+ private:
+  /// In the service's thread.
+  void on_end(std::size_t text, Result<std::vector<float>> values);
+
+  const ServedModel& model_;
+  PoolingRequest request_;
+  std::string id_;
+  http::Responder responder_;
+  std::vector<std::vector<float>> values_;  // by text
+  std::size_t left_;
+  bool failed_ = false;
+};
+
+}  // namespace troupe::launch::api

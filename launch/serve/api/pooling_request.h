@@ -1,0 +1,35 @@
+// PoolingRequest: what /pooling, /classify, /score and /v1/embeddings ask for. Names, defaults and
+// answers are those of vLLM, and of the OpenAI API for embeddings.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/base/json.h"
+#include "launch/serve/api/generation_request.h"
+#include "launch/serve/api/served_model.h"
+
+namespace troupe::launch::api {
+
+enum class Pooling : std::uint8_t { pooling, classify, score, embeddings };
+
+struct PoolingRequest {
+  Pooling endpoint = Pooling::pooling;
+  std::vector<std::vector<std::int32_t>> texts;
+  /// Probabilities instead of the outputs of the score head: the sigmoid of one, the softmax of
+  /// several.
+  bool activation = false;
+  bool base64 = false;  ///< embeddings: their bytes as text
+};
+
+/// Reads a body. Throws ApiFailure; also where the endpoint does not fit the model.
+PoolingRequest read_pooling_request(const Json& body, Pooling endpoint, const ServedModel& model,
+                                    UnknownFields& unknown);
+
+/// The answer; `values` [columns], or [tokens, columns] of a token classifier, by text. `id`: of
+/// the HTTP request.
+Json pooling_answer(const PoolingRequest& request, const ServedModel& model, const std::string& id,
+                    const std::vector<std::vector<float>>& values);
+
+}  // namespace troupe::launch::api
