@@ -4,6 +4,7 @@
 #include <ctime>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "engine/base/json.h"
@@ -44,14 +45,24 @@ class EndSignals {
   sigset_t signals_{};
 };
 
+std::optional<Model> load_draft(const ServeOptions& options) {
+  if (options.draft.empty()) return std::nullopt;
+  ModelOptions of_draft = options.model.model;
+  of_draft.model = options.draft;
+  of_draft.adapter.clear();
+  return value_or_throw(Model::load(of_draft, NeededHead::language));
+}
+
 std::unique_ptr<GenerationService> start_service(const ServeOptions& options,
-                                                 api::ServedModel& model) {
+                                                 api::ServedModel& model, Model* draft) {
   engine::generate::GeneratorConfig config;
   config.page_size = page_tokens;
   config.pages = static_cast<std::int32_t>((options.cache_tokens + page_tokens - 1) / page_tokens);
   config.longest = model.context();
   config.prefix_cache = !options.no_prefix_cache;
   config.lookup = options.lookup;
+  if (draft != nullptr) config.draft = &draft->decoder();
+  config.draft_tokens = options.draft_tokens;
   config.precision = model.precision();
   config.eos_ids = model.eos_ids();
   return value_or_throw(
@@ -105,7 +116,8 @@ void report_load(const ServiceCounters& before, const ServiceCounters& now) {
 int serve(const ServeOptions& options) {
   const EndSignals signals;  // before any thread exists
   api::ServedModel model = value_or_throw(api::ServedModel::load(options.model));
-  const auto service = start_service(options, model);
+  std::optional<Model> draft = load_draft(options);
+  const auto service = start_service(options, model, draft ? &*draft : nullptr);
   api::Api endpoints(model, *service, options.version);
   const auto server = start_server(options, endpoints);
   announce(options, model, *server, service->counters().pages);
