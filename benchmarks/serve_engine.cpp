@@ -73,6 +73,13 @@ generate::GeneratorConfig config_of(const Options& options, const api::ServedMod
   return config;
 }
 
+Json request_of(const std::vector<std::int32_t>& prompt, std::int64_t fresh) {
+  Json::Array ids;
+  for (const std::int32_t id : prompt) ids.emplace_back(std::int64_t{id});
+  return Json::Object{
+      {"prompt", std::move(ids)}, {"max_tokens", fresh}, {"ignore_eos", true}, {"seed", 1}};
+}
+
 /// A server for the model while this exists.
 class Served {
  public:
@@ -84,6 +91,7 @@ class Served {
         model.decoder(), config, {.max_batch = static_cast<std::int32_t>(options.batch)}));
     api_ = std::make_unique<api::Api>(model, *service_, "benchmark");
     server_ = value_or_throw(http::Server::start({}, api_->routes(), {}, nullptr));
+    ask(request_of({1}, 1), 1);  // packs the weights
   }
   ~Served() {
     server_->drain(std::chrono::seconds(1));
@@ -115,13 +123,6 @@ class Served {
   std::unique_ptr<http::Server> server_;
 };
 
-Json request_of(const std::vector<std::int32_t>& prompt, std::int64_t fresh) {
-  Json::Array ids;
-  for (const std::int32_t id : prompt) ids.emplace_back(std::int64_t{id});
-  return Json::Object{
-      {"prompt", std::move(ids)}, {"max_tokens", fresh}, {"ignore_eos", true}, {"seed", 1}};
-}
-
 /// The same requests without a server.
 double offline(const Options& options, api::ServedModel& model,
                const std::vector<std::int32_t>& prompt) {
@@ -136,6 +137,9 @@ double offline(const Options& options, api::ServedModel& model,
     each.params.seed = 1;
     requests.push_back(std::move(each));
   }
+  generate::Request first{.id = 0, .prompt = {1}};
+  first.params.max_new_tokens = 1;
+  value_or_throw(generator.generate_all({first}));  // packs the weights
   return seconds([&] { value_or_throw(generator.generate_all(std::move(requests))); });
 }
 

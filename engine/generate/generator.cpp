@@ -2,21 +2,23 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
 #include "engine/base/check.h"
 #include "engine/base/text.h"
-#include "engine/constraints/token_table.h"
 #include "engine/generate/batch_sampler.h"
+#include "engine/generate/draft_model.h"
 #include "engine/generate/kv_cache.h"
-#include "engine/generate/output_constraint.h"
 #include "engine/generate/prompt_lookup.h"
+#include "engine/generate/row_batch.h"
+#include "engine/generate/rows_to_sample.h"
 #include "engine/generate/scheduler.h"
+#include "engine/generate/sequence_state.h"
 #include "engine/generate/stop_strings.h"
 #include "engine/generate/validate_request.h"
 #include "engine/ops/phase.h"
-#include "engine/ops/temperature.h"
 
 namespace troupe::engine::generate {
 
@@ -25,22 +27,26 @@ namespace {
 constexpr std::int64_t max_rows_per_step = 1 << 20;
 constexpr std::int32_t max_draft = 256;
 
-/// An unfinished request.
-struct SequenceState {
-  Request request;
-  std::vector<std::int32_t> tokens;      // prompt and output
-  std::vector<std::int32_t> proposed;    // tokens and a draft of the next ones, during a step
-  std::vector<std::int32_t> end_tokens;  // end and stop tokens
-  std::int32_t limit = 0;                // maximum tokens of prompt and output
-  OutputConstraint constraint;
-  Generation result;
-};
-
 /// Unfinished requests with the same prompt; they share its pages.
 struct PromptGroup {
   std::uint64_t number = 0;
   std::size_t users = 0;
 };
+
+Result<> check_drafts(const GeneratorConfig& config, const models::DecoderSpec& spec) {
+  if (config.lookup < 0 || config.lookup > max_draft) {
+    return fail(Errc::usage, cat("generator: lookup is ", config.lookup, "; allowed: 0 to ",
+                                 max_draft, " tokens"));
+  }
+  if (config.draft == nullptr) return {};
+  if (config.lookup > 0)
+    return fail(Errc::usage, "generator: prompt lookup and a draft model exclude each other");
+  if (config.draft_tokens < 1 || config.draft_tokens > max_draft) {
+    return fail(Errc::usage, cat("generator: draft_tokens is ", config.draft_tokens,
+                                 "; allowed: 1 to ", max_draft));
+  }
+  return DraftModel::check_model(config.draft->spec(), spec);
+}
 
 /// Fills in the sizes that are 0 and validates the others.
 Result<SchedulerConfig> sizes_of(const GeneratorConfig& config, const models::DecoderSpec& spec) {
@@ -59,10 +65,7 @@ Result<SchedulerConfig> sizes_of(const GeneratorConfig& config, const models::De
                 cat("generator: tokens_per_step is ", rows, "; allowed: max_sequences (",
                     config.max_sequences, ") to ", max_rows_per_step));
   }
-  if (config.lookup < 0 || config.lookup > max_draft) {
-    return fail(Errc::usage, cat("generator: lookup is ", config.lookup, "; allowed: 0 to ",
-                                 max_draft, " tokens"));
-  }
+  RETURN_IF_ERROR(check_drafts(config, spec));
   const std::int64_t pages = cache_pages(config, spec);
   if (pages < 1 || pages > max_cached_tokens / config.page_size) {
     return fail(Errc::usage,
@@ -87,8 +90,9 @@ struct Generator::Impl {
   Scheduler scheduler;
   nn::KvCache cache;
   models::PackedWeights packed;
-  bool weights_are_new = true;                               // and not packed yet
-  std::map<std::uint64_t, SequenceState> sequences;          // by order of arrival
+  std::optional<DraftModel> draft_model;
+  bool weights_are_new = true;  // and not packed yet
+  SequenceStates sequences;
   std::unordered_map<std::uint64_t, std::uint64_t> numbers;  // request id -> order of arrival
   std::map<std::vector<std::int32_t>, PromptGroup> groups;
   std::vector<Generation> finished;
@@ -108,11 +112,7 @@ struct Generator::Impl {
 
   void step();
   void count_admissions(const Plan& plan);
-  void propose_drafts(Plan& plan);
   Tensor forward(const Plan& plan);
-  std::vector<RowToSample> rows_to_sample(const Plan& plan) const;
-  static std::shared_ptr<const constraints::TokenMask> allowed_tokens(const SequenceState& state);
-  void add_rows(const Work& work, std::int32_t end_row, std::vector<RowToSample>& rows) const;
   void append(std::span<const SampledToken> sampled);
   void append(const SampledToken& sampled, bool computed);
 };
@@ -125,7 +125,12 @@ Generator::Impl::Impl(models::Decoder& model, GeneratorConfig how, SchedulerConf
       packed(model, config.precision, config.weights) {
   config.pages = sizes.pages;
   config.tokens_per_step = sizes.tokens_per_step;
-  if (decoder.spec().keys_depend_on_length()) config.lookup = 0;
+  if (decoder.spec().keys_depend_on_length()) {  // they would depend on the drafts
+    config.lookup = 0;
+    config.draft = nullptr;
+  }
+  if (config.draft != nullptr)
+    draft_model.emplace(*config.draft, config.precision, sizes, config.draft_tokens);
 }
 
 Generator::Generator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {
@@ -232,11 +237,13 @@ void Generator::Impl::restart(std::uint64_t sequence) {
 void Generator::Impl::step() {
   if (std::exchange(weights_are_new, false)) packed.refresh();
   Plan plan = scheduler.plan();
-  if (config.lookup > 0) propose_drafts(plan);
+  if (config.lookup > 0)
+    stats.drafted += propose_by_lookup(plan, scheduler, sequences, config.lookup);
+  if (draft_model) stats.drafted += draft_model->propose(plan, scheduler, sequences);
   copy_pages(decoder.device(), cache, plan.copies);
   const Tensor hidden = forward(plan);  // [T, D]
   const BatchSampler sampler(decoder, config.precision, packed.in_use());
-  std::vector<SampledToken> sampled = sampler.sample(rows_to_sample(plan), hidden);
+  std::vector<SampledToken> sampled = sampler.sample(rows_to_sample(plan, sequences), hidden);
   std::ranges::sort(sampled, [](const SampledToken& a, const SampledToken& b) {
     return a.sequence != b.sequence ? a.sequence < b.sequence : a.position < b.position;
   });
@@ -249,25 +256,6 @@ void Generator::Impl::step() {
   append(sampled);
 }
 
-void Generator::Impl::propose_drafts(Plan& plan) {
-  for (Work& work : plan.work) {
-    if (!work.samples) continue;
-    SequenceState& state = sequences.at(work.sequence);
-    // The last token of a sequence is sampled and never computed.
-    const std::int64_t most =
-        std::min<std::int64_t>(config.lookup, state.limit - std::ssize(state.tokens) - 1);
-    std::vector<std::int32_t> draft =
-        look_up_draft(state.tokens, static_cast<std::size_t>(std::max<std::int64_t>(most, 0)));
-    // Nothing follows an end token.
-    draft.erase(std::ranges::find_first_of(draft, state.end_tokens), draft.end());
-    draft.resize(static_cast<std::size_t>(
-        scheduler.add_drafts(plan, work, static_cast<std::int32_t>(draft.size()))));
-    stats.drafted += std::ssize(draft);
-    state.proposed = state.tokens;
-    state.proposed.insert(state.proposed.end(), draft.begin(), draft.end());
-  }
-}
-
 void Generator::Impl::count_admissions(const Plan& plan) {
   for (const Admission& each : plan.admitted) {
     Generation& result = sequences.at(each.sequence).result;
@@ -277,73 +265,16 @@ void Generator::Impl::count_admissions(const Plan& plan) {
   }
 }
 
-std::vector<RowToSample> Generator::Impl::rows_to_sample(const Plan& plan) const {
-  std::vector<RowToSample> rows;
-  std::int32_t end_row = 0;
-  for (const Work& work : plan.work) {
-    end_row += work.count;
-    if (work.samples) add_rows(work, end_row, rows);
-  }
-  return rows;
-}
-
-/// The row of the last token and those of the drafts. `end_row`: after the rows of the work.
-void Generator::Impl::add_rows(const Work& work, std::int32_t end_row,
-                               std::vector<RowToSample>& rows) const {
-  const SequenceState& state = sequences.at(work.sequence);
-  const SamplingParams& params = state.request.params;
-  const float inverse = ops::inverse_temperature(params.is_greedy() ? 0 : params.temperature);
-  rows.push_back({work.sequence, &state.request, state.tokens, state.end_tokens, state.limit,
-                  end_row - 1 - work.drafts, inverse, allowed_tokens(state)});
-  OutputConstraint constraint = work.drafts > 0 ? state.constraint : OutputConstraint();
-  for (std::int32_t k = 1; k <= work.drafts; ++k) {
-    RowToSample row = rows.back();
-    row.tokens = std::span(state.proposed).first(state.tokens.size() + static_cast<std::size_t>(k));
-    ++row.row;
-    row.drafted = true;
-    if (constraint.constrains()) {
-      if (!row.allowed->has(row.tokens.back())) return;
-      constraint.append(row.tokens.back(), state.end_tokens);
-      try {
-        row.allowed = constraint.allowed(state.end_tokens);
-      } catch (const Failure&) {
-        return;  // an error only if the output continues so
-      }
-    }
-    rows.push_back(std::move(row));
-  }
-}
-
-std::shared_ptr<const constraints::TokenMask> Generator::Impl::allowed_tokens(
-    const SequenceState& state) {
-  try {
-    return state.constraint.allowed(state.end_tokens);
-  } catch (const Failure& failure) {
-    throw RequestFailure(state.request.id, failure.error());
-  }
-}
-
 Tensor Generator::Impl::forward(const Plan& plan) {
-  std::vector<std::int32_t> tokens;  // [T]
-  ops::Layout layout;
-  layout.offsets.push_back(0);
-  std::vector<std::vector<std::int32_t>> pages;
-  std::vector<std::int32_t> lengths;
+  RowBatch batch;
   for (const Work& work : plan.work) {
     const SequenceState& state = sequences.at(work.sequence);
     const auto& known = work.drafts > 0 ? state.proposed : state.tokens;
-    lengths.push_back(static_cast<std::int32_t>(known.size()));
-    tokens.insert(tokens.end(), known.begin() + work.first,
-                  known.begin() + work.first + work.count);
-    for (std::int32_t i = 0; i < work.count; ++i) layout.positions.push_back(work.first + i);
-    layout.offsets.push_back(layout.offsets.back() + work.count);
-    pages.push_back(work.pages);
+    batch.add(std::span(known).subspan(static_cast<std::size_t>(work.first),
+                                       static_cast<std::size_t>(work.count)),
+              work.first, static_cast<std::int32_t>(known.size()), work.pages);
   }
-  const nn::ForwardContext pass{decoder.device(), layout, config.precision, &cache, pages, nullptr,
-                                lengths,          {},     packed.in_use()};
-  nn::Saved nothing = nn::Saved::nothing();
-  return ops::in_phase(decoder.device(), "forward",
-                       [&] { return decoder.forward(tokens, pass, nothing); });
+  return batch.forward(decoder, cache, config.precision, packed.in_use());
 }
 
 /// Appends the tokens of each sequence, in their order, as long as the draft before them is right.
@@ -360,6 +291,7 @@ void Generator::Impl::append(std::span<const SampledToken> sampled) {
     follows = drafted && found->second.proposed[each.position] == each.id;
     stats.accepted += follows;
     ++stats.sampled;
+    found->second.draft_is_behind = !first && !drafted;
     append(each, follows);
   }
 }

@@ -112,6 +112,12 @@ struct GeneratorConfig {
   /// step of their own. Changes no bit. 0: none. Without effect where keys depend on the length of
   /// a sequence.
   std::int32_t lookup = 0;
+  /// A draft model with the same vocabulary, instead of prompt lookup: its `draft_tokens` next
+  /// tokens take the place of the looked-up ones. nullptr: none. Must outlive the generator, which
+  /// alone uses it; its weights must not change. With tensor parallelism every rank has a whole
+  /// one.
+  models::Decoder* draft = nullptr;
+  std::int32_t draft_tokens = 4;
   std::vector<std::int32_t> eos_ids;  ///< end tokens (config.json, generation_config.json)
   TextDecoder decode;                 ///< required for stop strings
   TokenCallback on_token;

@@ -31,4 +31,23 @@ std::vector<std::int32_t> look_up_draft(std::span<const std::int32_t> tokens, st
   return draft;
 }
 
+std::int64_t propose_by_lookup(Plan& plan, Scheduler& scheduler, SequenceStates& sequences,
+                               std::int32_t count) {
+  std::int64_t drafted = 0;
+  for (Work& work : plan.work) {
+    if (!work.samples) continue;
+    SequenceState& state = sequences.at(work.sequence);
+    std::vector<std::int32_t> draft =
+        look_up_draft(state.tokens, static_cast<std::size_t>(state.draft_tokens(count)));
+    // Nothing follows an end token.
+    draft.erase(std::ranges::find_first_of(draft, state.end_tokens), draft.end());
+    draft.resize(static_cast<std::size_t>(
+        scheduler.add_drafts(plan, work, static_cast<std::int32_t>(draft.size()))));
+    drafted += std::ssize(draft);
+    state.proposed = state.tokens;
+    state.proposed.insert(state.proposed.end(), draft.begin(), draft.end());
+  }
+  return drafted;
+}
+
 }  // namespace troupe::engine::generate

@@ -229,6 +229,13 @@ std::int32_t Scheduler::add_drafts(Plan& plan, Work& work, std::int32_t wanted) 
   return count;
 }
 
+void Scheduler::drop_drafts(Plan& plan, Work& work, std::int32_t count) {
+  check(count <= work.drafts, "Scheduler: the work has fewer drafts");
+  work.drafts -= count;
+  work.count -= count;
+  plan.rows -= count;
+}
+
 void Scheduler::append(std::uint64_t sequence, bool computed) {
   Sequence& s = at(sequence);
   check(!s.running || s.pending() == 0,

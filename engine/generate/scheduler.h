@@ -72,6 +72,8 @@ class Scheduler {
   /// Adds rows for at most `wanted` draft tokens to a Work of the plan that samples, where rows and
   /// pages are left. Returns their number.
   std::int32_t add_drafts(Plan& plan, Work& work, std::int32_t wanted);
+  /// Removes the last `count` drafts of a Work again.
+  static void drop_drafts(Plan& plan, Work& work, std::int32_t count);
   /// Appends a token to a sequence; called after plan() for each Work that samples ... `computed`:
   /// it is a draft token of the plan, and another token follows in the same step.
   void append(std::uint64_t sequence, bool computed = false);

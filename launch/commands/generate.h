@@ -19,6 +19,8 @@ struct GenerateOptions {
   std::string system;             ///< chat: the system message
   std::string weights = "full";   ///< full, int8
   std::int32_t lookup = 0;        ///< draft tokens of prompt lookup; 0: none
+  std::string draft;              ///< folder of a draft model; "": none
+  std::int32_t draft_tokens = 4;  ///< of the draft model
 };
 /// Returns the exit code. Throws Failure.
 int generate(const GenerateOptions& options);

@@ -195,6 +195,12 @@ void add_sampling(CLI::App& command, GenerateOptions& o) {
                   "draft tokens per step by prompt lookup, for repetitive text; does not change "
                   "results; 0: none")
       ->check(CLI::Range(0, 256));
+  path_option(command.add_option(
+      "--draft", o.draft,
+      "folder of a draft model with the same tokenizer; does not change results"));
+  command.add_option("--draft-tokens", o.draft_tokens, "tokens per step of the draft model")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
   add_sampling_filters(command, o);
   add_beam_search(command, o);
   add_penalties(command, o);

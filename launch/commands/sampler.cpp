@@ -28,6 +28,14 @@ Json number(float value) {
   return number_or_null(static_cast<double>(value));
 }
 
+std::optional<Model> load_draft(const GenerateOptions& options) {
+  if (options.draft.empty()) return std::nullopt;
+  ModelOptions of_draft = options.model;
+  of_draft.model = options.draft;
+  of_draft.adapter.clear();
+  return load(of_draft);
+}
+
 /// Settings of the file that the options name, or of the model folder's if there is one.
 GenerationConfig load_defaults(const GenerateOptions& options, const std::string& folder,
                                const engine::models::DecoderSpec& spec) {
@@ -64,12 +72,15 @@ SamplingParams with_settings(SamplingParams params, const Json& over) {
 Sampler::Sampler(const GenerateOptions& options, engine::generate::TokenCallback on_token,
                  std::function<bool()> stop)
     : model_(load(options.model)),
+      draft_(load_draft(options)),
       defaults_(load_defaults(options, model_.folders().text, model_.spec())),
       settings_(with_settings(defaults_.params, options.settings)) {
   config_.max_sequences = std::clamp<std::int32_t>(settings_.beams.returned, 1, 64);
   config_.precision = model_.precision();
   if (options.weights == "int8") config_.weights = engine::models::WeightFormat::int8;
   config_.lookup = options.lookup;
+  if (draft_) config_.draft = &draft_->decoder();
+  config_.draft_tokens = options.draft_tokens;
   config_.eos_ids = defaults_.eos_ids;
   config_.decode = [this](std::span<const std::int32_t> ids) { return text_after_prompt(ids); };
   config_.on_token = std::move(on_token);

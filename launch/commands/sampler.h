@@ -43,6 +43,7 @@ class Sampler {
   std::string text_after_prompt(std::span<const std::int32_t> ids);
 
   Model model_;
+  std::optional<Model> draft_;
   engine::generate::GenerationConfig defaults_;
   engine::generate::SamplingParams settings_;
   engine::generate::GeneratorConfig config_;

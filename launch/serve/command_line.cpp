@@ -94,6 +94,12 @@ void add_load_limits(CLI::App& command, ServeOptions& o) {
       .add_option("--lookup", o.lookup,
                   "draft tokens per step by prompt lookup; 0: none; does not change results")
       ->check(CLI::Range(0, 256));
+  path_option(command.add_option(
+      "--draft", o.draft,
+      "folder of a draft model with the same tokenizer; does not change results"));
+  command.add_option("--draft-tokens", o.draft_tokens, "tokens per step of the draft model")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
   command.add_flag("--no-prefix-cache", o.no_prefix_cache,
                    "compute every prompt anew, also where another began with the same tokens");
   command

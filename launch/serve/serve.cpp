@@ -61,7 +61,15 @@ struct Engine {
   }
 };
 
-Engine start_engine(const ServeOptions& options, api::ServedModel& model) {
+std::optional<Model> load_draft(const ServeOptions& options) {
+  if (options.draft.empty()) return std::nullopt;
+  ModelOptions of_draft = options.model.model;
+  of_draft.model = options.draft;
+  of_draft.adapter.clear();
+  return value_or_throw(Model::load(of_draft, NeededHead::language));
+}
+
+Engine start_engine(const ServeOptions& options, api::ServedModel& model, Model* draft) {
   const ServiceLimits limits{.max_batch = options.max_batch,
                              .max_waiting = static_cast<std::size_t>(options.max_waiting),
                              .deadline = std::chrono::seconds(options.request_seconds)};
@@ -73,6 +81,8 @@ Engine start_engine(const ServeOptions& options, api::ServedModel& model) {
   config.longest = model.context();
   config.prefix_cache = !options.no_prefix_cache;
   config.lookup = options.lookup;
+  if (draft != nullptr) config.draft = &draft->decoder();
+  config.draft_tokens = options.draft_tokens;
   config.precision = model.precision();
   config.eos_ids = model.eos_ids();
   return {value_or_throw(GenerationService::start(model.decoder(), std::move(config), limits)),
@@ -159,7 +169,8 @@ void report_load(const ServiceCounters& before, const ServiceCounters& now) {
 int serve(const ServeOptions& options) {
   const EndSignals signals;  // before any thread exists
   api::ServedModel model = value_or_throw(api::ServedModel::load(options.model));
-  const Engine engine = start_engine(options, model);
+  std::optional<Model> draft = load_draft(options);
+  const Engine engine = start_engine(options, model, draft ? &*draft : nullptr);
   const api::Services services = engine.services();
   api::Api endpoints(model, services, options.version);
   Admin admin = start_admin(options, model, engine);

@@ -21,6 +21,8 @@ struct ServeOptions {
   std::int32_t max_batch = 64;         ///< sequences generated at the same time
   std::int64_t max_waiting = 1024;     ///< sequences that wait
   std::int32_t lookup = 0;             ///< draft tokens of prompt lookup; 0: none
+  std::string draft;                   ///< folder of a draft model; "": none
+  std::int32_t draft_tokens = 4;       ///< of the draft model
   bool no_prefix_cache = false;        ///< every prompt is computed anew
   std::int64_t cache_tokens = 0;       ///< tokens in the KV cache; 0: GeneratorConfig's default
   std::int64_t request_seconds = 600;  ///< a request that takes longer is given up

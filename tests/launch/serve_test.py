@@ -57,23 +57,30 @@ class Stories(unittest.TestCase):
         self.assertEqual(end["usage"], found[1]["usage"])
         self.assertGreaterEqual(self.server.metric("vllm:prefix_cache_queries_total"), 3 * tokens)
 
-    def test_prompt_lookup_changes_nothing(self):
+    def test_drafts_change_nothing(self):
         prompt = "The cat sat. The dog sat. The cat sat. The dog"
         settings = {"seed": 5, "max_tokens": 60, "temperature": 0.5}
         fields = dict(settings, prompt=prompt, n=2, logprobs=2, return_token_ids=True)
         expected = self.server.complete(**fields)["choices"]
-        server = Server(STORIES, "--lookup", "6", "--no-prefix-cache")
-        try:
-            self.assertEqual(server.complete(**fields)["choices"], expected)
-            self.assertEqual(server.complete(**fields)["choices"], expected)
-            self.assertEqual(server.metric("vllm:prefix_cache_queries_total"), 0)
-            accepted, drafted = (server.metric(f"vllm:spec_decode_num_{name}_tokens_total") for name in ("accepted", "draft"))
-            self.assertGreater(accepted, 0)
-            self.assertGreaterEqual(drafted, accepted)
-        finally:
-            self.assertEqual(server.stop(), 0)
-        lines = run(["generate", "--model", STORIES, "--lookup", "6"], dict(settings, prompt=prompt, num_return_sequences=2))
-        self.assertEqual([each["ids"] for each in lines[0]["samples"]], [each["token_ids"] for each in expected])
+        for options in (["--lookup", "6", "--no-prefix-cache"], ["--draft", STORIES, "--draft-tokens", "3"]):
+            server = Server(STORIES, *options)
+            try:
+                self.assertEqual(server.complete(**fields)["choices"], expected)
+                self.assertEqual(server.complete(**fields)["choices"], expected)
+                self.assertEqual(server.metric("vllm:prefix_cache_queries_total") == 0, "--no-prefix-cache" in options)
+                accepted, drafted = (server.metric(f"vllm:spec_decode_num_{name}_tokens_total") for name in ("accepted", "draft"))
+                self.assertGreater(accepted, 0)
+                self.assertEqual(drafted == accepted, "--draft" in options)  # a model's draft of itself is right
+            finally:
+                self.assertEqual(server.stop(), 0)
+            command = ["generate", "--model", STORIES, *(each for each in options if each != "--no-prefix-cache")]
+            lines = run(command, dict(settings, prompt=prompt, num_return_sequences=2))
+            self.assertEqual([each["ids"] for each in lines[0]["samples"]], [each["token_ids"] for each in expected])
+
+    def test_a_draft_model_with_another_vocabulary_is_refused(self):
+        said = subprocess.run([PROGRAM, "serve", "--model", STORIES, "--draft", DIGITS], capture_output=True, text=True, timeout=60)
+        self.assertEqual(said.returncode, 2, said.stderr)
+        self.assertIn("the draft model's vocabulary has", said.stderr)
 
     def test_tokens_are_those_of_generate(self):
         settings = {"temperature": 0.9, "top_p": 0.95, "seed": 17, "max_tokens": 24}

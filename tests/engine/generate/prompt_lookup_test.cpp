@@ -1,4 +1,5 @@
-// Prompt lookup: the drafts, and bit equality of everything that is generated with them.
+// Prompt lookup and draft models: the drafts, and bit equality of everything that is generated with
+// them.
 #include "engine/generate/prompt_lookup.h"
 
 #include <gmock/gmock.h>
@@ -91,14 +92,14 @@ std::vector<Request> repetitive_requests(std::mt19937& random, int count) {
   return requests;
 }
 
-/// Runs requests that arrive one after another, some of which are cancelled, with drafts.
-GeneratorStats run_with_lookup(models::Decoder& model, GeneratorConfig config, unsigned seed) {
+/// Runs requests that arrive one after another, some of which are cancelled, with the drafts of
+/// `config`.
+GeneratorStats run_with_drafts(models::Decoder& model, GeneratorConfig config, unsigned seed) {
   std::mt19937 random(seed);
   const std::vector<Request> requests = repetitive_requests(random, 16);
   config.eos_ids = {eos_token};
   config.decode = letters_of;
   const auto expected = test::generated_alone(model, requests, config);
-  config.lookup = 1 + static_cast<std::int32_t>(random() % 7);
   std::map<std::uint64_t, std::size_t> seen;
   config.on_token = [&](const TokenEvent& event) {
     const Generation& alone = expected.at(event.id);
@@ -120,7 +121,7 @@ GeneratorStats run_with_lookup(models::Decoder& model, GeneratorConfig config, u
   return generator.stats();
 }
 
-GeneratorConfig small_lookup_config(unsigned seed) {
+GeneratorConfig drafting_config(unsigned seed) {
   GeneratorConfig config;
   config.page_size = std::array{1, 4, 8}[seed % 3];
   config.pages = (96 + 20 * static_cast<std::int32_t>(seed % 4)) / config.page_size;
@@ -131,12 +132,25 @@ GeneratorConfig small_lookup_config(unsigned seed) {
   return config;
 }
 
+GeneratorConfig lookup_config(unsigned seed) {
+  GeneratorConfig config = drafting_config(seed);
+  config.lookup = 1 + static_cast<std::int32_t>(seed % 7);
+  return config;
+}
+
+GeneratorConfig draft_model_config(unsigned seed, models::Decoder& draft) {
+  GeneratorConfig config = drafting_config(seed);
+  config.draft = &draft;
+  config.draft_tokens = 1 + static_cast<std::int32_t>(seed % 5);
+  return config;
+}
+
 TEST(PromptLookup, ChangesNoBitWhateverTheSettings) {
   for (const auto& device : {ops::make_reference_device(), ops::make_cpu_device({.threads = 2})}) {
     const auto model = test::tiny_model(*device);
     GeneratorStats sum;
     for (unsigned seed = 0; seed < 8; ++seed) {
-      const GeneratorStats stats = run_with_lookup(*model, small_lookup_config(seed), seed);
+      const GeneratorStats stats = run_with_drafts(*model, lookup_config(seed), seed);
       ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
       sum.drafted += stats.drafted;
       sum.accepted += stats.accepted;
@@ -152,7 +166,7 @@ TEST(PromptLookup, HoldsForWhatTheOtherFamiliesHave) {
   const auto device = ops::make_reference_device();
   for (const test::GridModel& family : test::family_models()) {
     const auto model = test::tiny_model(*device, 1, family.spec);
-    const GeneratorStats stats = run_with_lookup(*model, small_lookup_config(5), 5);
+    const GeneratorStats stats = run_with_drafts(*model, lookup_config(5), 5);
     ASSERT_FALSE(testing::Test::HasFailure()) << family.title;
     EXPECT_EQ(stats.drafted == 0, family.spec.keys_depend_on_length()) << family.title;
   }
@@ -196,6 +210,80 @@ TEST(PromptLookup, ACallbackMayCancelInTheMiddleOfADraft) {
   EXPECT_EQ(done.finish, FinishReason::cancelled);
   EXPECT_EQ(done.ids.size(), 71U);
   EXPECT_EQ(generator.free_pages(), generator.pages());
+}
+
+TEST(DraftModel, ChangesNoBitWhateverTheSettings) {
+  for (const auto& device : {ops::make_reference_device(), ops::make_cpu_device({.threads = 2})}) {
+    const auto model = test::tiny_model(*device);
+    models::DecoderSpec small = test::tiny_spec();
+    small.layers = 1;
+    const auto draft = test::tiny_model(*device, 1, small);
+    GeneratorStats sum;
+    for (unsigned seed = 0; seed < 8; ++seed) {
+      const GeneratorStats stats = run_with_drafts(*model, draft_model_config(seed, *draft), seed);
+      ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
+      sum.drafted += stats.drafted;
+      sum.accepted += stats.accepted;
+      sum.preemptions += stats.preemptions;
+    }
+    EXPECT_GT(sum.accepted, 300) << "or these runs show little";
+    EXPECT_GT(sum.drafted - sum.accepted, 300);
+    EXPECT_GT(sum.preemptions, 0);
+  }
+}
+
+TEST(DraftModel, OfTheSameWeightsIsAlwaysRight) {
+  const auto device = ops::make_reference_device();
+  const auto model = test::tiny_model(*device), same = test::tiny_model(*device);
+  GeneratorConfig config{.pages = 30, .max_sequences = 4, .draft = same.get(), .draft_tokens = 4};
+  auto generator = value_or_throw(Generator::create(*model, config));
+  std::vector<Request> requests(6);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    requests[i].id = requests[i].sample_id = i;
+    requests[i].prompt = {3, 1, static_cast<std::int32_t>(i / 2)};
+    requests[i].params.max_new_tokens = 41;
+    requests[i].params.temperature = 1;
+  }
+  const auto expected = test::generated_alone(*model, requests, {});
+  for (const Generation& found : value_or_throw(generator.generate_all(requests)))
+    test::expect_same_bits(found, expected.at(found.id));
+  EXPECT_EQ(generator.stats().drafted, generator.stats().accepted);
+  EXPECT_EQ(generator.stats().accepted, 6 * 40 * 4 / 5);
+}
+
+TEST(DraftModel, HoldsForWhatTheOtherFamiliesHave) {
+  const auto device = ops::make_reference_device();
+  for (const test::GridModel& family : test::family_models()) {
+    const auto model = test::tiny_model(*device, 1, family.spec);
+    models::DecoderSpec small = test::tiny_spec();
+    small.vocabulary = family.spec.vocabulary;
+    small.max_positions = family.spec.max_positions;
+    const auto draft = test::tiny_model(*device, 1, small);
+    const GeneratorStats stats = run_with_drafts(*model, draft_model_config(5, *draft), 5);
+    ASSERT_FALSE(testing::Test::HasFailure()) << family.title;
+    EXPECT_EQ(stats.drafted == 0, family.spec.keys_depend_on_length()) << family.title;
+  }
+}
+
+TEST(DraftModel, MustSuitTheModel) {
+  const auto device = ops::make_reference_device();
+  const auto model = test::tiny_model(*device);
+  models::DecoderSpec other = test::tiny_spec();
+  other.vocabulary = 40;
+  const auto wide = test::tiny_model(*device, 1, other);
+  other = test::tiny_spec();
+  other.max_positions = 50;
+  const auto brief = test::tiny_model(*device, 1, other);
+  const auto refusal = [&](GeneratorConfig config) {
+    const auto found = Generator::create(*model, std::move(config));
+    return found ? std::string() : found.error().what;
+  };
+  EXPECT_THAT(refusal({.draft = wide.get()}), testing::HasSubstr("vocabulary has 40 tokens"));
+  EXPECT_THAT(refusal({.draft = brief.get()}), testing::HasSubstr("limited to 50 tokens"));
+  EXPECT_THAT(refusal({.draft = model.get(), .draft_tokens = 0}),
+              testing::HasSubstr("draft_tokens is 0"));
+  EXPECT_THAT(refusal({.lookup = 2, .draft = model.get()}),
+              testing::HasSubstr("exclude each other"));
 }
 
 TEST(PromptLookup, TheLengthOfADraftIsLimited) {

@@ -1,0 +1,26 @@
+#include "engine/generate/row_batch.h"
+
+#include "engine/ops/phase.h"
+
+namespace troupe::engine::generate {
+
+void RowBatch::add(std::span<const std::int32_t> tokens, std::int32_t first, std::int32_t length,
+                   const std::vector<std::int32_t>& pages) {
+  tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+  for (std::size_t i = 0; i < tokens.size(); ++i)
+    layout_.positions.push_back(first + static_cast<std::int32_t>(i));
+  layout_.offsets.push_back(rows());
+  pages_.push_back(pages);
+  lengths_.push_back(length);
+}
+
+Tensor RowBatch::forward(models::Decoder& decoder, nn::KvCache& cache, ops::Precision precision,
+                         bool packed) const {
+  const nn::ForwardContext pass{decoder.device(), layout_,  precision, &cache, pages_,
+                                nullptr,          lengths_, {},        packed};
+  nn::Saved nothing = nn::Saved::nothing();
+  return ops::in_phase(decoder.device(), "forward",
+                       [&] { return decoder.forward(tokens_, pass, nothing); });
+}
+
+}  // namespace troupe::engine::generate

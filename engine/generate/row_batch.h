@@ -1,0 +1,29 @@
+// RowBatch: rows of several sequences for one forward pass over a paged cache.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/models/decoder.h"
+
+namespace troupe::engine::generate {
+
+class RowBatch {
+ public:
+  /// The tokens `first` .. of a sequence, which then has `length` tokens.
+  void add(std::span<const std::int32_t> tokens, std::int32_t first, std::int32_t length,
+           const std::vector<std::int32_t>& pages);
+  std::int32_t rows() const { return static_cast<std::int32_t>(tokens_.size()); }
+  /// Hidden states [rows, D].
+  Tensor forward(models::Decoder& decoder, nn::KvCache& cache, ops::Precision precision,
+                 bool packed) const;
+
+ private:
+  std::vector<std::int32_t> tokens_;
+  ops::Layout layout_{{0}, {}};
+  std::vector<std::vector<std::int32_t>> pages_;
+  std::vector<std::int32_t> lengths_;
+};
+
+}  // namespace troupe::engine::generate

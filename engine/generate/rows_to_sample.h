@@ -1,0 +1,16 @@
+// The rows of a plan whose next tokens are sampled.
+#pragma once
+
+#include <vector>
+
+#include "engine/generate/batch_sampler.h"
+#include "engine/generate/scheduler.h"
+#include "engine/generate/sequence_state.h"
+
+namespace troupe::engine::generate {
+
+/// The row of the last token of each sequence whose known tokens are computed, and those of its
+/// draft. Both must outlive the result. Throws RequestFailure where a constraint leaves no token.
+std::vector<RowToSample> rows_to_sample(const Plan& plan, const SequenceStates& sequences);
+
+}  // namespace troupe::engine::generate
