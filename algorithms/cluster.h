@@ -11,6 +11,7 @@
 #include "actors/runtime/actor_ref.h"
 #include "actors/runtime/stop.h"
 #include "algorithms/journal.h"
+#include "algorithms/weight_stream.h"
 #include "algorithms/weight_versions.h"
 
 namespace troupe::algorithms {
@@ -75,6 +76,8 @@ struct Cluster {
   /// The reference, where it is synchronized with the policy (TR-DPO); saved with the policy.
   std::optional<SyncedReferenceRef> synced_reference;
   WeightVersions* versions = nullptr;  ///< of an asynchronous run; saved with the policy
+  /// Brings weights to other processes; nullptr: messages do, within one process.
+  WeightStream* stream = nullptr;
 };
 
 }  // namespace troupe::algorithms

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "actors/runtime/when_all.h"
 #include "engine/base/text.h"
 
 namespace troupe::algorithms {
@@ -35,35 +36,50 @@ void check_probe(const protocol::Weights& weights, const std::vector<float>& log
                      "): it has another model, or tensors are misplaced; no rollout uses them")});
 }
 
-Task<void> sync_weights(Cluster& c, std::int64_t batches) {
-  protocol::Publish publish{static_cast<std::uint64_t>(batches)};
+Task<protocol::Weights> publish_weights(Cluster& c, std::int64_t batches) {
+  const auto version = static_cast<std::uint64_t>(batches);
+  if (c.stream) {
+    WeightStream::Source source(c.policy.asker(), c.policy.address());
+    auto fetching = c.stream->fetch(source, version);
+    co_return co_await fetching;
+  }
+  protocol::Publish publish{version};
   auto publishing = c.policy.ask(std::move(publish), c.timeout);
-  const auto weights = co_await publishing.get();
-  std::vector<actors::Reply<std::vector<float>>> preparing;
-  for (auto& rollout : c.rollouts) {
-    protocol::PrepareWeights message{weights};
-    preparing.push_back(rollout.ask(std::move(message), c.timeout));
+  co_return co_await publishing.get();
+}
+
+Task<void> prepare_weights(Cluster& c, WeightReceiver receiver, const protocol::Weights& weights) {
+  protocol::PrepareWeights message{weights};
+  if (c.stream) {
+    WeightStream::Receiver to(receiver.asker(), receiver.address());
+    co_await c.stream->send(to, weights);
+    message.weights.values = {};
   }
-  for (std::size_t i = 0; i < preparing.size(); ++i) {
-    const auto logp = co_await preparing[i].get();
-    check_probe(weights, logp, c.rollouts[i].address());
-  }
+  auto preparing = receiver.ask(std::move(message), c.timeout);
+  const auto logp = co_await preparing.get();
+  check_probe(weights, logp, receiver.address());
+}
+
+Task<void> sync_weights(Cluster& c, std::int64_t batches) {
+  auto publishing = publish_weights(c, batches);
+  const auto weights = co_await publishing;
+  std::vector<Task<void>> preparing;
+  for (auto& rollout : c.rollouts) preparing.push_back(prepare_weights(c, rollout, weights));
+  co_await actors::when_all(std::move(preparing));
   std::vector<actors::Reply<void>> committing;
   for (auto& rollout : c.rollouts) {
     protocol::CommitWeights message{weights.version};
     committing.push_back(rollout.ask(std::move(message), c.timeout));
   }
   for (auto& reply : committing) co_await reply.get();
+  if (!c.stream) co_return;
+  for (auto& rollout : c.rollouts) c.stream->committed(rollout.address(), weights);
 }
 
 Task<void> sync_reference(Cluster& c, std::int64_t batches, double share) {
-  protocol::Publish publish{static_cast<std::uint64_t>(batches)};
-  auto publishing = c.policy.ask(std::move(publish), c.timeout);
-  const auto weights = co_await publishing.get();
-  protocol::PrepareWeights prepare{weights};
-  auto preparing = c.synced_reference->ask(std::move(prepare), c.timeout);
-  const auto logp = co_await preparing.get();
-  check_probe(weights, logp, c.synced_reference->address());
+  auto publishing = publish_weights(c, batches);
+  const auto weights = co_await publishing;
+  co_await prepare_weights(c, *c.synced_reference, weights);
   protocol::MixWeights mix{weights.version, share};
   auto mixing = c.synced_reference->ask(std::move(mix), c.timeout);
   co_await mixing.get();

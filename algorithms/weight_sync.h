@@ -8,10 +8,19 @@
 
 namespace troupe::algorithms {
 
+using WeightReceiver = actors::ActorRef<protocol::PrepareWeights>;
+
 /// Throws Failure (Errc::corrupt, naming `who`) unless `logp`, the receiver's log-probabilities of
 /// the probe, agrees with the policy's.
 void check_probe(const protocol::Weights& weights, const std::vector<float>& logp,
                  const transports::Address& who);
+
+/// The policy's current weights as version `batches`.
+Task<protocol::Weights> publish_weights(Cluster& c, std::int64_t batches);
+
+/// Loads weights, which outlive the task, at one receiver beside those that it uses, and compares
+/// its probe. Throws Failure.
+Task<void> prepare_weights(Cluster& c, WeightReceiver receiver, const protocol::Weights& weights);
 
 /// Sends the policy's current weights, trained on `batches` batches, to every rollout, in two
 /// phases: each rollout first loads them beside its own, verifies their checksums and scores the

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "actors/protocol/weight_transfer.h"
 #include "engine/base/json.h"
 #include "engine/base/shared_array.h"
 #include "engine/data/experience.h"
@@ -135,9 +136,12 @@ struct Weights {
   SharedArray<float> values;
   std::vector<std::uint64_t> checksums;  ///< of each tensor's values (engine/checkpoint/manifest.h)
   Probe probe;
+  /// Between processes `values` are none: they come in parts, or are `count` values in `memory`.
+  std::uint64_t count = 0;
+  std::optional<SharedMemoryName> memory = std::nullopt;
 };
 inline auto fields(Weights& w) {
-  return std::tie(w.version, w.updates, w.values, w.checksums, w.probe);
+  return std::tie(w.version, w.updates, w.values, w.checksums, w.probe, w.count, w.memory);
 }
 
 /// Replies with the current weights, which the algorithm calls `version`: the number of batches
@@ -146,14 +150,20 @@ struct Publish {
   using Reply = Weights;
   static constexpr std::string_view name = "publish";
   std::uint64_t version = 0;
+  /// For another process: the values stay here until the next Publish, for ReadWeights.
+  bool in_parts = false;
+  bool keep_before = false;    ///< in_parts: and those before them, for deltas
+  bool shared_memory = false;  ///< in_parts: in shared memory, where the system has any
+  bool as_bf16 = false;        ///< in_parts: weights that only products in bf16 read, rounded to it
 };
 inline auto fields(Publish& m) {
-  return std::tie(m.version);
+  return std::tie(m.version, m.in_parts, m.keep_before, m.shared_memory, m.as_bf16);
 }
 
-/// Loads weights beside the current ones, which stay in use. Replies with the log-probabilities of
-/// the probe. Errors: a number of values other than the model's (Errc::bad_input), a version older
-/// than the current one (bad_input), a tensor with a wrong checksum (corrupt).
+/// Loads weights beside the current ones, which stay in use: those of the message, or without
+/// values those that LoadWeights or MapWeights brought. Replies with the log-probabilities of the
+/// probe. Errors: a number of values other than the model's (Errc::bad_input), a version older than
+/// the current one (bad_input), a tensor with a wrong checksum (corrupt).
 struct PrepareWeights {
   using Reply = std::vector<float>;
   static constexpr std::string_view name = "prepare_weights";

@@ -26,7 +26,8 @@ Rollout::Rollout(std::unique_ptr<engine::models::Decoder> model,
       decode_(config.decode),
       precision_(config.precision),
       mesh_(mesh),
-      borrows_(shadow_ && engine::nn::can_borrow(shadow_->parameters())) {
+      borrows_(shadow_ && engine::nn::can_borrow(shadow_->parameters())),
+      arriving_(trained_values(model_->spec())) {
 }
 
 Result<Rollout> Rollout::create(std::unique_ptr<engine::models::Decoder> model,
@@ -168,9 +169,18 @@ std::vector<protocol::VersionRun> version_runs(const std::vector<std::uint64_t>&
   return runs;
 }
 
+Result<> Rollout::on(protocol::LoadWeights message) {
+  return arriving_.load(message.part, base_);
+}
+
+Result<> Rollout::on(protocol::MapWeights message) {
+  return arriving_.map(message);
+}
+
 Result<std::vector<float>> Rollout::on(protocol::PrepareWeights message) {
-  const auto& weights = message.weights;
+  auto& weights = message.weights;
   prepared_.reset();
+  RETURN_IF_ERROR(complete(weights, arriving_));
   RETURN_IF_ERROR(verify(weights, model_->spec()));
   if (weights.version < version_)
     return fail(Errc::bad_input, cat("weights of version ", weights.version,
@@ -187,6 +197,7 @@ Result<std::vector<float>> Rollout::on(protocol::PrepareWeights message) {
   }
   prepared_ = weights.version;
   prepared_updates_ = weights.updates;
+  if (borrows_ || !shadow_) prepared_values_ = weights.values;
   return logp;
 }
 
@@ -224,6 +235,7 @@ Result<> Rollout::on(protocol::CommitWeights message) {
     model_->device().upload(model_->parameters().trained().values(), prepared_adapter_);
   prepared_.reset();
   version_ = message.version;
+  base_ = {version_, std::exchange(prepared_values_, {})};
   updates_[version_] = prepared_updates_;
   generator_.weights_changed(version_, change_.value_or(engine::generate::WeightChange()));
   return {};

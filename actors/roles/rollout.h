@@ -8,6 +8,7 @@
 
 #include "actors/protocol/generate.h"
 #include "actors/protocol/train.h"
+#include "actors/roles/weight_assembly.h"
 #include "actors/runtime/message.h"
 #include "engine/generate/generator.h"
 #include "engine/parallel/grid.h"
@@ -25,10 +26,12 @@ std::vector<protocol::VersionRun> version_runs(const std::vector<std::uint64_t>&
 
 class Rollout {
  public:
-  using Handled = Messages<protocol::Generate, protocol::PrepareWeights, protocol::CommitWeights,
-                           protocol::CancelSamples>;
+  using Handled =
+      Messages<protocol::Generate, protocol::LoadWeights, protocol::MapWeights,
+               protocol::PrepareWeights, protocol::CommitWeights, protocol::CancelSamples>;
   using Interrupting =
-      Messages<protocol::PrepareWeights, protocol::CommitWeights, protocol::CancelSamples>;
+      Messages<protocol::LoadWeights, protocol::MapWeights, protocol::PrepareWeights,
+               protocol::CommitWeights, protocol::CancelSamples>;
   /// `shadow` has the shape of `model` and receives prepared weights. Both read the array of a
   /// message where it lies, if they need no part of it (engine/nn/borrowed_values.h). A model with
   /// an adapter needs none (nullptr): only the adapter is sent. `config.decode` gives the text of
@@ -46,6 +49,8 @@ class Rollout {
   /// The same, one token of every running sample at a time.
   Stepwise<std::vector<protocol::Completion>> in_steps(protocol::Generate message);
   std::uint64_t on(const protocol::CancelSamples& message);
+  Result<> on(protocol::LoadWeights message);
+  Result<> on(protocol::MapWeights message);
   Result<std::vector<float>> on(protocol::PrepareWeights message);
   Result<> on(protocol::CommitWeights message);
 
@@ -73,6 +78,10 @@ class Rollout {
   /// Optimizer updates of these weights, and of those that sampled tokens of the Generate in
   /// progress.
   std::map<std::uint64_t, std::uint64_t> updates_ = {{0, 0}};
+  WeightAssembly arriving_;
+  /// The weights in use, where they lie as they were sent: a delta refers to them.
+  BaseWeights base_;
+  SharedArray<float> prepared_values_;     ///< base_ after the commit
   std::optional<std::uint64_t> prepared_;  ///< version of the prepared weights
   std::uint64_t prepared_updates_ = 0;
   std::vector<float> prepared_adapter_;

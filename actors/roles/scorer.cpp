@@ -18,7 +18,11 @@ tl::unexpected<Error> gone() {
 Scorer::Scorer(std::unique_ptr<engine::models::Decoder> model,
                engine::train::ScoringOptions options, const engine::parallel::Mesh* mesh,
                ScorerSaver save)
-    : model_(std::move(model)), options_(options), mesh_(mesh), save_(std::move(save)) {
+    : model_(std::move(model)),
+      options_(options),
+      mesh_(mesh),
+      save_(std::move(save)),
+      arriving_(trained_values(model_->spec())) {
 }
 
 Result<std::vector<float>> Scorer::on(protocol::Logprobs message) {
@@ -48,9 +52,20 @@ Result<> Scorer::may_move() const {
   return {};
 }
 
+Result<> Scorer::on(protocol::LoadWeights message) {
+  RETURN_IF_ERROR(may_move());
+  return arriving_.load(message.part, {});
+}
+
+Result<> Scorer::on(protocol::MapWeights message) {
+  RETURN_IF_ERROR(may_move());
+  return arriving_.map(message);
+}
+
 Result<std::vector<float>> Scorer::on(protocol::PrepareWeights message) {
   RETURN_IF_ERROR(may_move());
   prepared_.reset();
+  RETURN_IF_ERROR(complete(message.weights, arriving_));
   RETURN_IF_ERROR(verify(message.weights, model_->spec()));
   if (!shadow_)
     shadow_ = std::make_unique<engine::models::Decoder>(model_->device(), model_->spec(), false,

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "actors/protocol/train.h"
+#include "actors/roles/weight_assembly.h"
 #include "actors/runtime/message.h"
 #include "engine/parallel/grid.h"
 #include "engine/train/scoring.h"
@@ -22,7 +23,8 @@ using ScorerSaver =
 class Scorer {
  public:
   using Handled = Messages<protocol::Logprobs, protocol::Score, protocol::Release,
-                           protocol::PrepareWeights, protocol::MixWeights, protocol::Save>;
+                           protocol::LoadWeights, protocol::MapWeights, protocol::PrepareWeights,
+                           protocol::MixWeights, protocol::Save>;
   /// `mesh` (nullptr: one rank) outlives this; `model` was created with its tp, and its replicas
   /// partition the sequences. Without `save` the weights are fixed: messages that update or save
   /// them are refused (Errc::bad_input).
@@ -32,6 +34,8 @@ class Scorer {
   Result<std::vector<float>> on(protocol::Logprobs message);
   Result<std::vector<float>> on(protocol::Score message);
   void on(protocol::Release);
+  Result<> on(protocol::LoadWeights message);
+  Result<> on(protocol::MapWeights message);
   Result<std::vector<float>> on(protocol::PrepareWeights message);
   Result<> on(protocol::MixWeights message);
   Result<std::string> on(protocol::Save message);
@@ -45,6 +49,7 @@ class Scorer {
   ScorerSaver save_;
   std::unique_ptr<engine::models::Decoder> shadow_;  ///< prepared weights, until they are mixed in
   std::optional<std::uint64_t> prepared_;
+  WeightAssembly arriving_;
 };
 
 }  // namespace troupe::actors::roles

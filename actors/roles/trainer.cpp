@@ -56,8 +56,24 @@ std::vector<float> Trainer::on(protocol::Score message) {
   return trainer_->scores(message.batch, message.at, message.candidates);
 }
 
+// The receivers that read the former values where they lie keep them alive.
 protocol::Weights Trainer::on(protocol::Publish message) {
-  return publish(*trainer_, mesh_, message.version);
+  if (!message.in_parts) return publish(*trainer_, mesh_, message.version);
+  before_ = std::exchange(published_, {});
+  if (!message.keep_before) before_ = {};
+  auto weights = publish_in_parts(*trainer_, mesh_, message);
+  published_ = {message.version, std::exchange(weights.values, {})};
+  return weights;
+}
+
+Result<protocol::WeightPart> Trainer::on(protocol::ReadWeights message) {
+  if (mesh_ && !mesh_->is_root()) return protocol::WeightPart();
+  if (!published_.values || published_.version != message.version)
+    return fail(
+        Errc::bad_input,
+        cat("weights of version ", message.version, " were not published (",
+            published_.values ? cat("version ", published_.version, " was") : "none were", ")"));
+  return weight_part(message, *published_.values, before_);
 }
 
 Result<std::string> Trainer::on(protocol::Save message) {

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "actors/protocol/train.h"
+#include "actors/roles/weight_assembly.h"
 #include "actors/runtime/message.h"
 #include "engine/train/trainer.h"
 
@@ -17,8 +18,9 @@ using Saver = std::function<Result<std::string>(std::int64_t step, const protoco
 
 class Trainer {
  public:
-  using Handled = Messages<protocol::TrainStep, protocol::Logprobs, protocol::Score,
-                           protocol::Publish, protocol::Save, protocol::Release>;
+  using Handled =
+      Messages<protocol::TrainStep, protocol::Logprobs, protocol::Score, protocol::Publish,
+               protocol::ReadWeights, protocol::Save, protocol::Release>;
   /// `losses` creates a loss from a LossSpec. `mesh` (nullptr: one rank) is the one that `trainer`
   /// was created with, and outlives this. `label`: the name under which rank 0 reports the memory
   /// of its device at the end, if it has saved; empty: not reported.
@@ -31,6 +33,7 @@ class Trainer {
   std::vector<float> on(protocol::Logprobs message);
   std::vector<float> on(protocol::Score message);
   protocol::Weights on(protocol::Publish message);
+  Result<protocol::WeightPart> on(protocol::ReadWeights message);
   Result<std::string> on(protocol::Save message);
   void on(protocol::Release) {}  ///< the base is part of the trained model: nothing to free
 
@@ -41,6 +44,8 @@ class Trainer {
   const engine::parallel::Mesh* mesh_;
   std::string label_;
   bool saved_ = false;
+  /// Rank 0: what ReadWeights reads, and the values before them, where a delta may refer to them.
+  BaseWeights published_, before_;
 };
 
 }  // namespace troupe::actors::roles

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/protocol/train.h"
+#include "actors/roles/weight_assembly.h"
 #include "engine/models/spec.h"
 #include "engine/train/trainer.h"
 
@@ -12,6 +13,19 @@ namespace troupe::actors::roles {
 /// only rank 0's result has the weights.
 protocol::Weights publish(engine::train::Trainer& trainer, const engine::parallel::Mesh* mesh,
                           std::uint64_t version = 0);
+
+/// The same for other processes, as the message says. The result has the values, too, which the
+/// caller keeps for ReadWeights.
+protocol::Weights publish_in_parts(engine::train::Trainer& trainer,
+                                   const engine::parallel::Mesh* mesh,
+                                   const protocol::Publish& message);
+
+/// Adds the values that arrived before the message, if it has none. Errc::bad_input: parts are
+/// missing.
+Result<> complete(protocol::Weights& weights, WeightAssembly& arriving);
+
+/// Values of the trained logical tensors of a model.
+std::size_t trained_values(const engine::models::DecoderSpec& spec);
 
 /// Compares sizes and checksums with those of a model of this shape. Errc::bad_input; corrupt,
 /// naming the tensor.

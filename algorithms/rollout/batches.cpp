@@ -219,9 +219,8 @@ std::uint64_t RolloutBatches::updates_before(const RolloutBatch& samples) const 
 
 Task<void> RolloutBatches::publish(std::int64_t version) {
   if (versions_.contains(version)) co_return;
-  protocol::Publish message{static_cast<std::uint64_t>(version)};
-  auto publishing = c_.policy.ask(std::move(message), c_.timeout);
-  auto weights = co_await publishing.get();
+  auto publishing = publish_weights(c_, version);
+  auto weights = co_await publishing;
   versions_[version] = std::make_shared<const protocol::Weights>(std::move(weights));
   if (free()) pool_.offer(versions_[version]);
 }

@@ -108,14 +108,12 @@ Task<void> RolloutPool::end_samples() {
 
 Task<void> RolloutPool::take_over(Worker& worker,
                                   std::shared_ptr<const protocol::Weights> weights) {
-  protocol::PrepareWeights prepare{*weights};
-  auto preparing = worker.rollout.ask(std::move(prepare), c_.timeout);
-  const auto logp = co_await preparing.get();
-  check_probe(*weights, logp, worker.rollout.address());
+  co_await prepare_weights(c_, worker.rollout, *weights);
   protocol::CommitWeights commit{weights->version};
   auto committing = worker.rollout.ask(std::move(commit), c_.timeout);
   co_await committing.get();
   worker.version = weights->version;
+  if (c_.stream) c_.stream->committed(worker.rollout.address(), *weights);
 }
 
 }  // namespace troupe::algorithms

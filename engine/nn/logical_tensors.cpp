@@ -206,6 +206,41 @@ void LogicalTensors::serve() {
   }
 }
 
+namespace {
+
+void visit_all(LogicalTensors& tensors, const parallel::Mesh& mesh, const VisitTensor& visit) {
+  for (std::size_t i = 0; i < tensors.parameters().all().size(); ++i) {
+    const auto whole = tensors.gather(0, i);
+    if (mesh.is_root()) visit(whole);
+  }
+}
+
+// Appends to `all`, which has room for the logical tensors.
+VisitTensor appending(const Parameters& parameters, const parallel::Mesh& mesh,
+                      std::vector<float>& all) {
+  if (mesh.is_root()) all.reserve(static_cast<std::size_t>(logical_count(parameters)));
+  return
+      [&all](std::span<const float> whole) { all.insert(all.end(), whole.begin(), whole.end()); };
+}
+
+}  // namespace
+
+void gather_each(const Parameters& parameters, const parallel::Mesh& mesh,
+                 const VisitTensor& visit) {
+  if (mesh.replicas().rank() != 0) return;
+  LogicalTensors tensors(parameters, {parameters.values()}, &mesh.tp());
+  visit_all(tensors, mesh, visit);
+}
+
+void gather_each(const Parameters& whole, const Parameters& stage, const parallel::Mesh& mesh,
+                 const VisitTensor& visit) {
+  LogicalTensors tensors(
+      whole,
+      std::make_unique<LogicalTensors>(stage, std::vector<Tensor>{stage.values()}, &mesh.tp()),
+      mesh);
+  visit_all(tensors, mesh, visit);
+}
+
 std::vector<float> gather_logical(const Parameters& parameters, const Tensor& arena,
                                   const parallel::Mesh& mesh, const ArenaShards* shards) {
   if (mesh.replicas().rank() != 0 && shards == nullptr) return {};
@@ -213,11 +248,7 @@ std::vector<float> gather_logical(const Parameters& parameters, const Tensor& ar
                                ? LogicalTensors(parameters, {arena}, &mesh.tp())
                                : LogicalTensors(parameters, {}, {arena}, *shards, mesh);
   std::vector<float> all;
-  if (mesh.is_root()) all.reserve(static_cast<std::size_t>(logical_count(parameters)));
-  for (std::size_t i = 0; i < parameters.all().size(); ++i) {
-    const auto whole = tensors.gather(0, i);
-    if (mesh.is_root()) all.insert(all.end(), whole.begin(), whole.end());
-  }
+  visit_all(tensors, mesh, appending(parameters, mesh, all));
   return all;
 }
 
@@ -227,16 +258,8 @@ std::vector<float> gather_logical(const Parameters& parameters, const parallel::
 
 std::vector<float> gather_logical(const Parameters& whole, const Parameters& stage,
                                   const parallel::Mesh& mesh) {
-  LogicalTensors tensors(
-      whole,
-      std::make_unique<LogicalTensors>(stage, std::vector<Tensor>{stage.values()}, &mesh.tp()),
-      mesh);
   std::vector<float> all;
-  if (mesh.is_root()) all.reserve(static_cast<std::size_t>(logical_count(whole)));
-  for (std::size_t i = 0; i < whole.all().size(); ++i) {
-    const auto values = tensors.gather(0, i);
-    all.insert(all.end(), values.begin(), values.end());
-  }
+  gather_each(whole, stage, mesh, appending(whole, mesh, all));
   return all;
 }
 

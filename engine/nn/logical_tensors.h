@@ -3,6 +3,7 @@
 // not depend on the grid that wrote them.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -29,6 +30,14 @@ std::vector<float> gather_logical(const Parameters& parameters, const Tensor& ar
 /// describes all its tensors, `stage` are those of this rank. All ranks of the group must call it.
 std::vector<float> gather_logical(const Parameters& whole, const Parameters& stage,
                                   const parallel::Mesh& mesh);
+
+/// Calls visit(values) on rank 0 for one logical tensor after the other, which are what
+/// gather_logical() returns, so that no rank holds them all.
+using VisitTensor = std::function<void(std::span<const float> values)>;
+void gather_each(const Parameters& parameters, const parallel::Mesh& mesh,
+                 const VisitTensor& visit);
+void gather_each(const Parameters& whole, const Parameters& stage, const parallel::Mesh& mesh,
+                 const VisitTensor& visit);
 
 /// Sets this rank's part of every parameter from gather_logical's array. No communication. Another
 /// length is a Bug.

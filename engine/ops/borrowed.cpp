@@ -13,13 +13,16 @@ Tensor borrow(const SharedArray<float>& values) {
           Shape{static_cast<std::int64_t>(values->size())}, DType::f32};
 }
 
+HostArray host_array(std::int64_t count) {
+  const auto buffer = std::make_shared<cpu::HostBuffer>(
+      static_cast<std::size_t>(count) * sizeof(float), std::make_shared<cpu::BlockPool>());
+  return {buffer, {reinterpret_cast<float*>(buffer->data()), static_cast<std::size_t>(count)}};
+}
+
 SharedArray<float> shared_copy(Device& device, const Tensor& x) {
-  const auto buffer =
-      std::make_shared<cpu::HostBuffer>(x.bytes(), std::make_shared<cpu::BlockPool>());
-  const std::span<float> values(reinterpret_cast<float*>(buffer->data()),
-                                static_cast<std::size_t>(x.count()));
-  device.download(x, values);
-  return {buffer, values};
+  const HostArray copy = host_array(x.count());
+  device.download(x, copy.values);
+  return {copy.owner, copy.values};
 }
 
 }  // namespace troupe::engine::ops

@@ -13,8 +13,15 @@ bool in_host_memory(const Tensor& x);
 /// their owner, and must not be written to.
 Tensor borrow(const SharedArray<float>& values);
 
-/// A copy of `x` (f32), on huge pages where the kernel has them: a GEMM reads them faster. It may
-/// outlive the device. Failure(full) if the machine has no memory.
+/// Memory for `count` values, on huge pages where the kernel has them: a GEMM reads them faster. It
+/// may outlive the device. Failure(full) if the machine has no memory.
+struct HostArray {
+  std::shared_ptr<const void> owner;
+  std::span<float> values;
+};
+HostArray host_array(std::int64_t count);
+
+/// A copy of `x` (f32) in a host_array().
 SharedArray<float> shared_copy(Device& device, const Tensor& x);
 
 }  // namespace troupe::engine::ops

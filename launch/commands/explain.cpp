@@ -2,6 +2,7 @@
 
 #include <iostream>
 
+#include "engine/base/available_memory.h"
 #include "engine/base/terminal_text.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"

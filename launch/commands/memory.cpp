@@ -146,23 +146,6 @@ engine::train::Footprint step_footprint(const RunConfig& config,
   return all;
 }
 
-/// "MemAvailable:   123 kB" of /proc/meminfo.
-std::uint64_t machine_memory() {
-  const std::string text = read_proc_file("/proc/meminfo");
-  const auto at = text.find("MemAvailable:");
-  return at == std::string::npos ? 0 : std::strtoull(text.c_str() + at + 13, nullptr, 10) * 1024;
-}
-
-/// Bytes left in the limit of the control group; 0: no limit.
-std::uint64_t control_group_room() {
-  const std::string limit = read_proc_file("/sys/fs/cgroup/memory.max"),
-                    used = read_proc_file("/sys/fs/cgroup/memory.current");
-  if (limit.empty() || limit.starts_with("max")) return 0;
-  const std::uint64_t high = std::strtoull(limit.c_str(), nullptr, 10),
-                      low = std::strtoull(used.c_str(), nullptr, 10);
-  return high > low ? high - low : 1;
-}
-
 void add_activations(std::vector<MemoryPart>& parts, const RunConfig& config,
                      const engine::models::DecoderSpec& spec) {
   const auto step = step_footprint(config, spec);
@@ -233,11 +216,6 @@ std::vector<MemoryPart> memory_needed(const RunConfig& config,
 std::string bytes_per_parameter(const RunConfig& config) {
   const int moment = config.train.moments == StateType::bf16 ? 2 : 4;
   return cat(8 + 2 * moment, " (weight 4, gradient 4, moments ", 2 * moment, ")");
-}
-
-std::uint64_t memory_available() {
-  const std::uint64_t machine = machine_memory(), group = control_group_room();
-  return group == 0 ? machine : machine == 0 ? group : std::min(machine, group);
 }
 
 std::string bytes_text(std::uint64_t bytes) {

@@ -27,10 +27,6 @@ std::uint64_t trained_bytes(const RunConfig& config, const engine::models::Decod
 /// 4)".
 std::string bytes_per_parameter(const RunConfig& config);
 
-/// Bytes that this process can still allocate: the smaller of the machine's available memory and
-/// the limit of its control group. 0: unknown.
-std::uint64_t memory_available();
-
 /// "1.5 GiB", "260.1 KiB".
 std::string bytes_text(std::uint64_t bytes);
 

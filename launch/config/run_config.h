@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "algorithms/methods.h"
+#include "algorithms/weight_stream.h"
 #include "engine/adapter/lora_config.h"
 #include "engine/base/output_folder.h"
 #include "engine/train/replica_exchange.h"
@@ -187,6 +188,7 @@ struct RunConfig : algorithms::MethodSettings {
   EvalConfig eval;
   RolloutConfig rollout;
   algorithms::AsyncConfig async;
+  algorithms::WeightsConfig weights;
   std::vector<RewardRule> reward;
 
   static void each_field(auto& self, auto&& field) {
@@ -225,6 +227,7 @@ struct RunConfig : algorithms::MethodSettings {
     section("eval", self.eval);
     section("rollout", self.rollout);
     section("async", self.async);
+    section("weights", self.weights);
     section("reward", self.reward,
             "list of rules, summed by weight: {rule: exact_match, weight: 1, label: ..., and the "
             "options of the rule}; the rules are exact_match, gsm8k, boxed, format, regex, length, "

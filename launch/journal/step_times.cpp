@@ -47,8 +47,10 @@ Part part_of(const actors::AskRecord& ask, Activity activity) {
   if (type == protocol::Generate::name) return Part::rollout;
   if (type == protocol::ComputeRewards::name) return Part::reward;
   if (type == protocol::Save::name) return Part::save;
-  for (const auto name : {protocol::Publish::name, protocol::PrepareWeights::name,
-                          protocol::CommitWeights::name, protocol::MixWeights::name})
+  for (const auto name :
+       {protocol::Publish::name, protocol::ReadWeights::name, protocol::LoadWeights::name,
+        protocol::MapWeights::name, protocol::PrepareWeights::name, protocol::CommitWeights::name,
+        protocol::MixWeights::name})
     if (type == name) return Part::weights;
   if (type == protocol::Logprobs::name || type == protocol::Score::name)
     return critic || activity == Activity::advantage ? Part::advantage : Part::reference;

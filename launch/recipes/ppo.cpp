@@ -106,6 +106,7 @@ void validate_ppo(Validation& v) {
   const bool once = v.config.ppo.epochs * v.config.ppo.minibatches == 1;
   validate_proximal(v, "ppo", old, once && !v.config.async.stale(), loss.correction.any());
   validate_correction(v, "ppo", loss.correction, old);
+  validate_weights(v);
   validate_rollout(v);
   validate_async(v, std::int64_t{v.config.ppo.minibatches} * v.config.ppo.group);
   validate_reward(v);
@@ -231,7 +232,7 @@ Recipe recipe_for(std::type_identity<algorithms::PpoConfig>) {
           .summary =
               "proximal policy optimization: a critic estimates the value of each state, and "
               "tokens with positive advantages are reinforced",
-          .sections = {"ppo", "critic", "eval", "rollout", "async", "reward"},
+          .sections = {"ppo", "critic", "eval", "rollout", "async", "weights", "reward"},
           .rows = engine::data::Purpose::prompts,
           .roles = ppo_roles,
           .row_use = ppo_rows,

@@ -44,6 +44,17 @@ void validate_async(Validation& v, std::int64_t samples_per_row) {
                "training do not overlap; 1 is usual"));
 }
 
+void validate_weights(Validation& v) {
+  if (v.config.weights.format != actors::protocol::WeightCoding::bf16) return;
+  if (v.config.train.dtype != engine::ops::Precision::bf16)
+    v.problem(cat(v.named("weights.format"),
+                  ": the rollouts compute in f32 (train.dtype), so bf16 would change their "
+                  "samples; f32 and delta do not"));
+  else if (samples_in_int8(v.config))
+    v.problem(cat(v.named("weights.format"),
+                  ": rollout.weights int8 is made of the f32 weights; f32 and delta keep them"));
+}
+
 namespace {
 
 bool all_known(Validation& v) {

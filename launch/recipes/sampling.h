@@ -13,6 +13,8 @@ namespace troupe::launch {
 void validate_rollout(Validation& v);
 /// The section `async`; `samples_per_row`: samples of a batch for each row of train.batch_size.
 void validate_async(Validation& v, std::int64_t samples_per_row);
+/// The section `weights`.
+void validate_weights(Validation& v);
 /// A reward is required; its rules must be known and complete.
 void validate_reward(Validation& v);
 

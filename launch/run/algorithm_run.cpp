@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "actors/roles/weights.h"
 #include "actors/runtime/run.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
@@ -88,6 +89,14 @@ engine::data::LoaderOptions AlgorithmRun::loader_options(std::int64_t batches_of
   return loader_settings(config(), batches_of);
 }
 
+algorithms::WeightStream::Options AlgorithmRun::stream_options() const {
+  const auto spec = spec_of_run(config(), session_.resume_from());
+  return {.config = config().weights,
+          .values = actors::roles::trained_values(spec),
+          .bf16 = config().train.dtype == engine::ops::Precision::bf16,
+          .timeout = std::chrono::seconds(config().train.timeout)};
+}
+
 algorithms::Cluster AlgorithmRun::cluster() {
   const RolesNeeded roles = roles_of(config());
   const auto policy = placement_->actor<Role::policy>();
@@ -111,6 +120,7 @@ algorithms::Cluster AlgorithmRun::cluster() {
                               placement_->chunks_per_rollout(),
                               timeout};
   cluster.versions = &versions_;
+  if (placement_->in_processes()) cluster.stream = &stream_.emplace(stream_options());
   if (roles.critic.needed) cluster.critic = placement_->actor<Role::critic>();
   if (roles.reward.needed) cluster.reward = placement_->actor<Role::reward>();
   if (roles.reference_follows)

@@ -41,9 +41,12 @@ class AlgorithmRun final : public RunContext {
   int run(actors::Task<void> algorithm, const algorithms::Plan& plan) override;
 
  private:
+  algorithms::WeightStream::Options stream_options() const;
+
   const Session& session_;
   RunJournal journal_;
   VersionStore versions_;
+  std::optional<algorithms::WeightStream> stream_;
   actors::Stop stop_;
   std::optional<CancellableReading> reading_{std::in_place};  // until the first step
   Placement* placement_ = nullptr;                            // set by run()

@@ -48,6 +48,12 @@ Result<std::vector<std::string>> models_of(const RunConfig& config, Role role) {
 Result<> check_grid(const RunConfig& config, Role role, const engine::parallel::Grid& grid,
                     const std::string& node) {
   if (grid.tp == 1 && grid.pp == 1) return {};
+  if (role == Role::rollout && config.weights.format == actors::protocol::WeightCoding::delta)
+    return fail(Errc::usage,
+                cat("weights.format delta and ", node,
+                    ": rollouts of several tensor-parallel ranks "
+                    "keep their parts only, so no difference can be added to them; f32 and bf16 "
+                    "can be sent"));
   const auto models = models_of(config, role);
   RETURN_IF_ERROR(models);
   for (const std::string& model : *models) {

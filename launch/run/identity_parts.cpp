@@ -22,7 +22,7 @@ namespace {
 namespace checkpoint = engine::checkpoint;
 
 // How a run is executed, displayed and saved.
-constexpr std::array<std::string_view, 25> without_effect{"algorithm",
+constexpr std::array<std::string_view, 28> without_effect{"algorithm",
                                                           "output_mode",
                                                           "timeline.max_mib",
                                                           "resume",
@@ -46,7 +46,10 @@ constexpr std::array<std::string_view, 25> without_effect{"algorithm",
                                                           "rollout.max_sequences",
                                                           "rollout.record",
                                                           "rollout.threads",
-                                                          "async.in_flight"};
+                                                          "async.in_flight",
+                                                          "weights.format",
+                                                          "weights.chunk_mib",
+                                                          "weights.shared_memory"};
 // Paths whose content is a InputPart.
 constexpr std::array<std::string_view, 10> inputs{
     "model",        "output",        "data.path",     "eval.path",     "lora.adapter",

@@ -25,6 +25,10 @@ class Placement {
   /// can work at the same time.
   virtual std::size_t chunks_per_rollout() const { return 1; }
 
+  /// Whether models are in other processes than the algorithm: weights are then brought to them by
+  /// a WeightStream.
+  virtual bool in_processes() const { return false; }
+
   template <Role R>
   std::vector<RoleRef<R>> actors() {
     std::vector<RoleRef<R>> refs;

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 
+#include "engine/base/available_memory.h"
 #include "engine/base/file.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"

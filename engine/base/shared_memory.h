@@ -1,0 +1,64 @@
+// SharedMemory: memory that processes of one host and user read together (memfd). Its pages are
+// allocated when it is created and it cannot be truncated, so reading it never causes SIGBUS, and
+// its size is not limited by /dev/shm. Another process finds it by name in /proc, without a file
+// system or a socket.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <tuple>
+
+#include "engine/base/error.h"
+
+namespace troupe {
+
+/// Where another process finds the memory: descriptor `file` of process `process`, whose random
+/// `token` no other file has.
+struct SharedMemoryName {
+  std::int64_t process = 0;
+  std::int32_t file = -1;
+  std::string token;        ///< 32 hexadecimal digits
+  std::uint64_t bytes = 0;  ///< size of the memory
+  bool operator==(const SharedMemoryName&) const = default;
+};
+inline auto fields(SharedMemoryName& n) {
+  return std::tie(n.process, n.file, n.token, n.bytes);
+}
+
+class SharedMemory {
+ public:
+  /// Memory of `bytes` bytes, at least 1, which only this process can write to. Errc::full: the
+  /// machine has no memory; io, unsupported: the system allows no such memory.
+  static Result<std::unique_ptr<SharedMemory>> create(std::size_t bytes);
+  /// Maps the memory of another process, or of this one, read-only. Errc::not_found: no process of
+  /// this host has it; bad_input: another size than `bytes`, or its owner could still change it;
+  /// io.
+  static Result<std::shared_ptr<const SharedMemory>> open(const SharedMemoryName& name,
+                                                          std::size_t bytes);
+  ~SharedMemory();
+  SharedMemory(const SharedMemory&) = delete;
+
+  /// Until seal().
+  std::span<std::byte> writable() { return {data_, bytes_}; }
+  std::span<const std::byte> bytes() const { return {data_, bytes_}; }
+  /// Makes the memory immutable, for this process too, and ready to be opened. Its address changes.
+  Result<> seal();
+  /// For open(), while this object exists.
+  SharedMemoryName name() const;
+
+ private:
+  SharedMemory(int file, std::string token, std::size_t bytes)
+      : file_(file), token_(std::move(token)), bytes_(bytes) {}
+  Result<> map(int protection);
+  void unmap();
+
+  int file_;
+  std::string token_;
+  std::size_t bytes_;
+  std::byte* data_ = nullptr;
+};
+
+}  // namespace troupe
