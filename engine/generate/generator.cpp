@@ -113,6 +113,8 @@ struct Generator::Impl {
   void step();
   void count_admissions(const Plan& plan);
   Tensor forward(const Plan& plan);
+  std::vector<SampledToken> sample(const Plan& plan, const BatchSampler& sampler,
+                                   const Tensor& hidden);
   void append(std::span<const SampledToken> sampled);
   void append(const SampledToken& sampled, bool computed);
 };
@@ -237,13 +239,14 @@ void Generator::Impl::restart(std::uint64_t sequence) {
 void Generator::Impl::step() {
   if (std::exchange(weights_are_new, false)) packed.refresh();
   Plan plan = scheduler.plan();
+  count_admissions(plan);
   if (config.lookup > 0)
     stats.drafted += propose_by_lookup(plan, scheduler, sequences, config.lookup);
   if (draft_model) stats.drafted += draft_model->propose(plan, scheduler, sequences);
   copy_pages(decoder.device(), cache, plan.copies);
   const Tensor hidden = forward(plan);  // [T, D]
   const BatchSampler sampler(decoder, config.precision, packed.in_use());
-  std::vector<SampledToken> sampled = sampler.sample(rows_to_sample(plan, sequences), hidden);
+  std::vector<SampledToken> sampled = sample(plan, sampler, hidden);
   std::ranges::sort(sampled, [](const SampledToken& a, const SampledToken& b) {
     return a.sequence != b.sequence ? a.sequence < b.sequence : a.position < b.position;
   });
@@ -252,8 +255,17 @@ void Generator::Impl::step() {
   stats.preemptions += std::ssize(plan.preempted);
   stats.shared_pages += plan.shared_pages;
   stats.copied_pages += std::ssize(plan.copies);
-  count_admissions(plan);
   append(sampled);
+}
+
+std::vector<SampledToken> Generator::Impl::sample(const Plan& plan, const BatchSampler& sampler,
+                                                  const Tensor& hidden) {
+  try {
+    return sampler.sample(rows_to_sample(plan, sequences), hidden);
+  } catch (const RequestFailure&) {
+    scheduler.repeat_samples(plan);  // the others keep what was computed
+    throw;
+  }
 }
 
 void Generator::Impl::count_admissions(const Plan& plan) {
@@ -345,6 +357,8 @@ std::vector<Generation> Generator::step() {
   try {
     if (!impl_->sequences.empty())
       ops::in_phase(impl_->decoder.device(), "generate", [&] { impl_->step(); });
+  } catch (const RequestFailure&) {
+    throw;  // of sample()
   } catch (...) {
     // The plan was not completed and no token was appended: the step can be repeated.
     impl_->scheduler.drop_cache();

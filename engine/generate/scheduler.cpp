@@ -250,6 +250,15 @@ void Scheduler::finish(std::uint64_t sequence) {
   sequences_.erase(sequences_.begin() + (&s - sequences_.data()));
 }
 
+void Scheduler::repeat_samples(const Plan& plan) {
+  for (const Work& work : plan.work) {
+    if (!work.samples) continue;
+    Sequence& s = at(work.sequence);
+    // A page in the prefix cache may have other holders and is never written again.
+    if (--s.cached < s.kept * config_.page_size) release(s);
+  }
+}
+
 void Scheduler::recompute(std::uint64_t sequence) {
   release(at(sequence));
 }

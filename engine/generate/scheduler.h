@@ -79,6 +79,8 @@ class Scheduler {
   void append(std::uint64_t sequence, bool computed = false);
   /// ... or ends it. May be called at any time to cancel. Frees its pages.
   void finish(std::uint64_t sequence);
+  /// No token was sampled after the plan: the next one computes the rows of the last tokens again.
+  void repeat_samples(const Plan& plan);
   /// Drops the keys and values of a sequence: it waits and is recomputed from its first token.
   void recompute(std::uint64_t sequence);
   /// Drops all keys and values (the weights changed or a step failed): all running sequences wait

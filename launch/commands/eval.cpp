@@ -39,7 +39,8 @@ RunConfig eval_config(const EvalOptions& options) {
 
 // True for the settings that determine the lines of the output file.
 bool determines_lines(std::string_view key) {
-  if (key == "rollout.max_sequences" || key == "rollout.cache_tokens" || key == "data.path")
+  if (key == "rollout.max_sequences" || key == "rollout.cache_tokens" || key == "rollout.lookup" ||
+      key == "data.path")
     return false;
   constexpr std::string_view keys[] = {"chat_template", "train.max_length", "train.dtype",
                                        "train.seed",    "eval.samples",     "eval.temperature",

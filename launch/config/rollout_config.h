@@ -24,6 +24,7 @@ struct RolloutConfig {
   engine::generate::SamplingParams sampling{.max_new_tokens = 256};
   std::int64_t max_sequences = 64;
   engine::models::WeightFormat weights = engine::models::WeightFormat::full;
+  std::int64_t lookup = 0;
   std::int64_t cache_tokens = 0;
   std::int64_t threads = 0;
   Record record = Record::shown;
@@ -45,6 +46,10 @@ struct RolloutConfig {
           "full: sample from the policy's weights; int8: from an 8-bit copy, for less memory and "
           "time; old log-probabilities are then recomputed by the policy, and "
           "sampling/sampling_logp_difference reports the mismatch");
+    field(
+        "lookup", self.lookup, Range{0, 256},
+        "prompt lookup: draft tokens that are computed along with the last token of each sequence "
+        "(serving.md#drafts), for texts that repeat themselves; 0: none; never changes results");
     field("cache_tokens", self.cache_tokens, Range{0, 2147483632},
           "capacity of the KV cache in tokens; 0: rollout.max_sequences of train.max_length, at "
           "most 1 GiB but at least one sequence if that is set");

@@ -22,7 +22,7 @@ namespace {
 namespace checkpoint = engine::checkpoint;
 
 // How a run is executed, displayed and saved.
-constexpr std::array<std::string_view, 28> without_effect{"algorithm",
+constexpr std::array<std::string_view, 29> without_effect{"algorithm",
                                                           "output_mode",
                                                           "timeline.max_mib",
                                                           "resume",
@@ -42,6 +42,7 @@ constexpr std::array<std::string_view, 28> without_effect{"algorithm",
                                                           "train.save_dtype",
                                                           "train.save_only_model",
                                                           "rollout.cache_tokens",
+                                                          "rollout.lookup",
                                                           "dpo.precompute_reference",
                                                           "rollout.max_sequences",
                                                           "rollout.record",

@@ -38,6 +38,7 @@ engine::generate::GeneratorConfig generator_settings(const RunConfig& config,
   out.longest = config.train.max_length;
   out.precision = config.train.dtype;
   out.weights = config.rollout.weights;
+  out.lookup = static_cast<std::int32_t>(config.rollout.lookup);
   out.eos_ids = spec.eos_ids;
   return out;
 }

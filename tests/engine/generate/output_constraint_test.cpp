@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <regex>
 
 #include "engine/constraints/compile.h"
@@ -121,6 +122,39 @@ TEST_F(ConstrainedGeneratorTest, AVocabularyWithoutTheCharactersIsAnError) {
   } catch (const RequestFailure& failure) {
     EXPECT_EQ(failure.error().code, Errc::bad_input);
     EXPECT_THAT(failure.what(), testing::HasSubstr("no token of the vocabulary continues"));
+  }
+}
+
+TEST_F(ConstrainedGeneratorTest, AFailureOfOneRequestDropsNothingOfTheOthers) {
+  for (const bool prefix_cache : {false, true}) {
+    auto generator = value_or_throw(Generator::create(
+        *model_,
+        {.page_size = 4, .pages = 60, .prefix_cache = prefix_cache, .eos_ids = {end_token}}));
+    std::map<std::uint64_t, Generation> done;
+    for (std::uint64_t id = 0; id < 3; ++id) {
+      Request each = request(id, nullptr, 20);
+      each.prompt = {3, 1, static_cast<std::int32_t>(id), 5, 2, 6, 5};
+      value_or_throw(generator.submit(each));
+      done[id] = generate({each}).at(0);
+    }
+    value_or_throw(generator.submit(request(9, "a[b-d]{6}[A-Z]", 20)));
+    int failures = 0;
+    while (!generator.idle()) {
+      try {
+        for (const Generation& each : generator.step()) {
+          if (each.id == 9) continue;
+          EXPECT_EQ(each.ids, done.at(each.id).ids);
+          EXPECT_EQ(each.logp, done.at(each.id).logp);
+        }
+      } catch (const RequestFailure& failure) {
+        EXPECT_EQ(failure.id(), 9U);
+        generator.cancel(failure.id());
+        ++failures;
+      }
+    }
+    EXPECT_EQ(failures, 1);
+    // A step is repeated for three sequences; a page that the prefix cache keeps, too.
+    EXPECT_LE(generator.stats().rows, 3 * (7 + 19) + 3 + 6 + 1 + 3 * (prefix_cache ? 4 : 1));
   }
 }
 

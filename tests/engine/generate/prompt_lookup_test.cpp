@@ -128,6 +128,7 @@ GeneratorConfig drafting_config(unsigned seed) {
   config.max_sequences = std::array{1, 3, 8}[seed % 3];
   config.tokens_per_step = config.max_sequences + 16;
   config.precision = seed % 3 == 2 ? ops::Precision::bf16 : ops::Precision::f32;
+  if (seed % 4 == 3) config.weights = models::WeightFormat::int8;
   config.prefix_cache = seed % 2 == 0;
   return config;
 }
