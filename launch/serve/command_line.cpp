@@ -58,6 +58,14 @@ void add_server_options(CLI::App& command, ServeOptions& o) {
       command.add_option("--access-log", o.access_log, "file for a line of JSON per request"));
 }
 
+void add_adapters(CLI::App& command, ServeOptions& o) {
+  command
+      .add_option("--adapter", o.adapters,
+                  "NAME=DIR: a PEFT adapter of the model, which requests select as model NAME; may "
+                  "be given several times")
+      ->allow_extra_args(false);
+}
+
 void add_admin_options(CLI::App& command, ServeOptions& o) {
   CLI::Option* socket = path_option(command.add_option(
       "--admin-socket", o.admin_socket,
@@ -109,6 +117,7 @@ void add_serve(CLI::App& app, std::function<int()>& action) {
   CLI::App* command = app.add_subcommand(
       "serve", "Serve a model over HTTP with the OpenAI API: completions, chat, log-probabilities");
   add_model_options(*command, options->model);
+  add_adapters(*command, *options);
   add_server_options(*command, *options);
   add_admin_options(*command, *options);
   add_load_limits(*command, *options);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "engine/base/json.h"
 #include "engine/base/log.h"
@@ -77,6 +78,48 @@ Engine start_engine(const ServeOptions& options, api::ServedModel& model) {
           nullptr};
 }
 
+/// A model with its engine.
+struct Host {
+  Host(const ServeOptions& options, const api::ServedModelOptions& which)
+      : model(value_or_throw(api::ServedModel::load(which))),
+        engine(start_engine(options, model)) {}
+
+  api::ServedModel model;
+  Engine engine;
+};
+
+/// The options of an adapter, NAME=DIR.
+api::ServedModelOptions adapter_options(const api::ServedModelOptions& base,
+                                        const std::string& text) {
+  const std::size_t sign = text.find('=');
+  if (sign == std::string::npos || sign == 0 || sign + 1 == text.size())
+    throw Failure({Errc::usage, cat("--adapter ", quote(text), ": expected NAME=DIR")});
+  api::ServedModelOptions options = base;
+  options.name = text.substr(0, sign);
+  options.model.adapter = text.substr(sign + 1);
+  return options;
+}
+
+/// The model, and its adapters behind it.
+std::vector<std::unique_ptr<Host>> load_models(const ServeOptions& options) {
+  std::vector<std::unique_ptr<Host>> hosts;
+  hosts.push_back(std::make_unique<Host>(options, options.model));
+  if (!options.adapters.empty() && hosts[0]->model.pools())
+    throw Failure({Errc::usage, "--adapter: the model generates no text"});
+  if (!options.adapters.empty() && !options.weights_root.empty())
+    throw Failure({Errc::usage,
+                   "--adapter is not possible with --weights-root, which changes the "
+                   "weights below the adapters"});
+  for (const std::string& adapter : options.adapters) {
+    const api::ServedModelOptions wanted = adapter_options(options.model, adapter);
+    for (const auto& host : hosts)
+      if (host->model.name() == wanted.name)
+        throw Failure({Errc::usage, cat("--adapter: two models are called ", quote(wanted.name))});
+    hosts.push_back(std::make_unique<Host>(options, wanted));
+  }
+  return hosts;
+}
+
 std::unique_ptr<http::Server> start_server(const ServeOptions& options, api::Api& endpoints) {
   http::ApiKeys keys;
   if (!options.api_key_file.empty())
@@ -93,12 +136,14 @@ struct Admin {
   std::unique_ptr<http::Server> server;  // ends first
 };
 
-Admin start_admin(const ServeOptions& options, api::ServedModel& model, const Engine& engine) {
+Admin start_admin(const ServeOptions& options, const std::vector<std::unique_ptr<Host>>& hosts) {
   const bool wanted = !options.admin_socket.empty() || options.admin_port >= 0;
   if (!wanted && !options.weights_root.empty())
     throw Failure({Errc::usage, "--weights-root needs --admin-socket or --admin-port"});
   if (!wanted) return {};
-  if (!engine.generation)
+  std::vector<GenerationService*> services;
+  for (const auto& host : hosts) services.push_back(host->engine.generation.get());
+  if (services[0] == nullptr)
     throw Failure({Errc::usage, "the admin listener changes generation, and the model has none"});
   std::optional<api::WeightsRoot> root;
   if (!options.weights_root.empty())
@@ -110,7 +155,8 @@ Admin start_admin(const ServeOptions& options, api::ServedModel& model, const En
     keys = value_or_throw(http::ApiKeys::read(options.admin_key_file));
   }
   Admin admin;
-  admin.endpoints = std::make_unique<api::AdminApi>(model, *engine.generation, std::move(root));
+  admin.endpoints =
+      std::make_unique<api::AdminApi>(hosts[0]->model, std::move(services), std::move(root));
   admin.server = value_or_throw(http::Server::start(std::move(listener), admin.endpoints->routes(),
                                                     std::move(keys), nullptr));
   std::cerr << for_terminal(cat("admin listener at ", admin.server->url())) << "\n";
@@ -154,26 +200,28 @@ void report_load(const ServiceCounters& before, const ServiceCounters& now) {
 
 int serve(const ServeOptions& options) {
   const EndSignals signals;  // before any thread exists
-  api::ServedModel model = value_or_throw(api::ServedModel::load(options.model));
-  const Engine engine = start_engine(options, model);
-  const api::Services services = engine.services();
-  api::Api endpoints(model, services, options.version);
-  Admin admin = start_admin(options, model, engine);
+  const auto hosts = load_models(options);
+  std::vector<api::Served> models;
+  for (const auto& host : hosts) models.push_back({&host->model, host->engine.services()});
+  api::Api endpoints(models, options.version);
+  Admin admin = start_admin(options, hosts);
   const auto server = start_server(options, endpoints);
-  announce(options, model, *server, services.counters().pages);
-  ServiceCounters before = services.counters();
+  announce(options, hosts[0]->model, *server, sum_of_counters(models).pages);
+  ServiceCounters before = sum_of_counters(models);
   while (!signals.wait()) {
-    const ServiceCounters now = services.counters();
+    const ServiceCounters now = sum_of_counters(models);
     report_load(before, now);
     before = now;
   }
   log_info(cat("stopping: requests in progress have ", options.drain_seconds, " s"));
   admin.server.reset();
-  if (engine.generation) engine.generation->resume();
+  for (const auto& host : hosts)
+    if (host->engine.generation) host->engine.generation->resume();
   endpoints.drain();
   const bool all = server->drain(std::chrono::seconds(options.drain_seconds));
   if (!all) log_warning("requests were cut off at the end of that time");
-  engine.stop();  // its sequences end while their responders exist
+  for (const auto& host : hosts)
+    host->engine.stop();  // its sequences end while their responders exist
   return 0;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "launch/serve/api/served_model.h"
 #include "launch/serve/http/server.h"
@@ -11,6 +12,7 @@ namespace troupe::launch {
 
 struct ServeOptions {
   api::ServedModelOptions model;
+  std::vector<std::string> adapters;  ///< NAME=DIR: adapters of the model, named in requests
   http::ServerOptions server;
   std::string api_key_file;            ///< "": no keys
   std::string access_log;              ///< "": none

@@ -17,27 +17,30 @@ constexpr std::size_t max_waiting_changes = 16;
 }  // namespace
 
 // One worker: weights are loaded one after the other.
-AdminApi::AdminApi(ServedModel& model, engine::serving::GenerationService& service,
+AdminApi::AdminApi(ServedModel& model, std::vector<engine::serving::GenerationService*> services,
                    std::optional<WeightsRoot> root)
-    : model_(model), service_(service), root_(std::move(root)), workers_(1, max_waiting_changes) {
+    : model_(model),
+      services_(std::move(services)),
+      root_(std::move(root)),
+      workers_(1, max_waiting_changes) {
 }
 
 http::Router AdminApi::routes() {
   http::Router router;
   add(router, "/pause", [this](const http::Request&) -> Json {
-    service_.pause();
+    for (auto* service : services_) service->pause();
     log_info("generation is paused");
     return Json::Object{{"status", "paused"}};
   });
   add(router, "/resume", [this](const http::Request&) -> Json {
-    service_.resume();
+    for (auto* service : services_) service->resume();
     log_info("generation is resumed");
     return Json::Object{{"status", "resumed"}};
   });
   add(router, "/update_weights_from_disk",
       [this](const http::Request& from) { return load_weights(parse_body(from)); });
   router.add({"GET", "/is_paused", [this](const http::Request&, const http::Responder& to) {
-                to.respond(json_answer(Json::Object{{"is_paused", service_.paused()}}));
+                to.respond(json_answer(Json::Object{{"is_paused", services_.front()->paused()}}));
               }});
   return router;
 }
@@ -66,7 +69,7 @@ Json AdminApi::load_weights(const Json& body) {
     refuse_unsupported(other, cat(other, " is not supported"));
   const std::string folder = value_or_refuse("model_path", root_->find(*name));
   const auto write = value_or_refuse("model_path", model_.read_weights(folder));
-  const std::uint64_t version = value_or_throw(service_.change_weights(write));
+  const std::uint64_t version = value_or_throw(services_.front()->change_weights(write));
   log_info(cat("weights ", quote(*name), " are in use, version ", version));
   return Json::Object{
       {"success", true}, {"message", cat("loaded ", *name)}, {"weight_version", version}};

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "engine/base/json.h"
 #include "engine/serving/generation_service.h"
@@ -15,8 +16,9 @@ namespace troupe::launch::api {
 
 class AdminApi {
  public:
-  /// `model` and `service` outlive this. Without a root no weights can be loaded.
-  AdminApi(ServedModel& model, engine::serving::GenerationService& service,
+  /// `services`: of the model, and of its adapters behind it. All outlive this. Without a root no
+  /// weights can be loaded; with one, the model has no adapters.
+  AdminApi(ServedModel& model, std::vector<engine::serving::GenerationService*> services,
            std::optional<WeightsRoot> root);
 
   /// /pause, /resume and /is_paused as in vLLM, /update_weights_from_disk as in SGLang. Handlers
@@ -29,7 +31,7 @@ class AdminApi {
   Json load_weights(const Json& body);
 
   ServedModel& model_;
-  engine::serving::GenerationService& service_;
+  std::vector<engine::serving::GenerationService*> services_;
   std::optional<WeightsRoot> root_;
   Workers workers_;
 };

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "engine/serving/generation_service.h"
 #include "engine/serving/pooling_service.h"
@@ -26,10 +27,20 @@ struct Services {
   }
 };
 
+/// A model of the server, which requests name.
+struct Served {
+  const ServedModel* model = nullptr;
+  Services services;
+};
+
+/// The sums of the models' counters.
+engine::serving::ServiceCounters sum_of_counters(const std::vector<Served>& models);
+
 class Api {
  public:
-  /// All must outlive this. `version`: of the program.
-  Api(const ServedModel& model, Services services, std::string version);
+  /// The first model answers requests without a name; the others are adapters of it. All must
+  /// outlive this. `version`: of the program.
+  Api(std::vector<Served> models, std::string version);
 
   /// The routes, whose handlers use this object.
   http::Router routes();
@@ -38,7 +49,8 @@ class Api {
 
  private:
   using Answer = std::function<http::Response(const http::Request&, const Json&)>;
-  using Start = std::function<void(const http::Request&, const Json&, const http::Responder&)>;
+  using Start =
+      std::function<void(const Served&, const http::Request&, const Json&, const http::Responder&)>;
 
   void add_probes(http::Router& router);
   void add_models(http::Router& router);
@@ -51,13 +63,12 @@ class Api {
   void add_answer(http::Router& router, const std::string& path, Answer answer);
   void in_worker(http::Responder responder, std::function<void()> task);
 
-  void check_model(const Json& body) const;
-  Json model_entry() const;
+  const Served& named_in(const Json& body) const;
+  Json model_entry(const Served& served) const;
   http::Response tokenize(const Json& body) const;
   http::Response detokenize(const Json& body) const;
 
-  const ServedModel& model_;
-  Services services_;
+  std::vector<Served> models_;
   std::string version_;
   Metrics metrics_;
   std::atomic<bool> draining_ = false;
