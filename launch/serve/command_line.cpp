@@ -85,21 +85,21 @@ void add_admin_options(CLI::App& command, ServeOptions& o) {
 }
 
 void add_load_limits(CLI::App& command, ServeOptions& o) {
-  command.add_option("--max-batch", o.max_batch, "sequences generated at the same time")
+  command.add_option("--max-batch", o.engine.max_batch, "sequences generated at the same time")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
   command
-      .add_option("--max-waiting", o.max_waiting,
+      .add_option("--max-waiting", o.engine.max_waiting,
                   "sequences that may wait; beyond it requests get status 429")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
       ->capture_default_str();
   command
-      .add_option("--cache-tokens", o.cache_tokens,
+      .add_option("--cache-tokens", o.engine.cache_tokens,
                   "tokens in the cache of keys and values; 0: enough for the batch, at most 1 GiB")
       ->check(
           CLI::Range(std::int64_t{0}, std::numeric_limits<std::int32_t>::max() - std::int64_t{16}));
   command
-      .add_option("--request-timeout", o.request_seconds,
+      .add_option("--request-timeout", o.engine.request_seconds,
                   "seconds after which a request is given up")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
       ->capture_default_str();

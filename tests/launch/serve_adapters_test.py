@@ -7,7 +7,7 @@ import sys
 import tempfile
 import unittest
 
-from served import DIGITS, PROGRAM, Server, run
+from served import DIGITS, PROGRAM, Server, UnixConnection, answer_of, run
 
 
 def trained(folder, name, rank, answer):
@@ -60,12 +60,52 @@ class Adapters(unittest.TestCase):
     def test_mistakes_end_the_start(self):
         nine = self.adapters["nine"]
         for options in (["--adapter", nine], ["--adapter", "=" + nine], ["--adapter", "a=" + nine, "--adapter", "a=" + nine],
-                        ["--adapter", DIGITS + "=" + nine], ["--adapter", "a=" + nine, "--admin-socket", nine + "/s", "--weights-root", nine]):
+                        ["--adapter", DIGITS + "=" + nine]):
             said = subprocess.run([PROGRAM, "serve", "--model", DIGITS, "--port", "0", *options], capture_output=True, text=True)
             self.assertEqual((said.returncode, said.stdout), (2, ""), (options, said.stderr))
             self.assertIn("--adapter", said.stderr)
         said = subprocess.run([PROGRAM, "serve", "--model", DIGITS, "--port", "0", "--adapter", "a=/nowhere"], capture_output=True, text=True)
         self.assertEqual((said.returncode, said.stdout), (4, ""), said.stderr)
+
+    def test_adapters_come_and_go_while_requests_run(self):
+        root = self.folder.name
+        path = os.path.join(root, "admin")
+        server = Server(DIGITS, "--admin-socket", path, "--weights-root", root)
+
+        def admin(endpoint, **body):
+            return answer_of(UnixConnection(path), "POST", endpoint, body)
+
+        line = {"prompt": "4,5,6:", "seed": 3, "temperature": 1.0, "max_tokens": 1500, "ignore_eos": True}
+        expected = run(["generate", "--model", DIGITS, "--adapter", self.adapters["nine"]], line)[0]["ids"]
+        try:
+            self.assertEqual(admin("/v1/load_lora_adapter", lora_name="a", lora_path="nine/latest"), (200, {"success": True}))
+            for fields, param in ((dict(lora_name="a", lora_path="nine/latest"), "lora_name"), (dict(lora_path="nine/latest"), "lora_name"),
+                                  (dict(lora_name="b"), "lora_path"), (dict(lora_name="b", lora_path="../x"), "lora_path"),
+                                  (dict(lora_name="b", lora_path="."), "lora_path")):
+                status, answer = admin("/v1/load_lora_adapter", **fields)
+                self.assertEqual((status, answer["error"]["param"]), (400, param), answer)
+            self.assertIn("adapters", admin("/update_weights_from_disk", model_path="nine/latest")[1]["error"]["message"])
+            for _ in range(3):
+                with concurrent.futures.ThreadPoolExecutor(1) as pool:
+                    before = server.metric("vllm:generation_tokens_total")
+                    answer = pool.submit(server.complete, model="a", return_token_ids=True, **line)
+                    while server.metric("vllm:generation_tokens_total") == before:
+                        pass
+                    self.assertEqual(admin("/v1/unload_lora_adapter", lora_name="a"), (200, {"success": True}))
+                    self.assertEqual(server.request("POST", "/v1/completions", dict(line, model="a"))[0], 404)
+                    self.assertEqual(answer.result()["choices"][0]["token_ids"], expected)
+                self.assertEqual(admin("/v1/unload_lora_adapter", lora_name="a")[0], 400)
+                self.assertEqual(admin("/v1/load_lora_adapter", lora_name="a", lora_path="nine/latest")[0], 200)
+            self.assertEqual(admin("/pause")[0], 200)
+            self.assertEqual(admin("/v1/load_lora_adapter", lora_name="b", lora_path="three/latest")[0], 200)
+            with concurrent.futures.ThreadPoolExecutor(1) as pool:
+                answer = pool.submit(server.complete, model="b", prompt="1", max_tokens=1)
+                while server.metric("vllm:num_requests_waiting") < 1:
+                    pass
+                self.assertEqual(admin("/resume")[0], 200)
+                self.assertEqual(answer.result()["usage"]["completion_tokens"], 1)
+        finally:
+            self.assertEqual(server.stop(), 0)
 
 
 if __name__ == "__main__":

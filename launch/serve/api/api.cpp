@@ -25,6 +25,17 @@ void log_unknown(const http::Request& request, const UnknownFields& unknown) {
   log_info(cat("request ", request.id, ": unknown fields are ignored: ", names));
 }
 
+Json model_entry(const Served& served) {
+  const ServedModel& model = *served.model;
+  return Json::Object{{"id", model.name()},
+                      {"object", "model"},
+                      {"created", model.created()},
+                      {"owned_by", "troupe"},
+                      {"root", model.name()},
+                      {"parent", served.parent.empty() ? Json() : Json(served.parent)},
+                      {"max_model_len", model.context()}};
+}
+
 /// The whole text of one conversation or prompt of /tokenize.
 std::vector<std::int32_t> tokens_to_count(RequestFields& fields, const ServedModel& model) {
   if (fields.find("messages") == nullptr) {
@@ -40,26 +51,8 @@ std::vector<std::int32_t> tokens_to_count(RequestFields& fields, const ServedMod
 
 }  // namespace
 
-engine::serving::ServiceCounters sum_of_counters(const std::vector<Served>& models) {
-  engine::serving::ServiceCounters sum;
-  for (const Served& each : models) {
-    const auto counters = each.services.counters();
-    sum.running += counters.running;
-    sum.waiting += counters.waiting;
-    sum.pages += counters.pages;
-    sum.free_pages += counters.free_pages;
-    sum.prompt_tokens += counters.prompt_tokens;
-    sum.generated_tokens += counters.generated_tokens;
-    sum.preemptions += counters.preemptions;
-    sum.steps += counters.steps;
-  }
-  return sum;
-}
-
-Api::Api(std::vector<Served> models, std::string version)
-    : models_(std::move(models)),
-      version_(std::move(version)),
-      workers_(worker_threads, max_unread) {
+Api::Api(const ModelSet& models, std::string version)
+    : models_(models), version_(std::move(version)), workers_(worker_threads, max_unread) {
 }
 
 http::Router Api::routes() {
@@ -101,34 +94,21 @@ void Api::add_probes(http::Router& router) {
   add("/metrics", http::Access::key, [this] {
     return http::Response{
         .content_type = "text/plain; version=0.0.4; charset=utf-8",
-        .body = metrics_.text(sum_of_counters(models_), models_.front().model->name())};
+        .body = metrics_.text(models_.counters(), models_.first()->model->name())};
   });
-}
-
-/// An adapter's parent is the model that it belongs to.
-Json Api::model_entry(const Served& served) const {
-  const ServedModel& model = *served.model;
-  const bool is_adapter = &served != &models_.front();
-  return Json::Object{{"id", model.name()},
-                      {"object", "model"},
-                      {"created", model.created()},
-                      {"owned_by", "troupe"},
-                      {"root", model.name()},
-                      {"parent", is_adapter ? Json(models_.front().model->name()) : Json()},
-                      {"max_model_len", model.context()}};
 }
 
 void Api::add_models(http::Router& router) {
   router.add(
       {"GET", "/v1/models", [this](const http::Request&, const http::Responder& to) {
          Json::Array entries;
-         for (const Served& each : models_) entries.push_back(model_entry(each));
+         for (const ServedPointer& each : models_.all()) entries.push_back(model_entry(*each));
          to.respond(json_answer(Json::Object{{"object", "list"}, {"data", std::move(entries)}}));
        }});
   router.add({"GET", "/v1/models/*", [this](const http::Request& from, const http::Responder& to) {
                 answer_failures(from, to, [&] {
-                  const Served& served = named_in(Json::Object{{"model", from.rest}});
-                  to.respond(json_answer(model_entry(served)));
+                  const ServedPointer served = named_in(Json::Object{{"model", from.rest}});
+                  to.respond(json_answer(model_entry(*served)));
                 });
               }});
 }
@@ -160,30 +140,29 @@ void Api::add_start(http::Router& router, const std::string& path, Start start) 
 }
 
 void Api::add_generation(http::Router& router, const std::string& path, Endpoint endpoint) {
-  if (models_.front().services.generation == nullptr)
+  if (models_.first()->generation == nullptr)
     return add_refusal(router, path, "the model gives scores or embeddings and generates no text");
-  const auto start = [this, endpoint](const Served& served, const http::Request& from,
+  const auto start = [this, endpoint](const ServedPointer& served, const http::Request& from,
                                       const Json& body, const http::Responder& to) {
     UnknownFields unknown;
-    auto request = read_generation_request(body, endpoint, *served.model, unknown);
+    auto request = read_generation_request(body, endpoint, *served->model, unknown);
     log_unknown(from, unknown);
-    GenerationCall::start({*served.model, *served.services.generation, metrics_},
-                          std::move(request), from, to);
+    GenerationCall::start({served, metrics_}, std::move(request), from, to);
   };
   add_start(router, path, start);
 }
 
 void Api::add_pooling(http::Router& router, const std::string& path, Pooling endpoint) {
-  if (models_.front().services.pooling == nullptr)
+  if (models_.first()->pooling == nullptr)
     return add_refusal(router, path,
                        "the server generates text with a language model; for embeddings start it "
                        "with --runner pooling");
-  const auto start = [endpoint](const Served& served, const http::Request& from, const Json& body,
-                                const http::Responder& to) {
+  const auto start = [endpoint](const ServedPointer& served, const http::Request& from,
+                                const Json& body, const http::Responder& to) {
     UnknownFields unknown;
-    auto request = read_pooling_request(body, endpoint, *served.model, unknown);
+    auto request = read_pooling_request(body, endpoint, *served->model, unknown);
     log_unknown(from, unknown);
-    PoolingCall::start(*served.model, *served.services.pooling, std::move(request), from, to);
+    PoolingCall::start(served, std::move(request), from, to);
   };
   add_start(router, path, start);
 }
@@ -198,21 +177,21 @@ void Api::add_answer(http::Router& router, const std::string& path, Answer answe
 }
 
 /// The model that a request names, or the first one.
-const Served& Api::named_in(const Json& body) const {
+ServedPointer Api::named_in(const Json& body) const {
   const auto name = RequestFields(body).text("model");
-  if (!name) return models_.front();
+  if (!name) return models_.first();
+  if (auto found = models_.find(*name)) return found;
   std::vector<std::string> known;
-  for (const Served& each : models_) {
-    if (each.model->name() == *name) return each;
-    known.push_back(cat("`", each.model->name(), "`"));
-  }
+  for (const ServedPointer& each : models_.all())
+    known.push_back(cat("`", each->model->name(), "`"));
   throw ApiFailure(
       404, {cat("The model `", *name, "` does not exist; this server has ", join(known, ", "), "."),
             "invalid_request_error", "model", "model_not_found"});
 }
 
 http::Response Api::tokenize(const Json& body) const {
-  const ServedModel& model = *named_in(body).model;
+  const ServedPointer served = named_in(body);
+  const ServedModel& model = *served->model;
   RequestFields fields(body);
   const auto tokens = tokens_to_count(fields, model);
   Json names;
@@ -228,7 +207,8 @@ http::Response Api::tokenize(const Json& body) const {
 }
 
 http::Response Api::detokenize(const Json& body) const {
-  const ServedModel& model = *named_in(body).model;
+  const ServedPointer served = named_in(body);
+  const ServedModel& model = *served->model;
   RequestFields fields(body);
   const auto tokens = fields.ids("tokens", model.vocabulary());
   if (!tokens) refuse("tokens", "tokens is missing");
