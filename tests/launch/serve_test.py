@@ -39,7 +39,8 @@ class Stories(unittest.TestCase):
         for path in ("/health", "/livez", "/readyz"):
             self.server.get(path)
         self.assertRegex(json.loads(self.server.get("/version"))["version"], r"\d+\.\d+")
-        self.assertEqual(self.server.request("GET", "/v1/models/other")[0], 404)
+        self.assertEqual(self.server.request("GET", "/v1/models/other%2")[0], 404)
+        self.assertEqual(json.loads(self.server.get("/v1/models/" + STORIES.replace("/", "%2F")))["id"], STORIES)
 
     def test_tokens_are_those_of_generate(self):
         settings = {"temperature": 0.9, "top_p": 0.95, "seed": 17, "max_tokens": 24}

@@ -1,6 +1,7 @@
 #include "launch/serve/api/api.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "engine/base/log.h"
 #include "engine/base/text.h"
@@ -23,6 +24,23 @@ void log_unknown(const http::Request& request, const UnknownFields& unknown) {
   if (unknown.empty()) return;
   const std::string names = quote(join(unknown, ", "), 200);
   log_info(cat("request ", request.id, ": unknown fields are ignored: ", names));
+}
+
+/// A part of a path with its %XX replaced (RFC 3986, 2.1): names of models may have slashes.
+std::string percent_decoded(std::string_view text) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    unsigned int value = 0;
+    const std::string_view digits = text.substr(std::min(at + 1, text.size()), 2);
+    const char* end = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16).ptr;
+    if (text[at] == '%' && digits.size() == 2 && end == digits.data() + 2) {
+      out += static_cast<char>(value);
+      at += 2;
+    } else {
+      out += text[at];
+    }
+  }
+  return out;
 }
 
 Json model_entry(const Served& served) {
@@ -107,7 +125,8 @@ void Api::add_models(http::Router& router) {
        }});
   router.add({"GET", "/v1/models/*", [this](const http::Request& from, const http::Responder& to) {
                 answer_failures(from, to, [&] {
-                  const ServedPointer served = named_in(Json::Object{{"model", from.rest}});
+                  const ServedPointer served =
+                      named_in(Json::Object{{"model", percent_decoded(from.rest)}});
                   to.respond(json_answer(model_entry(*served)));
                 });
               }});
