@@ -58,6 +58,14 @@ void add_server_options(CLI::App& command, ServeOptions& o) {
       command.add_option("--access-log", o.access_log, "file for a line of JSON per request"));
 }
 
+void add_adapters(CLI::App& command, ServeOptions& o) {
+  command
+      .add_option("--adapter", o.adapters,
+                  "NAME=DIR: a PEFT adapter of the model, which requests select as model NAME; may "
+                  "be given several times")
+      ->allow_extra_args(false);
+}
+
 void add_admin_options(CLI::App& command, ServeOptions& o) {
   CLI::Option* socket = path_option(command.add_option(
       "--admin-socket", o.admin_socket,
@@ -77,33 +85,33 @@ void add_admin_options(CLI::App& command, ServeOptions& o) {
 }
 
 void add_load_limits(CLI::App& command, ServeOptions& o) {
-  command.add_option("--max-batch", o.max_batch, "sequences generated at the same time")
+  command.add_option("--max-batch", o.engine.max_batch, "sequences generated at the same time")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
   command
-      .add_option("--max-waiting", o.max_waiting,
+      .add_option("--max-waiting", o.engine.max_waiting,
                   "sequences that may wait; beyond it requests get status 429")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
       ->capture_default_str();
   command
-      .add_option("--cache-tokens", o.cache_tokens,
+      .add_option("--cache-tokens", o.engine.cache_tokens,
                   "tokens in the cache of keys and values; 0: enough for the batch, at most 1 GiB")
       ->check(
           CLI::Range(std::int64_t{0}, std::numeric_limits<std::int32_t>::max() - std::int64_t{16}));
   command
-      .add_option("--lookup", o.lookup,
+      .add_option("--lookup", o.engine.lookup,
                   "draft tokens per step by prompt lookup; 0: none; does not change results")
       ->check(CLI::Range(0, 256));
   path_option(command.add_option(
-      "--draft", o.draft,
+      "--draft", o.engine.draft,
       "folder of a draft model with the same tokenizer; does not change results"));
-  command.add_option("--draft-tokens", o.draft_tokens, "tokens per step of the draft model")
+  command.add_option("--draft-tokens", o.engine.draft_tokens, "tokens per step of the draft model")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
-  command.add_flag("--no-prefix-cache", o.no_prefix_cache,
+  command.add_flag("--no-prefix-cache", o.engine.no_prefix_cache,
                    "compute every prompt anew, also where another began with the same tokens");
   command
-      .add_option("--request-timeout", o.request_seconds,
+      .add_option("--request-timeout", o.engine.request_seconds,
                   "seconds after which a request is given up")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
       ->capture_default_str();
@@ -121,6 +129,7 @@ void add_serve(CLI::App& app, std::function<int()>& action) {
   CLI::App* command = app.add_subcommand(
       "serve", "Serve a model over HTTP with the OpenAI API: completions, chat, log-probabilities");
   add_model_options(*command, options->model);
+  add_adapters(*command, *options);
   add_server_options(*command, *options);
   add_admin_options(*command, *options);
   add_load_limits(*command, *options);

@@ -4,28 +4,21 @@
 #include <ctime>
 #include <iostream>
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include "engine/base/json.h"
 #include "engine/base/log.h"
 #include "engine/base/terminal_text.h"
 #include "engine/base/text.h"
-#include "engine/serving/generation_service.h"
-#include "engine/serving/pooling_service.h"
 #include "launch/serve/api/admin_api.h"
 #include "launch/serve/api/api.h"
+#include "launch/serve/api/model_set.h"
 
 namespace troupe::launch {
 
-using engine::serving::GenerationService;
-using engine::serving::PoolingService;
 using engine::serving::ServiceCounters;
-using engine::serving::ServiceLimits;
 
 namespace {
-
-constexpr int page_tokens = 16;
 
 /// Blocks the signals that end a server, in this thread and those that it starts, until the process
 /// ends; wait() takes them. A second one does not end the process before the requests.
@@ -49,44 +42,22 @@ class EndSignals {
   sigset_t signals_{};
 };
 
-/// What computes the answers: one of them.
-struct Engine {
-  std::unique_ptr<GenerationService> generation;
-  std::unique_ptr<PoolingService> pooling;
-
-  api::Services services() const { return {generation.get(), pooling.get()}; }
-  void stop() const {
-    if (generation) generation->stop();
-    if (pooling) pooling->stop();
-  }
-};
-
-std::optional<Model> load_draft(const ServeOptions& options) {
-  if (options.draft.empty()) return std::nullopt;
-  ModelOptions of_draft = options.model.model;
-  of_draft.model = options.draft;
-  of_draft.adapter.clear();
-  return value_or_throw(Model::load(of_draft, NeededHead::language));
+/// NAME and DIR of an adapter, NAME=DIR.
+std::pair<std::string, std::string> name_and_folder(const std::string& text) {
+  const std::size_t sign = text.find('=');
+  if (sign == std::string::npos || sign == 0 || sign + 1 == text.size())
+    throw Failure({Errc::usage, cat("--adapter ", quote(text), ": expected NAME=DIR")});
+  return {text.substr(0, sign), text.substr(sign + 1)};
 }
 
-Engine start_engine(const ServeOptions& options, api::ServedModel& model, Model* draft) {
-  const ServiceLimits limits{.max_batch = options.max_batch,
-                             .max_waiting = static_cast<std::size_t>(options.max_waiting),
-                             .deadline = std::chrono::seconds(options.request_seconds)};
-  if (model.pools())
-    return {nullptr, std::make_unique<PoolingService>(model.decoder(), model.precision(), limits)};
-  engine::generate::GeneratorConfig config;
-  config.page_size = page_tokens;
-  config.pages = static_cast<std::int32_t>((options.cache_tokens + page_tokens - 1) / page_tokens);
-  config.longest = model.context();
-  config.prefix_cache = !options.no_prefix_cache;
-  config.lookup = options.lookup;
-  if (draft != nullptr) config.draft = &draft->decoder();
-  config.draft_tokens = options.draft_tokens;
-  config.precision = model.precision();
-  config.eos_ids = model.eos_ids();
-  return {value_or_throw(GenerationService::start(model.decoder(), std::move(config), limits)),
-          nullptr};
+std::unique_ptr<api::ModelSet> load_models(const ServeOptions& options) {
+  auto models = value_or_throw(api::ModelSet::load(options.model, options.engine));
+  for (const std::string& adapter : options.adapters) {
+    const auto [name, folder] = name_and_folder(adapter);
+    if (auto loaded = models->load_adapter(name, folder); !loaded)
+      throw Failure({loaded.error().code, cat("--adapter ", adapter, ": ", loaded.error().what)});
+  }
+  return models;
 }
 
 std::unique_ptr<http::Server> start_server(const ServeOptions& options, api::Api& endpoints) {
@@ -105,12 +76,12 @@ struct Admin {
   std::unique_ptr<http::Server> server;  // ends first
 };
 
-Admin start_admin(const ServeOptions& options, api::ServedModel& model, const Engine& engine) {
+Admin start_admin(const ServeOptions& options, api::ModelSet& models) {
   const bool wanted = !options.admin_socket.empty() || options.admin_port >= 0;
   if (!wanted && !options.weights_root.empty())
     throw Failure({Errc::usage, "--weights-root needs --admin-socket or --admin-port"});
   if (!wanted) return {};
-  if (!engine.generation)
+  if (models.first()->generation == nullptr)
     throw Failure({Errc::usage, "the admin listener changes generation, and the model has none"});
   std::optional<api::WeightsRoot> root;
   if (!options.weights_root.empty())
@@ -122,7 +93,7 @@ Admin start_admin(const ServeOptions& options, api::ServedModel& model, const En
     keys = value_or_throw(http::ApiKeys::read(options.admin_key_file));
   }
   Admin admin;
-  admin.endpoints = std::make_unique<api::AdminApi>(model, *engine.generation, std::move(root));
+  admin.endpoints = std::make_unique<api::AdminApi>(models, std::move(root));
   admin.server = value_or_throw(http::Server::start(std::move(listener), admin.endpoints->routes(),
                                                     std::move(keys), nullptr));
   std::cerr << for_terminal(cat("admin listener at ", admin.server->url())) << "\n";
@@ -131,7 +102,7 @@ Admin start_admin(const ServeOptions& options, api::ServedModel& model, const En
 
 /// The first line of stdout is for programs, stderr for the user.
 void announce(const ServeOptions& options, const api::ServedModel& model,
-              const http::Server& server, std::int64_t pages) {
+              const http::Server& server, std::int64_t cached) {
   std::cout << "listening on " << server.url() << std::endl;
   Json body;
   body.set("model", model.name());
@@ -141,10 +112,10 @@ void announce(const ServeOptions& options, const api::ServedModel& model,
     body.set("prompt", "Once upon a time").set("max_tokens", 16);
   const char* pooling_path = model.labels() == 0 ? "/v1/embeddings" : "/pooling";
   const char* path = model.pools() ? pooling_path : "/v1/completions";
-  const std::string cache = pages == 0 ? "" : cat(", cache of ", pages * page_tokens, " tokens");
+  const std::string cache = cached == 0 ? "" : cat(", cache of ", cached, " tokens");
   const std::string key = options.api_key_file.empty() ? "" : " -H 'Authorization: Bearer KEY'";
   std::cerr << for_terminal(cat("serving ", model.name(), ": context ", model.context(),
-                                " tokens, batch of ", options.max_batch, cache, "; try:"))
+                                " tokens, batch of ", options.engine.max_batch, cache, "; try:"))
             << "\n  "
             << for_terminal(cat("curl ", server.url(), path, key,
                                 " -H 'Content-Type: application/json' -d '", body.dump(), "'"))
@@ -168,27 +139,24 @@ void report_load(const ServiceCounters& before, const ServiceCounters& now) {
 
 int serve(const ServeOptions& options) {
   const EndSignals signals;  // before any thread exists
-  api::ServedModel model = value_or_throw(api::ServedModel::load(options.model));
-  std::optional<Model> draft = load_draft(options);
-  const Engine engine = start_engine(options, model, draft ? &*draft : nullptr);
-  const api::Services services = engine.services();
-  api::Api endpoints(model, services, options.version);
-  Admin admin = start_admin(options, model, engine);
+  const auto models = load_models(options);
+  api::Api endpoints(*models, options.version);
+  Admin admin = start_admin(options, *models);
   const auto server = start_server(options, endpoints);
-  announce(options, model, *server, services.counters().pages);
-  ServiceCounters before = services.counters();
+  announce(options, *models->first()->model, *server, models->counters().pages * api::page_tokens);
+  ServiceCounters before = models->counters();
   while (!signals.wait()) {
-    const ServiceCounters now = services.counters();
+    const ServiceCounters now = models->counters();
     report_load(before, now);
     before = now;
   }
   log_info(cat("stopping: requests in progress have ", options.drain_seconds, " s"));
   admin.server.reset();
-  if (engine.generation) engine.generation->resume();
+  models->set_paused(false);
   endpoints.drain();
   const bool all = server->drain(std::chrono::seconds(options.drain_seconds));
   if (!all) log_warning("requests were cut off at the end of that time");
-  engine.stop();  // its sequences end while their responders exist
+  models->stop();  // their sequences end while their responders exist
   return 0;
 }
 

@@ -3,31 +3,26 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
-#include "launch/serve/api/served_model.h"
+#include "launch/serve/api/model_set.h"
 #include "launch/serve/http/server.h"
 
 namespace troupe::launch {
 
 struct ServeOptions {
   api::ServedModelOptions model;
+  std::vector<std::string> adapters;  ///< NAME=DIR: adapters of the model, named in requests
   http::ServerOptions server;
-  std::string api_key_file;            ///< "": no keys
-  std::string access_log;              ///< "": none
-  std::string admin_socket;            ///< path of the admin listener; "": none
-  std::int32_t admin_port = -1;        ///< of an admin listener at 127.0.0.1; 0: any; -1: none
-  std::string admin_key_file;          ///< for admin_port
-  std::string weights_root;            ///< folder of checkpoints; "": none
-  std::int32_t max_batch = 64;         ///< sequences generated at the same time
-  std::int64_t max_waiting = 1024;     ///< sequences that wait
-  std::int32_t lookup = 0;             ///< draft tokens of prompt lookup; 0: none
-  std::string draft;                   ///< folder of a draft model; "": none
-  std::int32_t draft_tokens = 4;       ///< of the draft model
-  bool no_prefix_cache = false;        ///< every prompt is computed anew
-  std::int64_t cache_tokens = 0;       ///< tokens in the KV cache; 0: GeneratorConfig's default
-  std::int64_t request_seconds = 600;  ///< a request that takes longer is given up
-  std::int64_t drain_seconds = 30;     ///< after SIGTERM
-  std::string version;                 ///< of the program, for /version
+  std::string api_key_file;      ///< "": no keys
+  std::string access_log;        ///< "": none
+  std::string admin_socket;      ///< path of the admin listener; "": none
+  std::int32_t admin_port = -1;  ///< of an admin listener at 127.0.0.1; 0: any; -1: none
+  std::string admin_key_file;    ///< for admin_port
+  std::string weights_root;      ///< folder of checkpoints; "": none
+  api::EngineOptions engine;
+  std::int64_t drain_seconds = 30;  ///< after SIGTERM
+  std::string version;              ///< of the program, for /version
 };
 
 /// Serves until SIGINT, SIGTERM or SIGHUP, then finishes the accepted requests. Returns the exit

@@ -11,29 +11,9 @@ import sys
 import tempfile
 import unittest
 
-from served import DIGITS, PROGRAM, STORIES, Server, run
+from served import DIGITS, PROGRAM, STORIES, Server, UnixConnection, answer_of, run
 
 KEY = "0123456789abcdef0123"
-
-
-class UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path):
-        super().__init__("localhost", timeout=60)
-        self.path = path
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(60)
-        self.sock.connect(self.path)
-
-
-def answer_of(connection, method, path, body=None, headers={}):
-    try:
-        connection.request(method, path, None if body is None else json.dumps(body), headers)
-        answer = connection.getresponse()
-        return answer.status, json.loads(answer.read())
-    finally:
-        connection.close()
 
 
 class Admin(unittest.TestCase):

@@ -39,7 +39,8 @@ class Stories(unittest.TestCase):
         for path in ("/health", "/livez", "/readyz"):
             self.server.get(path)
         self.assertRegex(json.loads(self.server.get("/version"))["version"], r"\d+\.\d+")
-        self.assertEqual(self.server.request("GET", "/v1/models/other")[0], 404)
+        self.assertEqual(self.server.request("GET", "/v1/models/other%2")[0], 404)
+        self.assertEqual(json.loads(self.server.get("/v1/models/" + STORIES.replace("/", "%2F")))["id"], STORIES)
 
     def test_a_known_beginning_of_a_prompt_is_not_computed_again(self):
         settings = {"max_tokens": 8, "seed": 3, "logprobs": 2}

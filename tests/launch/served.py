@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 
@@ -71,3 +72,23 @@ def run(command, *lines):
     said = subprocess.run([PROGRAM, *command, "--quiet"], input="".join(json.dumps(line) + "\n" for line in lines),
                           capture_output=True, text=True, check=True)
     return [json.loads(line) for line in said.stdout.splitlines()]
+
+
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("localhost", timeout=60)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(60)
+        self.sock.connect(self.path)
+
+
+def answer_of(connection, method, path, body=None, headers={}):
+    try:
+        connection.request(method, path, None if body is None else json.dumps(body), headers)
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read())
+    finally:
+        connection.close()

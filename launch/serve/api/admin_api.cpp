@@ -17,27 +17,30 @@ constexpr std::size_t max_waiting_changes = 16;
 }  // namespace
 
 // One worker: weights are loaded one after the other.
-AdminApi::AdminApi(ServedModel& model, engine::serving::GenerationService& service,
-                   std::optional<WeightsRoot> root)
-    : model_(model), service_(service), root_(std::move(root)), workers_(1, max_waiting_changes) {
+AdminApi::AdminApi(ModelSet& models, std::optional<WeightsRoot> root)
+    : models_(models), root_(std::move(root)), workers_(1, max_waiting_changes) {
 }
 
 http::Router AdminApi::routes() {
   http::Router router;
   add(router, "/pause", [this](const http::Request&) -> Json {
-    service_.pause();
+    models_.set_paused(true);
     log_info("generation is paused");
     return Json::Object{{"status", "paused"}};
   });
   add(router, "/resume", [this](const http::Request&) -> Json {
-    service_.resume();
+    models_.set_paused(false);
     log_info("generation is resumed");
     return Json::Object{{"status", "resumed"}};
   });
   add(router, "/update_weights_from_disk",
       [this](const http::Request& from) { return load_weights(parse_body(from)); });
+  add(router, "/v1/load_lora_adapter",
+      [this](const http::Request& from) { return load_adapter(parse_body(from)); });
+  add(router, "/v1/unload_lora_adapter",
+      [this](const http::Request& from) { return unload_adapter(parse_body(from)); });
   router.add({"GET", "/is_paused", [this](const http::Request&, const http::Responder& to) {
-                to.respond(json_answer(Json::Object{{"is_paused", service_.paused()}}));
+                to.respond(json_answer(Json::Object{{"is_paused", models_.paused()}}));
               }});
   return router;
 }
@@ -54,22 +57,44 @@ void AdminApi::add(http::Router& router, const std::string& path,
        }});
 }
 
-Json AdminApi::load_weights(const Json& body) {
-  RequestFields fields(body);
-  const auto name = fields.text("model_path");
-  if (!name) refuse("model_path", "model_path is missing: the name of a checkpoint");
+/// The folder that a field names below the root. There is no other field.
+std::string AdminApi::folder_in(RequestFields& fields, const std::string& field) const {
+  const auto name = fields.text(field);
+  if (!name) refuse(field, field + " is missing: a name below --weights-root");
   if (!root_)
-    refuse_unsupported("model_path",
-                       "weights cannot be loaded; start the server with "
-                       "--weights-root");
+    refuse_unsupported(field, "nothing can be loaded; start the server with --weights-root");
   for (const std::string& other : fields.unknown())
     refuse_unsupported(other, cat(other, " is not supported"));
-  const std::string folder = value_or_refuse("model_path", root_->find(*name));
-  const auto write = value_or_refuse("model_path", model_.read_weights(folder));
-  const std::uint64_t version = value_or_throw(service_.change_weights(write));
-  log_info(cat("weights ", quote(*name), " are in use, version ", version));
-  return Json::Object{
-      {"success", true}, {"message", cat("loaded ", *name)}, {"weight_version", version}};
+  return value_or_refuse(field, root_->find(*name));
+}
+
+Json AdminApi::load_weights(const Json& body) {
+  RequestFields fields(body);
+  const std::string folder = folder_in(fields, "model_path");
+  const std::uint64_t version = value_or_refuse("model_path", models_.load_weights(folder));
+  log_info(cat("weights ", quote(folder), " are in use, version ", version));
+  return Json::Object{{"success", true}, {"weight_version", version}};
+}
+
+Json AdminApi::load_adapter(const Json& body) {
+  RequestFields fields(body);
+  const auto name = fields.text("lora_name");
+  if (!name) refuse("lora_name", "lora_name is missing");
+  const std::string folder = folder_in(fields, "lora_path");
+  if (auto loaded = models_.load_adapter(*name, folder); !loaded)
+    refuse(loaded.error().code == Errc::usage ? "lora_name" : "lora_path", loaded.error().what);
+  log_info(cat("adapter ", quote(*name), " is loaded from ", quote(folder)));
+  return Json::Object{{"success", true}};
+}
+
+Json AdminApi::unload_adapter(const Json& body) {
+  RequestFields fields(body);
+  const auto name = fields.text("lora_name");
+  if (!name) refuse("lora_name", "lora_name is missing");
+  if (auto unloaded = models_.unload_adapter(*name); !unloaded)
+    refuse("lora_name", unloaded.error().what);
+  log_info(cat("adapter ", quote(*name), " is unloaded"));
+  return Json::Object{{"success", true}};
 }
 
 }  // namespace troupe::launch::api

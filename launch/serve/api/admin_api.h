@@ -3,10 +3,11 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 
 #include "engine/base/json.h"
-#include "engine/serving/generation_service.h"
-#include "launch/serve/api/served_model.h"
+#include "launch/serve/api/model_set.h"
+#include "launch/serve/api/request_fields.h"
 #include "launch/serve/api/weights_root.h"
 #include "launch/serve/api/workers.h"
 #include "launch/serve/http/router.h"
@@ -15,21 +16,22 @@ namespace troupe::launch::api {
 
 class AdminApi {
  public:
-  /// `model` and `service` outlive this. Without a root no weights can be loaded.
-  AdminApi(ServedModel& model, engine::serving::GenerationService& service,
-           std::optional<WeightsRoot> root);
+  /// `models` outlives this. Without a root neither weights nor adapters can be loaded.
+  AdminApi(ModelSet& models, std::optional<WeightsRoot> root);
 
-  /// /pause, /resume and /is_paused as in vLLM, /update_weights_from_disk as in SGLang. Handlers
-  /// use this object.
+  /// /pause, /resume, /is_paused, /v1/load_lora_adapter and /v1/unload_lora_adapter as in vLLM,
+  /// /update_weights_from_disk as in SGLang. Handlers use this object.
   http::Router routes();
 
  private:
   void add(http::Router& router, const std::string& path,
            std::function<Json(const http::Request&)> answer);
+  std::string folder_in(RequestFields& fields, const std::string& field) const;
   Json load_weights(const Json& body);
+  Json load_adapter(const Json& body);
+  Json unload_adapter(const Json& body);
 
-  ServedModel& model_;
-  engine::serving::GenerationService& service_;
+  ModelSet& models_;
   std::optional<WeightsRoot> root_;
   Workers workers_;
 };

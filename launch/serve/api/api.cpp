@@ -1,6 +1,7 @@
 #include "launch/serve/api/api.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "engine/base/log.h"
 #include "engine/base/text.h"
@@ -25,6 +26,34 @@ void log_unknown(const http::Request& request, const UnknownFields& unknown) {
   log_info(cat("request ", request.id, ": unknown fields are ignored: ", names));
 }
 
+/// A part of a path with its %XX replaced (RFC 3986, 2.1): names of models may have slashes.
+std::string percent_decoded(std::string_view text) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    unsigned int value = 0;
+    const std::string_view digits = text.substr(std::min(at + 1, text.size()), 2);
+    const char* end = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16).ptr;
+    if (text[at] == '%' && digits.size() == 2 && end == digits.data() + 2) {
+      out += static_cast<char>(value);
+      at += 2;
+    } else {
+      out += text[at];
+    }
+  }
+  return out;
+}
+
+Json model_entry(const Served& served) {
+  const ServedModel& model = *served.model;
+  return Json::Object{{"id", model.name()},
+                      {"object", "model"},
+                      {"created", model.created()},
+                      {"owned_by", "troupe"},
+                      {"root", model.name()},
+                      {"parent", served.parent.empty() ? Json() : Json(served.parent)},
+                      {"max_model_len", model.context()}};
+}
+
 /// The whole text of one conversation or prompt of /tokenize.
 std::vector<std::int32_t> tokens_to_count(RequestFields& fields, const ServedModel& model) {
   if (fields.find("messages") == nullptr) {
@@ -40,11 +69,8 @@ std::vector<std::int32_t> tokens_to_count(RequestFields& fields, const ServedMod
 
 }  // namespace
 
-Api::Api(const ServedModel& model, Services services, std::string version)
-    : model_(model),
-      services_(services),
-      version_(std::move(version)),
-      workers_(worker_threads, max_unread) {
+Api::Api(const ModelSet& models, std::string version)
+    : models_(models), version_(std::move(version)), workers_(worker_threads, max_unread) {
 }
 
 http::Router Api::routes() {
@@ -84,30 +110,24 @@ void Api::add_probes(http::Router& router) {
     return json_answer(Json::Object{{"version", version_}});
   });
   add("/metrics", http::Access::key, [this] {
-    return http::Response{.content_type = "text/plain; version=0.0.4; charset=utf-8",
-                          .body = metrics_.text(services_.counters(), model_.name())};
+    return http::Response{
+        .content_type = "text/plain; version=0.0.4; charset=utf-8",
+        .body = metrics_.text(models_.counters(), models_.first()->model->name())};
   });
 }
 
-Json Api::model_entry() const {
-  return Json::Object{{"id", model_.name()},
-                      {"object", "model"},
-                      {"created", model_.created()},
-                      {"owned_by", "troupe"},
-                      {"root", model_.name()},
-                      {"parent", nullptr},
-                      {"max_model_len", model_.context()}};
-}
-
 void Api::add_models(http::Router& router) {
-  router.add({"GET", "/v1/models", [this](const http::Request&, const http::Responder& to) {
-                to.respond(json_answer(
-                    Json::Object{{"object", "list"}, {"data", Json::Array{model_entry()}}}));
-              }});
+  router.add(
+      {"GET", "/v1/models", [this](const http::Request&, const http::Responder& to) {
+         Json::Array entries;
+         for (const ServedPointer& each : models_.all()) entries.push_back(model_entry(*each));
+         to.respond(json_answer(Json::Object{{"object", "list"}, {"data", std::move(entries)}}));
+       }});
   router.add({"GET", "/v1/models/*", [this](const http::Request& from, const http::Responder& to) {
                 answer_failures(from, to, [&] {
-                  check_model(Json::Object{{"model", from.rest}});
-                  to.respond(json_answer(model_entry()));
+                  const ServedPointer served =
+                      named_in(Json::Object{{"model", percent_decoded(from.rest)}});
+                  to.respond(json_answer(model_entry(*served)));
                 });
               }});
 }
@@ -129,8 +149,7 @@ void Api::add_start(http::Router& router, const std::string& path, Start start) 
                                                         const http::Responder& to) {
     if (draining_) return to.respond(error_answer({Errc::closed, "the server is shutting down"}));
     const Json body = parse_body(from);
-    check_model(body);
-    start(from, body, to);
+    start(named_in(body), from, body, to);
   };
   router.add({"POST", path, [this, checked](http::Request from, http::Responder to) {
                 in_worker(to, [checked, from = std::move(from), to] {
@@ -140,29 +159,29 @@ void Api::add_start(http::Router& router, const std::string& path, Start start) 
 }
 
 void Api::add_generation(http::Router& router, const std::string& path, Endpoint endpoint) {
-  if (services_.generation == nullptr)
+  if (models_.first()->generation == nullptr)
     return add_refusal(router, path, "the model gives scores or embeddings and generates no text");
-  const auto start = [this, endpoint](const http::Request& from, const Json& body,
-                                      const http::Responder& to) {
+  const auto start = [this, endpoint](const ServedPointer& served, const http::Request& from,
+                                      const Json& body, const http::Responder& to) {
     UnknownFields unknown;
-    auto request = read_generation_request(body, endpoint, model_, unknown);
+    auto request = read_generation_request(body, endpoint, *served->model, unknown);
     log_unknown(from, unknown);
-    GenerationCall::start({model_, *services_.generation, metrics_}, std::move(request), from, to);
+    GenerationCall::start({served, metrics_}, std::move(request), from, to);
   };
   add_start(router, path, start);
 }
 
 void Api::add_pooling(http::Router& router, const std::string& path, Pooling endpoint) {
-  if (services_.pooling == nullptr)
+  if (models_.first()->pooling == nullptr)
     return add_refusal(router, path,
                        "the server generates text with a language model; for embeddings start it "
                        "with --runner pooling");
-  const auto start = [this, endpoint](const http::Request& from, const Json& body,
-                                      const http::Responder& to) {
+  const auto start = [endpoint](const ServedPointer& served, const http::Request& from,
+                                const Json& body, const http::Responder& to) {
     UnknownFields unknown;
-    auto request = read_pooling_request(body, endpoint, model_, unknown);
+    auto request = read_pooling_request(body, endpoint, *served->model, unknown);
     log_unknown(from, unknown);
-    PoolingCall::start(model_, *services_.pooling, std::move(request), from, to);
+    PoolingCall::start(served, std::move(request), from, to);
   };
   add_start(router, path, start);
 }
@@ -176,39 +195,45 @@ void Api::add_answer(http::Router& router, const std::string& path, Answer answe
        }});
 }
 
-/// A request without a model means the one that is served.
-void Api::check_model(const Json& body) const {
-  const auto model = RequestFields(body).text("model");
-  if (!model || *model == model_.name()) return;
+/// The model that a request names, or the first one.
+ServedPointer Api::named_in(const Json& body) const {
+  const auto name = RequestFields(body).text("model");
+  if (!name) return models_.first();
+  if (auto found = models_.find(*name)) return found;
+  std::vector<std::string> known;
+  for (const ServedPointer& each : models_.all())
+    known.push_back(cat("`", each->model->name(), "`"));
   throw ApiFailure(
-      404, {cat("The model `", *model, "` does not exist; this server has `", model_.name(), "`."),
+      404, {cat("The model `", *name, "` does not exist; this server has ", join(known, ", "), "."),
             "invalid_request_error", "model", "model_not_found"});
 }
 
 http::Response Api::tokenize(const Json& body) const {
-  check_model(body);
+  const ServedPointer served = named_in(body);
+  const ServedModel& model = *served->model;
   RequestFields fields(body);
-  const auto tokens = tokens_to_count(fields, model_);
+  const auto tokens = tokens_to_count(fields, model);
   Json names;
   if (fields.flag("return_token_strs", false)) {
     names = Json::Array{};
     for (const std::int32_t id : tokens)
-      names.array().emplace_back(model_.tokenizer()->id_to_token(id));
+      names.array().emplace_back(model.tokenizer()->id_to_token(id));
   }
   return json_answer(Json::Object{{"count", static_cast<std::int64_t>(tokens.size())},
-                                  {"max_model_len", model_.context()},
+                                  {"max_model_len", model.context()},
                                   {"tokens", ids_json(tokens)},
                                   {"token_strs", std::move(names)}});
 }
 
 http::Response Api::detokenize(const Json& body) const {
-  check_model(body);
+  const ServedPointer served = named_in(body);
+  const ServedModel& model = *served->model;
   RequestFields fields(body);
-  const auto tokens = fields.ids("tokens", model_.vocabulary());
+  const auto tokens = fields.ids("tokens", model.vocabulary());
   if (!tokens) refuse("tokens", "tokens is missing");
-  if (model_.tokenizer() == nullptr)
+  if (model.tokenizer() == nullptr)
     return error_answer({Errc::unsupported, "the model has no tokenizer"});
-  return json_answer(Json::Object{{"prompt", model_.tokenizer()->decode(*tokens, false)}});
+  return json_answer(Json::Object{{"prompt", model.tokenizer()->decode(*tokens, false)}});
 }
 
 }  // namespace troupe::launch::api

@@ -5,31 +5,19 @@
 #include <functional>
 #include <string>
 
-#include "engine/serving/generation_service.h"
-#include "engine/serving/pooling_service.h"
 #include "launch/serve/api/generation_call.h"
 #include "launch/serve/api/metrics.h"
+#include "launch/serve/api/model_set.h"
 #include "launch/serve/api/pooling_request.h"
-#include "launch/serve/api/served_model.h"
 #include "launch/serve/api/workers.h"
 #include "launch/serve/http/router.h"
 
 namespace troupe::launch::api {
 
-/// What computes the answers: one of them.
-struct Services {
-  engine::serving::GenerationService* generation = nullptr;
-  engine::serving::PoolingService* pooling = nullptr;
-
-  engine::serving::ServiceCounters counters() const {
-    return generation != nullptr ? generation->counters() : pooling->counters();
-  }
-};
-
 class Api {
  public:
-  /// All must outlive this. `version`: of the program.
-  Api(const ServedModel& model, Services services, std::string version);
+  /// `models` must outlive this. `version`: of the program.
+  Api(const ModelSet& models, std::string version);
 
   /// The routes, whose handlers use this object.
   http::Router routes();
@@ -38,7 +26,8 @@ class Api {
 
  private:
   using Answer = std::function<http::Response(const http::Request&, const Json&)>;
-  using Start = std::function<void(const http::Request&, const Json&, const http::Responder&)>;
+  using Start = std::function<void(const ServedPointer&, const http::Request&, const Json&,
+                                   const http::Responder&)>;
 
   void add_probes(http::Router& router);
   void add_models(http::Router& router);
@@ -51,13 +40,11 @@ class Api {
   void add_answer(http::Router& router, const std::string& path, Answer answer);
   void in_worker(http::Responder responder, std::function<void()> task);
 
-  void check_model(const Json& body) const;
-  Json model_entry() const;
+  ServedPointer named_in(const Json& body) const;
   http::Response tokenize(const Json& body) const;
   http::Response detokenize(const Json& body) const;
 
-  const ServedModel& model_;
-  Services services_;
+  const ModelSet& models_;
   std::string version_;
   Metrics metrics_;
   std::atomic<bool> draining_ = false;

@@ -54,9 +54,9 @@ GenerationCall::GenerationCall(const Backend& backend, GenerationRequest request
     : backend_(backend),
       request_(std::move(request)),
       responder_(std::move(responder)),
-      json_(request_, backend.model, from.id),
+      json_(request_, backend.model(), from.id),
       received_(from.received) {
-  if (const auto* tokenizer = backend_.model.tokenizer()) {
+  if (const auto* tokenizer = backend_.model().tokenizer()) {
     for (const auto& prompt : request_.prompts)
       texts_.emplace_back(*tokenizer, prompt, request_.skip_special);
   }
@@ -74,7 +74,7 @@ Job GenerationCall::make_job(std::size_t prompt, int index) {
   job.request.constraint = request_.constraint;
   job.request.begins_without_space = request_.constraint != nullptr && !texts_.empty() &&
                                      texts_[prompt].context_bytes() == 0 &&
-                                     backend_.model.drops_first_space();
+                                     backend_.model().drops_first_space();
   job.generates = request_.generates;
   const auto self = shared_from_this();
   Choice& choice = choices_[prompt * static_cast<std::size_t>(request_.best_of) +
@@ -104,7 +104,7 @@ std::vector<Job> GenerationCall::make_jobs() {
       choice.prompt = prompt;
       choice.index = static_cast<int>(jobs.size());
       if (!texts_.empty() && request_.stream)
-        choice.output.emplace(*backend_.model.tokenizer(), texts_[prompt], request_.skip_special,
+        choice.output.emplace(*backend_.model().tokenizer(), texts_[prompt], request_.skip_special,
                               request_.params.stop_strings);
       if (request_.message.has_parts()) choice.message.emplace(request_.message);
       jobs.push_back(make_job(prompt, k));
@@ -116,10 +116,10 @@ std::vector<Job> GenerationCall::make_jobs() {
 void GenerationCall::submit(const std::string& client) {
   std::vector<Job> jobs = make_jobs();
   for (const Job& job : jobs) {
-    if (auto accepted = backend_.service.check_request(job.request); !accepted)
+    if (auto accepted = backend_.service().check_request(job.request); !accepted)
       refuse("", without_id(accepted.error().what));
   }
-  auto ids = backend_.service.submit(std::move(jobs), client);
+  auto ids = backend_.service().submit(std::move(jobs), client);
   if (!ids) return responder_.respond(error_answer(ids.error()));
   bool cancelled = false;
   {
@@ -140,7 +140,7 @@ void GenerationCall::cancel_all() {
     cancelled_ = true;
     ids = ids_;
   }
-  for (const std::uint64_t id : ids) backend_.service.cancel(id);
+  for (const std::uint64_t id : ids) backend_.service().cancel(id);
 }
 
 void GenerationCall::on_token(Choice& choice, const TokenEvent& event) {
@@ -280,7 +280,7 @@ void GenerationCall::send(Choice& choice, ChoicePart part) {
   if (!std::exchange(streaming_, true)) responder_.begin_stream();
   choice.sent = true;
   for (const ReportedToken& token : part.tokens)
-    choice.offset += code_points(token_name(backend_.model, token.id, request_.tokens_as_ids));
+    choice.offset += code_points(token_name(backend_.model(), token.id, request_.tokens_as_ids));
   if (!responder_.send_event(json_.chunk(part, usage_).dump())) cancel_all();
 }
 
@@ -289,7 +289,7 @@ void GenerationCall::add_echo(ChoicePart& part) const {
   const auto& prompt = request_.prompts[part.prompt];
   if (!request_.prompt_texts.empty())
     part.text = request_.prompt_texts[part.prompt] + part.text;
-  else if (const auto* tokenizer = backend_.model.tokenizer())
+  else if (const auto* tokenizer = backend_.model().tokenizer())
     part.text = tokenizer->decode(prompt, request_.skip_special) + part.text;
   if (!request_.logprobs) return;
   const engine::generate::PromptScores& scores = scores_[part.prompt];
@@ -317,7 +317,7 @@ std::string GenerationCall::finish_reason(const Choice& choice, int calls) const
 
 bool GenerationCall::is_end_token(std::int32_t token) const {
   const auto& params = request_.params;
-  const auto& ends = backend_.model.eos_ids();
+  const auto& ends = backend_.model().eos_ids();
   return std::ranges::find(params.stop_tokens, token) != params.stop_tokens.end() ||
          (!params.ignore_eos && std::ranges::find(ends, token) != ends.end());
 }

@@ -10,22 +10,23 @@
 #include <string>
 #include <vector>
 
-#include "engine/serving/generation_service.h"
 #include "launch/serve/api/answer_json.h"
 #include "launch/serve/api/generation_request.h"
 #include "launch/serve/api/metrics.h"
+#include "launch/serve/api/model_set.h"
 #include "launch/serve/api/output_text.h"
-#include "launch/serve/api/served_model.h"
 #include "launch/serve/http/request.h"
 #include "launch/serve/http/response.h"
 
 namespace troupe::launch::api {
 
-/// What a call uses; outlives it.
+/// What a call uses.
 struct Backend {
-  const ServedModel& model;
-  engine::serving::GenerationService& service;
-  Metrics& metrics;
+  ServedPointer served;
+  Metrics& metrics;  ///< outlives the call
+
+  const ServedModel& model() const { return *served->model; }
+  engine::serving::GenerationService& service() const { return *served->generation; }
 };
 
 /// The service's callbacks hold it, so that it lives until its last sequence has ended.

@@ -8,9 +8,9 @@
 
 namespace troupe::launch::api {
 
-PoolingCall::PoolingCall(const ServedModel& model, PoolingRequest request, std::string id,
+PoolingCall::PoolingCall(ServedPointer served, PoolingRequest request, std::string id,
                          http::Responder responder)
-    : model_(model),
+    : served_(std::move(served)),
       request_(std::move(request)),
       id_(std::move(id)),
       responder_(std::move(responder)),
@@ -18,17 +18,16 @@ PoolingCall::PoolingCall(const ServedModel& model, PoolingRequest request, std::
       left_(request_.texts.size()) {
 }
 
-void PoolingCall::start(const ServedModel& model, engine::serving::PoolingService& service,
-                        PoolingRequest request, const http::Request& from,
-                        http::Responder responder) {
-  const auto call = std::make_shared<PoolingCall>(model, std::move(request), from.id, responder);
+void PoolingCall::start(const ServedPointer& served, PoolingRequest request,
+                        const http::Request& from, http::Responder responder) {
+  const auto call = std::make_shared<PoolingCall>(served, std::move(request), from.id, responder);
   std::vector<engine::serving::PoolingJob> jobs;
   for (std::size_t n = 0; n < call->request_.texts.size(); ++n) {
     jobs.push_back(
-        {call->request_.texts[n], model.classifies_tokens(),
+        {call->request_.texts[n], served->model->classifies_tokens(),
          [call, n](Result<std::vector<float>> values) { call->on_end(n, std::move(values)); }});
   }
-  if (auto accepted = service.submit(std::move(jobs), from.key); !accepted)
+  if (auto accepted = served->pooling->submit(std::move(jobs), from.key); !accepted)
     responder.respond(error_answer(accepted.error()));
 }
 
@@ -45,7 +44,7 @@ void PoolingCall::on_end(std::size_t text, Result<std::vector<float>> values) {
   }
   values_[text] = std::move(*values);
   if (left_ == 0)
-    responder_.respond({.body = pooling_answer(request_, model_, id_, values_).dump()});
+    responder_.respond({.body = pooling_answer(request_, *served_->model, id_, values_).dump()});
 }
 
 }  // namespace troupe::launch::api

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/serving/pooling_service.h"
+#include "launch/serve/api/model_set.h"
 #include "launch/serve/api/pooling_request.h"
 #include "launch/serve/http/request.h"
 #include "launch/serve/http/response.h"
@@ -15,18 +15,18 @@ namespace troupe::launch::api {
 /// The service's callbacks hold it, so that it lives until its last text is done.
 class PoolingCall : public std::enable_shared_from_this<PoolingCall> {
  public:
-  /// Submits the texts; the answer follows. `model` and `service` outlive the call.
-  static void start(const ServedModel& model, engine::serving::PoolingService& service,
-                    PoolingRequest request, const http::Request& from, http::Responder responder);
+  /// Submits the texts; the answer follows.
+  static void start(const ServedPointer& served, PoolingRequest request, const http::Request& from,
+                    http::Responder responder);
 
-  PoolingCall(const ServedModel& model, PoolingRequest request, std::string id,
+  PoolingCall(ServedPointer served, PoolingRequest request, std::string id,
               http::Responder responder);
 
  private:
   /// In the service's thread.
   void on_end(std::size_t text, Result<std::vector<float>> values);
 
-  const ServedModel& model_;
+  ServedPointer served_;
   PoolingRequest request_;
   std::string id_;
   http::Responder responder_;

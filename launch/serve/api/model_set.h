@@ -1,0 +1,94 @@
+// ModelSet: the models of a server, each with the engine that computes its answers: one model, and
+// adapters of it, which come and go while requests run.
+#pragma once
+
+#include <cstdint>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "engine/base/error.h"
+#include "engine/serving/generation_service.h"
+#include "engine/serving/pooling_service.h"
+#include "launch/serve/api/served_model.h"
+
+namespace troupe::launch::api {
+
+constexpr int page_tokens = 16;  ///< of the KV cache
+
+/// Limits of each model.
+struct EngineOptions {
+  std::int32_t max_batch = 64;         ///< sequences generated at the same time
+  std::int64_t max_waiting = 1024;     ///< sequences that wait
+  std::int64_t cache_tokens = 0;       ///< tokens in the KV cache; 0: GeneratorConfig's default
+  std::int64_t request_seconds = 600;  ///< a request that takes longer is given up
+  bool no_prefix_cache = false;        ///< every prompt is computed anew
+  std::int32_t lookup = 0;             ///< draft tokens of prompt lookup; 0: none
+  std::string draft;                   ///< folder of a draft model; "": none
+  std::int32_t draft_tokens = 4;       ///< of the draft model
+};
+
+/// A model and its engine, which is one of the services. Valid while the shared_ptr is held that
+/// ModelSet gave.
+struct Served {
+  const ServedModel* model = nullptr;
+  engine::serving::GenerationService* generation = nullptr;
+  engine::serving::PoolingService* pooling = nullptr;
+  std::string parent;  ///< of an adapter: the name of its model
+};
+using ServedPointer = std::shared_ptr<const Served>;
+
+/// Every function may be called from any thread.
+class ModelSet {
+ public:
+  /// Loads the model and starts its engine. Errors of ServedModel::load().
+  static Result<std::unique_ptr<ModelSet>> load(const ServedModelOptions& model,
+                                                const EngineOptions& engine);
+  ~ModelSet();  ///< stop(); no ServedPointer may be left
+  ModelSet(const ModelSet&) = delete;
+  ModelSet& operator=(const ModelSet&) = delete;
+
+  ServedPointer first() const;  ///< the model
+  /// nullptr: no model has the name.
+  ServedPointer find(const std::string& name) const;
+  std::vector<ServedPointer> all() const;  ///< the model first
+  /// The sums of all models.
+  engine::serving::ServiceCounters counters() const;
+
+  /// Adds an adapter of the model, in a pause paused. Errc::usage for a name in use and for a model
+  /// that generates no text, full beyond 64 adapters; errors of ServedModel::load().
+  Result<> load_adapter(const std::string& name, const std::string& folder);
+  /// New requests no longer find the adapter; those in progress end, and then its memory is free,
+  /// at the latest with the next call of load_adapter() or unload_adapter(). Errc::not_found.
+  Result<> unload_adapter(const std::string& name);
+  /// Pauses or resumes the generation of all models.
+  void set_paused(bool paused);
+  bool paused() const;
+  /// GenerationService::change_weights() with the weights of a folder. Errors of
+  /// ServedModel::read_weights(); Errc::usage while there are adapters, which have copies of the
+  /// weights.
+  Result<std::uint64_t> load_weights(const std::string& folder);
+  /// Ends all requests with Errc::closed.
+  void stop();
+
+ private:
+  struct Host;
+  struct Entry {
+    std::unique_ptr<Host> host;
+    ServedPointer served;
+    std::future<void> released;  // no ServedPointer is left
+  };
+  ModelSet(ServedModelOptions model, EngineOptions engine);
+  Result<Entry> make_entry(const ServedModelOptions& model, const std::string& parent) const;
+  void free_unloaded();
+
+  const ServedModelOptions model_;
+  const EngineOptions engine_;
+  mutable std::mutex mutex_;  // of what follows
+  std::vector<Entry> entries_, unloaded_;
+  bool paused_ = false;
+};
+
+}  // namespace troupe::launch::api
