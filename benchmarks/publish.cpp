@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -32,7 +33,6 @@
 #include "engine/base/json.h"
 #include "engine/base/random.h"
 #include "engine/base/text.h"
-#include "engine/checkpoint/half.h"
 #include "engine/checkpoint/manifest.h"
 #include "engine/ops/borrowed.h"
 #include "transports/zmq/hub.h"
@@ -60,7 +60,7 @@ struct Settings {
 /// publisher holds no model.
 class MadeWeights {
  public:
-  explicit MadeWeights(bool bf16) : bf16_(bf16), values_(1 << 20), updates_(1 << 20) {
+  explicit MadeWeights(bool bf16) : bf16_(bf16), values_(1 << 14), updates_(1 << 14) {
     for (std::size_t i = 0; i < values_.size(); ++i) {
       const double radius = std::sqrt(-2 * std::log(1 - uniform(5, 1, i)));
       values_[i] = static_cast<float>(0.02 * radius * std::cos(6.283185307 * uniform(5, 2, i)));
@@ -73,12 +73,16 @@ class MadeWeights {
       const auto part = into.subspan(at, std::min(values_.size(), into.size() - at));
       for (std::size_t i = 0; i < part.size(); ++i) part[i] = values_[i] - steps * updates_[i];
       if (!bf16_) continue;
-      for (float& value : part)
-        value = engine::checkpoint::bf16_to_float(engine::checkpoint::float_to_bf16(value));
+      for (float& value : part) value = rounded(value);
     }
   }
 
  private:
+  /// To the nearest bf16, ties to even, of a finite value.
+  static float rounded(float value) {
+    const auto bits = std::bit_cast<std::uint32_t>(value);
+    return std::bit_cast<float>((bits + 0x7fffu + (bits >> 16 & 1u)) & 0xffff0000u);
+  }
   bool bf16_;
   std::vector<float> values_, updates_;
 };
@@ -93,20 +97,23 @@ struct Publisher {
     before = std::exchange(published, {});
     if (!message.keep_before) before = {};
     protocol::Weights weights{message.version, message.version, {}, {}, {}, count};
-    if (message.shared_memory) {
-      const std::shared_ptr<SharedMemory> memory =
-          value_or_throw(SharedMemory::create(count * sizeof(float)));
-      made.write(message.version, {reinterpret_cast<float*>(memory->writable().data()), count});
+    std::shared_ptr<SharedMemory> memory;
+    if (message.shared_memory) memory = value_or_throw(SharedMemory::create(count * sizeof(float)));
+    const auto array = memory ? engine::ops::HostArray()
+                              : engine::ops::host_array(static_cast<std::int64_t>(count));
+    const std::span<float> values =
+        memory ? std::span(reinterpret_cast<float*>(memory->writable().data()), count)
+               : array.values;
+    made.write(message.version, values);
+    weights.checksums = {checksum(values)};
+    if (memory) {
       value_or_throw(memory->seal());
       weights.memory = memory->name();
-      published = {message.version,
-                   {memory, {reinterpret_cast<const float*>(memory->bytes().data()), count}}};
+      published.values = {memory, {reinterpret_cast<const float*>(memory->bytes().data()), count}};
     } else {
-      const auto array = engine::ops::host_array(static_cast<std::int64_t>(count));
-      made.write(message.version, array.values);
-      published = {message.version, {array.owner, array.values}};
+      published.values = {array.owner, values};
     }
-    weights.checksums = {checksum(*published.values)};
+    published.version = message.version;
     return weights;
   }
   Result<protocol::WeightPart> on(protocol::ReadWeights message) {

@@ -101,7 +101,9 @@ SharedMemory::~SharedMemory() {
 }
 
 Result<> SharedMemory::map(int protection) {
-  void* const data = ::mmap(nullptr, bytes_, protection, MAP_SHARED, file_, 0);
+  // A writer touches every page, and one call is faster than a fault for each.
+  const int populate = (protection & PROT_WRITE) != 0 ? MAP_POPULATE : 0;
+  void* const data = ::mmap(nullptr, bytes_, protection, MAP_SHARED | populate, file_, 0);
   if (data == MAP_FAILED) return failed(errno, "map it", bytes_);
   data_ = static_cast<std::byte*>(data);
   return {};
