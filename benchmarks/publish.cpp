@@ -48,6 +48,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::array<const char*, 3> children{"publisher", "rollout-0", "rollout-1"};
 constexpr double mib = 1 << 20;
+constexpr std::size_t tensor_values = 1 << 18;
 
 struct Settings {
   std::size_t parameters = 10'000'000;
@@ -60,20 +61,23 @@ struct Settings {
 /// publisher holds no model.
 class MadeWeights {
  public:
-  explicit MadeWeights(bool bf16) : bf16_(bf16), values_(1 << 14), updates_(1 << 14) {
+  explicit MadeWeights(bool bf16) : bf16_(bf16), values_(tensor_values), updates_(tensor_values) {
     for (std::size_t i = 0; i < values_.size(); ++i) {
       const double radius = std::sqrt(-2 * std::log(1 - uniform(5, 1, i)));
       values_[i] = static_cast<float>(0.02 * radius * std::cos(6.283185307 * uniform(5, 2, i)));
       updates_[i] = static_cast<float>(1e-6 * (2 * uniform(5, 3, i) - 1));
     }
   }
-  void write(std::uint64_t version, std::span<float> into) const {
+  /// Calls each(values) for one tensor after the other.
+  template <class Each>
+  void write(std::uint64_t version, std::size_t count, const Each& each) const {
     const auto steps = static_cast<float>(version);
-    for (std::size_t at = 0; at < into.size(); at += values_.size()) {
-      const auto part = into.subspan(at, std::min(values_.size(), into.size() - at));
-      for (std::size_t i = 0; i < part.size(); ++i) part[i] = values_[i] - steps * updates_[i];
-      if (!bf16_) continue;
-      for (float& value : part) value = rounded(value);
+    std::vector<float> tensor(values_.size());
+    for (std::size_t at = 0; at < count; at += tensor.size()) {
+      for (std::size_t i = 0; i < tensor.size(); ++i) tensor[i] = values_[i] - steps * updates_[i];
+      if (bf16_)
+        for (float& value : tensor) value = rounded(value);
+      each(std::span(tensor).first(std::min(tensor.size(), count - at)));
     }
   }
 
@@ -97,21 +101,24 @@ struct Publisher {
     before = std::exchange(published, {});
     if (!message.keep_before) before = {};
     protocol::Weights weights{message.version, message.version, {}, {}, {}, count};
-    std::shared_ptr<SharedMemory> memory;
-    if (message.shared_memory) memory = value_or_throw(SharedMemory::create(count * sizeof(float)));
-    const auto array = memory ? engine::ops::HostArray()
-                              : engine::ops::host_array(static_cast<std::int64_t>(count));
-    const std::span<float> values =
-        memory ? std::span(reinterpret_cast<float*>(memory->writable().data()), count)
-               : array.values;
-    made.write(message.version, values);
-    weights.checksums = {checksum(values)};
-    if (memory) {
+    if (message.shared_memory) {
+      const std::shared_ptr<SharedMemory> memory =
+          value_or_throw(SharedMemory::create(count * sizeof(float)));
+      made.write(message.version, count, [&](std::span<const float> part) {
+        weights.checksums.push_back(checksum(part));
+        value_or_throw(memory->append(std::as_bytes(part)));
+      });
       value_or_throw(memory->seal());
       weights.memory = memory->name();
       published.values = {memory, {reinterpret_cast<const float*>(memory->bytes().data()), count}};
     } else {
-      published.values = {array.owner, values};
+      const auto array = engine::ops::host_array(static_cast<std::int64_t>(count));
+      auto into = array.values.begin();
+      made.write(message.version, count, [&](std::span<const float> part) {
+        weights.checksums.push_back(checksum(part));
+        into = std::ranges::copy(part, into).out;
+      });
+      published.values = {array.owner, array.values};
     }
     published.version = message.version;
     return weights;
@@ -133,8 +140,13 @@ struct Receiver {
   Result<std::vector<float>> on(protocol::PrepareWeights message) {
     auto values = arriving.take(message.weights.version);
     RETURN_IF_ERROR(values);
-    if (checksum(**values) != message.weights.checksums.at(0))
-      return fail(Errc::corrupt, "weights arrived with other bytes than were sent");
+    std::size_t at = 0;
+    for (const std::uint64_t expected : message.weights.checksums) {
+      const std::size_t count = std::min(tensor_values, (*values)->size() - at);
+      if (checksum((*values)->subspan(at, count)) != expected)
+        return fail(Errc::corrupt, "weights arrived with other bytes than were sent");
+      at += count;
+    }
     prepared = {message.weights.version, std::move(*values)};
     return std::vector<float>();
   }

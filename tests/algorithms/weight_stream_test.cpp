@@ -48,7 +48,7 @@ struct Source {
     }
     const std::shared_ptr<SharedMemory> memory =
         value_or_throw(SharedMemory::create(count * sizeof(float)));
-    std::ranges::copy(std::as_bytes(std::span(values)), memory->writable().begin());
+    value_or_throw(memory->append(std::as_bytes(std::span(values))));
     value_or_throw(memory->seal());
     weights.memory = memory->name();
     published = {message.version,
