@@ -16,6 +16,8 @@ using actors::Task;
 // Parts on their way at a time: the next one is encoded while one is decoded.
 constexpr std::size_t parts_ahead = 2;
 
+const std::string this_process = "the controller";
+
 // Whether the receiver cannot reach the memory. Any other error, of the receiver itself, ends the
 // run.
 bool unreachable(Errc code) {
@@ -42,7 +44,7 @@ bool WeightStream::mapped(Weights& weights) {
   auto memory = SharedMemory::open(*weights.memory, options_.values * sizeof(float));
   if (!memory) {
     if (!unreachable(memory.error().code)) throw Failure(memory.error());
-    use_sockets("this process", memory.error());
+    use_sockets(this_process, memory.error());
     weights.memory.reset();
     return false;
   }
@@ -57,7 +59,7 @@ Task<protocol::Weights> WeightStream::fetch(Source policy, std::uint64_t version
   publish.in_parts = true;
   publish.keep_before = deltas();
   publish.shared_memory =
-      options_.config.shared_memory == SharedMemoryUse::automatic && apart_.empty();
+      options_.config.shared_memory == SharedMemoryUse::automatic && !apart_.contains(this_process);
   publish.as_bf16 = options_.bf16 && options_.config.format != protocol::WeightCoding::f32;
   auto publishing = policy.ask(std::move(publish), options_.timeout);
   Weights weights = co_await publishing.get();

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -32,7 +33,6 @@
 #include "engine/base/json.h"
 #include "engine/base/random.h"
 #include "engine/base/text.h"
-#include "engine/checkpoint/half.h"
 #include "engine/checkpoint/manifest.h"
 #include "engine/ops/borrowed.h"
 #include "transports/zmq/hub.h"
@@ -48,6 +48,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::array<const char*, 3> children{"publisher", "rollout-0", "rollout-1"};
 constexpr double mib = 1 << 20;
+constexpr std::size_t tensor_values = 1 << 18;
 
 struct Settings {
   std::size_t parameters = 10'000'000;
@@ -60,25 +61,32 @@ struct Settings {
 /// publisher holds no model.
 class MadeWeights {
  public:
-  explicit MadeWeights(bool bf16) : bf16_(bf16), values_(1 << 20), updates_(1 << 20) {
+  explicit MadeWeights(bool bf16) : bf16_(bf16), values_(tensor_values), updates_(tensor_values) {
     for (std::size_t i = 0; i < values_.size(); ++i) {
       const double radius = std::sqrt(-2 * std::log(1 - uniform(5, 1, i)));
       values_[i] = static_cast<float>(0.02 * radius * std::cos(6.283185307 * uniform(5, 2, i)));
       updates_[i] = static_cast<float>(1e-6 * (2 * uniform(5, 3, i) - 1));
     }
   }
-  void write(std::uint64_t version, std::span<float> into) const {
+  /// Calls each(values) for one tensor after the other.
+  template <class Each>
+  void write(std::uint64_t version, std::size_t count, const Each& each) const {
     const auto steps = static_cast<float>(version);
-    for (std::size_t at = 0; at < into.size(); at += values_.size()) {
-      const auto part = into.subspan(at, std::min(values_.size(), into.size() - at));
-      for (std::size_t i = 0; i < part.size(); ++i) part[i] = values_[i] - steps * updates_[i];
-      if (!bf16_) continue;
-      for (float& value : part)
-        value = engine::checkpoint::bf16_to_float(engine::checkpoint::float_to_bf16(value));
+    std::vector<float> tensor(values_.size());
+    for (std::size_t at = 0; at < count; at += tensor.size()) {
+      for (std::size_t i = 0; i < tensor.size(); ++i) tensor[i] = values_[i] - steps * updates_[i];
+      if (bf16_)
+        for (float& value : tensor) value = rounded(value);
+      each(std::span(tensor).first(std::min(tensor.size(), count - at)));
     }
   }
 
  private:
+  /// To the nearest bf16, ties to even, of a finite value.
+  static float rounded(float value) {
+    const auto bits = std::bit_cast<std::uint32_t>(value);
+    return std::bit_cast<float>((bits + 0x7fffu + (bits >> 16 & 1u)) & 0xffff0000u);
+  }
   bool bf16_;
   std::vector<float> values_, updates_;
 };
@@ -96,17 +104,23 @@ struct Publisher {
     if (message.shared_memory) {
       const std::shared_ptr<SharedMemory> memory =
           value_or_throw(SharedMemory::create(count * sizeof(float)));
-      made.write(message.version, {reinterpret_cast<float*>(memory->writable().data()), count});
+      made.write(message.version, count, [&](std::span<const float> part) {
+        weights.checksums.push_back(checksum(part));
+        value_or_throw(memory->append(std::as_bytes(part)));
+      });
       value_or_throw(memory->seal());
       weights.memory = memory->name();
-      published = {message.version,
-                   {memory, {reinterpret_cast<const float*>(memory->bytes().data()), count}}};
+      published.values = {memory, {reinterpret_cast<const float*>(memory->bytes().data()), count}};
     } else {
       const auto array = engine::ops::host_array(static_cast<std::int64_t>(count));
-      made.write(message.version, array.values);
-      published = {message.version, {array.owner, array.values}};
+      auto into = array.values.begin();
+      made.write(message.version, count, [&](std::span<const float> part) {
+        weights.checksums.push_back(checksum(part));
+        into = std::ranges::copy(part, into).out;
+      });
+      published.values = {array.owner, array.values};
     }
-    weights.checksums = {checksum(*published.values)};
+    published.version = message.version;
     return weights;
   }
   Result<protocol::WeightPart> on(protocol::ReadWeights message) {
@@ -126,8 +140,13 @@ struct Receiver {
   Result<std::vector<float>> on(protocol::PrepareWeights message) {
     auto values = arriving.take(message.weights.version);
     RETURN_IF_ERROR(values);
-    if (checksum(**values) != message.weights.checksums.at(0))
-      return fail(Errc::corrupt, "weights arrived with other bytes than were sent");
+    std::size_t at = 0;
+    for (const std::uint64_t expected : message.weights.checksums) {
+      const std::size_t count = std::min(tensor_values, (*values)->size() - at);
+      if (checksum((*values)->subspan(at, count)) != expected)
+        return fail(Errc::corrupt, "weights arrived with other bytes than were sent");
+      at += count;
+    }
     prepared = {message.weights.version, std::move(*values)};
     return std::vector<float>();
   }

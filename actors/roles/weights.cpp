@@ -8,13 +8,15 @@
 #include "engine/checkpoint/manifest.h"
 #include "engine/nn/logical_tensors.h"
 #include "engine/ops/borrowed.h"
+#include "engine/ops/host_values.h"
 
 namespace troupe::actors::roles {
 namespace {
 
 // Calls back with each trained logical tensor's name and its values in the flat array.
-template <class T, class F>
-void for_each_tensor(const engine::models::DecoderSpec& spec, std::span<T> values, F&& f) {
+template <class F>
+void for_each_tensor(const engine::models::DecoderSpec& spec, std::span<const float> values,
+                     F&& f) {
   std::size_t at = 0;
   for (const auto& tensor : engine::models::parameter_list(spec)) {
     if (!tensor.trainable) continue;
@@ -40,12 +42,12 @@ bool only_multiplied(const engine::nn::ParameterSpec& tensor) {
          tensor.name.ends_with("_proj.weight");
 }
 
-void round_to_bf16(const engine::models::DecoderSpec& spec, std::span<float> values) {
-  for_each_tensor(spec, values, [](const auto& tensor, std::span<float> of) {
-    if (!only_multiplied(tensor)) return;
-    for (float& value : of)
-      value = engine::checkpoint::bf16_to_float(engine::checkpoint::float_to_bf16(value));
-  });
+std::vector<float> rounded_to_bf16(std::span<const float> values) {
+  std::vector<float> out;
+  out.reserve(values.size());
+  for (const float value : values)
+    out.push_back(engine::checkpoint::bf16_to_float(engine::checkpoint::float_to_bf16(value)));
+  return out;
 }
 
 // Spread over the vocabulary, to detect a part of the embedding or of the head in the wrong place.
@@ -57,20 +59,20 @@ std::vector<std::int32_t> probe_tokens(const engine::models::DecoderSpec& spec) 
   return tokens;
 }
 
-// The trained logical values, into rank 0's array.
-void copy_values(const engine::models::Decoder& model, const engine::parallel::Mesh* mesh,
-                 std::span<float> into) {
+// Calls visit(values) on rank 0 for each trained logical tensor.
+void visit_tensors(const engine::models::Decoder& model, const engine::parallel::Mesh* mesh,
+                   const engine::nn::VisitTensor& visit) {
   const auto& own = model.parameters().trained();
-  if (mesh == nullptr) return own.device().download(own.values(), into);
+  if (mesh != nullptr && model.pp() != nullptr)
+    return engine::nn::gather_each(model.whole().trained(), own, *mesh, visit);
+  if (mesh != nullptr) return engine::nn::gather_each(own, *mesh, visit);
+  engine::ops::HostValues host(own.device(), own.values());
   std::size_t at = 0;
-  const auto take = [&](std::span<const float> tensor) {
-    std::ranges::copy(tensor, into.begin() + static_cast<std::ptrdiff_t>(at));
-    at += tensor.size();
-  };
-  if (model.pp() != nullptr)
-    engine::nn::gather_each(model.whole().trained(), own, *mesh, take);
-  else
-    engine::nn::gather_each(own, *mesh, take);
+  for (const auto& parameter : own.all()) {
+    const auto count = static_cast<std::size_t>(parameter.value.count());
+    visit(host.values().subspan(at, count));
+    at += count;
+  }
 }
 
 // The trained logical values, on rank 0.
@@ -109,13 +111,43 @@ protocol::Weights described(engine::train::Trainer& trainer, std::uint64_t versi
   return weights;
 }
 
-// Memory that processes share, or null, after a warning.
-std::unique_ptr<SharedMemory> shared_memory(std::size_t values) {
-  auto memory = SharedMemory::create(values * sizeof(float));
-  if (memory) return std::move(*memory);
-  log_warning(cat("weights are sent through sockets: ", memory.error().what));
-  return nullptr;
-}
+// Values that are written one tensor after the other, to memory that processes share, or to an
+// array of this process.
+class PublishedValues {
+ public:
+  PublishedValues(std::size_t count, bool shared) : count_(count) {
+    if (shared) create_memory();
+    if (!memory_) array_ = engine::ops::host_array(static_cast<std::int64_t>(count));
+  }
+  void append(std::span<const float> tensor) {
+    if (memory_)
+      value_or_throw(memory_->append(std::as_bytes(tensor)));
+    else
+      std::ranges::copy(tensor, array_.values.begin() + static_cast<std::ptrdiff_t>(written_));
+    written_ += tensor.size();
+  }
+  void finish(protocol::Weights& weights) {
+    weights.count = count_;
+    weights.values = {array_.owner, array_.values};
+    if (!memory_) return;
+    value_or_throw(memory_->seal());
+    weights.memory = memory_->name();
+    weights.values = {memory_, {reinterpret_cast<const float*>(memory_->bytes().data()), count_}};
+  }
+
+ private:
+  void create_memory() {
+    auto memory = SharedMemory::create(count_ * sizeof(float));
+    if (memory)
+      memory_ = std::move(*memory);
+    else
+      log_warning(cat("weights are sent through sockets: ", memory.error().what));
+  }
+
+  std::size_t count_, written_ = 0;
+  std::shared_ptr<SharedMemory> memory_;
+  engine::ops::HostArray array_;
+};
 
 }  // namespace
 
@@ -134,27 +166,18 @@ protocol::Weights publish_in_parts(engine::train::Trainer& trainer,
                                    const protocol::Publish& message) {
   auto weights = described(trainer, message.version);
   const auto& spec = trainer.model().spec();
-  const std::size_t count = trained_values(spec);
-  const bool root = !mesh || mesh->is_root();
-  std::shared_ptr<SharedMemory> memory;
-  engine::ops::HostArray array;
-  if (root && message.shared_memory) memory = shared_memory(count);
-  if (root && memory)
-    array.values = {reinterpret_cast<float*>(memory->writable().data()), count};
-  else if (root)
-    array = engine::ops::host_array(static_cast<std::int64_t>(count));
-  copy_values(trainer.model(), mesh, array.values);
-  if (!root) return weights;
-  if (message.as_bf16) round_to_bf16(spec, array.values);
-  weights.checksums = checksums_of(spec, array.values);
-  weights.count = count;
-  if (!memory) {
-    weights.values = {array.owner, array.values};
-    return weights;
-  }
-  value_or_throw(memory->seal());
-  weights.memory = memory->name();
-  weights.values = {memory, {reinterpret_cast<const float*>(memory->bytes().data()), count}};
+  std::vector<engine::nn::ParameterSpec> tensors = engine::models::parameter_list(spec);
+  std::erase_if(tensors, [](const auto& tensor) { return !tensor.trainable; });
+  std::optional<PublishedValues> published;
+  if (!mesh || mesh->is_root()) published.emplace(trained_values(spec), message.shared_memory);
+  visit_tensors(trainer.model(), mesh, [&](std::span<const float> values) {
+    const bool rounds = message.as_bf16 && only_multiplied(tensors[weights.checksums.size()]);
+    const std::vector<float> rounded = rounds ? rounded_to_bf16(values) : std::vector<float>();
+    if (rounds) values = rounded;
+    weights.checksums.push_back(engine::checkpoint::checksum(values));
+    published->append(values);
+  });
+  if (published) published->finish(weights);
   return weights;
 }
 

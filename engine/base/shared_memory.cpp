@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "engine/base/available_memory.h"
+#include "engine/base/check.h"
 #include "engine/base/environment_error.h"
 #include "engine/base/text.h"
 
@@ -65,11 +66,6 @@ Result<std::unique_ptr<SharedMemory>> SharedMemory::create(std::size_t bytes) {
   const int file = ::memfd_create(cat(prefix, token).c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (file < 0) return failed(errno, "create it", bytes);
   std::unique_ptr<SharedMemory> memory(new SharedMemory(file, std::move(token), bytes));
-  int rc = 0;
-  do rc = ::fallocate(file, 0, 0, static_cast<off_t>(bytes));
-  while (rc != 0 && errno == EINTR);
-  if (rc != 0) return failed(errno, "allocate it", bytes);
-  RETURN_IF_ERROR(memory->map(PROT_READ | PROT_WRITE));
   return memory;
 }
 
@@ -91,35 +87,45 @@ Result<std::shared_ptr<const SharedMemory>> SharedMemory::open(const SharedMemor
   if ((::fcntl(file, F_GET_SEALS) & immutable) != immutable)
     return fail(Errc::bad_input,
                 "shared memory: expected memory that cannot change any more, found no seal");
-  RETURN_IF_ERROR(memory->map(PROT_READ));
+  RETURN_IF_ERROR(memory->map());
   return memory;
 }
 
 SharedMemory::~SharedMemory() {
-  unmap();
+  if (data_) ::munmap(const_cast<std::byte*>(data_), bytes_);
   ::close(file_);
 }
 
-Result<> SharedMemory::map(int protection) {
-  void* const data = ::mmap(nullptr, bytes_, protection, MAP_SHARED, file_, 0);
+Result<> SharedMemory::map() {
+  void* const data = ::mmap(nullptr, bytes_, PROT_READ, MAP_SHARED, file_, 0);
   if (data == MAP_FAILED) return failed(errno, "map it", bytes_);
-  data_ = static_cast<std::byte*>(data);
+  data_ = static_cast<const std::byte*>(data);
   return {};
 }
 
-void SharedMemory::unmap() {
-  if (data_) ::munmap(std::exchange(data_, nullptr), bytes_);
+// Without a mapping: pages that are written whole are neither cleared nor faulted in, which halves
+// the time.
+Result<> SharedMemory::append(std::span<const std::byte> next) {
+  check(next.size() <= bytes_ - written_, "SharedMemory: more bytes than it was created for");
+  while (!next.empty()) {
+    const ssize_t count = ::write(file_, next.data(), next.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return failed(count == 0 ? ENOSPC : errno, "write to it", bytes_);
+    next = next.subspan(static_cast<std::size_t>(count));
+    written_ += static_cast<std::size_t>(count);
+  }
+  return {};
 }
 
 // Older kernels map sealed memory only through a descriptor that cannot write.
 Result<> SharedMemory::seal() {
-  unmap();
+  check(written_ == bytes_, "SharedMemory: sealed before all of it was written");
   if (::fcntl(file_, F_ADD_SEALS, immutable | F_SEAL_SEAL) != 0)
     return failed(errno, "seal it", bytes_);
   const int read_only = ::open(cat("/proc/self/fd/", file_).c_str(), O_RDONLY | O_CLOEXEC);
   if (read_only < 0) return failed(errno, "open it", bytes_);
   ::close(std::exchange(file_, read_only));
-  return map(PROT_READ);
+  return map();
 }
 
 SharedMemoryName SharedMemory::name() const {

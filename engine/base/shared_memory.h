@@ -1,7 +1,7 @@
-// SharedMemory: memory that processes of one host and user read together (memfd). Its pages are
-// allocated when it is created and it cannot be truncated, so reading it never causes SIGBUS, and
-// its size is not limited by /dev/shm. Another process finds it by name in /proc, without a file
-// system or a socket.
+// SharedMemory: memory that processes of one host and user read together (memfd). It is mapped when
+// all of it was written, and cannot be truncated then, so reading it never causes SIGBUS; its size
+// is not limited by /dev/shm. Another process finds it by name in /proc, without a file system or a
+// socket.
 #pragma once
 
 #include <cstddef>
@@ -30,8 +30,8 @@ inline auto fields(SharedMemoryName& n) {
 
 class SharedMemory {
  public:
-  /// Memory of `bytes` bytes, at least 1, which only this process can write to. Errc::full: the
-  /// machine has no memory; io, unsupported: the system allows no such memory.
+  /// Memory of `bytes` bytes, at least 1, to be written by append(). Errc::full: the machine has
+  /// less; io, unsupported: the system allows no such memory.
   static Result<std::unique_ptr<SharedMemory>> create(std::size_t bytes);
   /// Maps the memory of another process, or of this one, read-only. Errc::not_found: no process of
   /// this host has it; bad_input: another size than `bytes`, or its owner could still change it;
@@ -41,24 +41,25 @@ class SharedMemory {
   ~SharedMemory();
   SharedMemory(const SharedMemory&) = delete;
 
-  /// Until seal().
-  std::span<std::byte> writable() { return {data_, bytes_}; }
-  std::span<const std::byte> bytes() const { return {data_, bytes_}; }
-  /// Makes the memory immutable, for this process too, and ready to be opened. Its address changes.
+  /// Writes the next bytes; more than `bytes` in all are a Bug. Errc::full, io.
+  Result<> append(std::span<const std::byte> next);
+  /// Makes the memory immutable, for this process too, and ready to be opened; all of it must have
+  /// been written.
   Result<> seal();
+  /// After seal() or open().
+  std::span<const std::byte> bytes() const { return {data_, bytes_}; }
   /// For open(), while this object exists.
   SharedMemoryName name() const;
 
  private:
   SharedMemory(int file, std::string token, std::size_t bytes)
       : file_(file), token_(std::move(token)), bytes_(bytes) {}
-  Result<> map(int protection);
-  void unmap();
+  Result<> map();
 
   int file_;
   std::string token_;
-  std::size_t bytes_;
-  std::byte* data_ = nullptr;
+  std::size_t bytes_, written_ = 0;
+  const std::byte* data_ = nullptr;
 };
 
 }  // namespace troupe

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "engine/base/shared_memory.h"
 
@@ -18,7 +19,9 @@ using testing::HasSubstr;
 
 std::unique_ptr<SharedMemory> sealed(std::size_t bytes, char value) {
   auto memory = value_or_throw(SharedMemory::create(bytes));
-  std::ranges::fill(memory->writable(), static_cast<std::byte>(value));
+  const std::vector<std::byte> half(bytes / 2, static_cast<std::byte>(value));
+  value_or_throw(memory->append(half));
+  value_or_throw(memory->append(half));
   value_or_throw(memory->seal());
   return memory;
 }
