@@ -46,6 +46,7 @@ void read_gpt2(ConfigReader& in, DecoderSpec& spec);
 void read_internlm(ConfigReader& in, DecoderSpec& spec);
 void read_internlm2(ConfigReader& in, DecoderSpec& spec);
 void read_internlm3(ConfigReader& in, DecoderSpec& spec);
+void read_seed_oss(ConfigReader& in, DecoderSpec& spec);
 void read_aquila(ConfigReader& in, DecoderSpec& spec);
 void read_qwen1(ConfigReader& in, DecoderSpec& spec);
 void read_baichuan_7b(ConfigReader& in, DecoderSpec& spec);

@@ -115,6 +115,10 @@ INSTANTIATE_TEST_SUITE_P(
                   R"({"bias":false,"rotary":{"base":10000,"type":"dynamic"}})"},
         Rewriting{
             "llama-bias-headdim", "InternLM3ForCausalLM", {}, R"({"bias":true,"qkv_bias":true})"},
+        Rewriting{"llama-bias-headdim",
+                  "SeedOssForCausalLM",
+                  {},
+                  R"({"attention_out_bias":true,"residual_dropout":0.1})"},
         Rewriting{"llama", "AquilaForCausalLM", {}, "{}"},
         Rewriting{"llama", "AquilaModel", {}, "{}"},
         Rewriting{"internlm-style-llama-mha", "QWenLMHeadModel", qwen, qwen_config, true},

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <sstream>
 
+#include "engine/base/file.h"
 #include "engine/base/text.h"
 #include "engine/models/families.h"
 
@@ -100,7 +102,29 @@ TEST(Families, PublishedSizesGiveTheNumbersOfTheirModels) {
   EXPECT_EQ(count("InternLM3ForCausalLM", 128512, 4096, 10240, 48, 32,
                   R"({"num_key_value_heads":2,"head_dim":128})"),
             8804241408);
+  EXPECT_EQ(
+      count(
+          "SeedOssForCausalLM", 155136, 5120, 27648, 64, 80,
+          R"({"num_key_value_heads":8,"head_dim":128,"attention_bias":true,"attention_out_bias":false,
+                      "attention_dropout":0.1,"residual_dropout":0.1,"max_position_embeddings":524288,
+                      "rope_theta":1e7,"rope_scaling":{"rope_type":"default"}})"),
+      36151104512);
   EXPECT_EQ(count("AquilaModel", 100008, 4096, 11008, 32, 32, "{}"), 7295537152);
+}
+
+// Fields of published config.json files, and the numbers of parameters that their pages state.
+TEST(Families, PublishedConfigsAreReadWithTheNumbersOfTheirModels) {
+  const std::string path = TROUPE_TEST_DATA "/model_configs/published.jsonl";
+  std::istringstream lines(value_or_throw(read_file(path)));
+  int count = 0;
+  for (std::string line; std::getline(lines, line); ++count) {
+    const Json row = value_or_throw(parse_json(line, path));
+    const auto spec = read_spec(*row.find("config"), "config.json");
+    ASSERT_TRUE(spec) << row.find("model")->string() << ": " << spec.error().what;
+    EXPECT_EQ(spec->parameter_count(), row.find("parameters")->integer())
+        << row.find("model")->string();
+  }
+  EXPECT_EQ(count, 48);
 }
 
 TEST(Families, BaichuanFilesSayWhichModelTheyAre) {
