@@ -23,7 +23,6 @@ namespace {
 namespace api = troupe::launch::api;
 namespace http = troupe::launch::http;
 namespace generate = engine::generate;
-using engine::serving::GenerationService;
 using engine::serving::ServiceCounters;
 
 /// Lengths of prompts and outputs in tokens, of the long prompt, and of a draft.
@@ -62,13 +61,19 @@ void write_model(const Options& options, const std::filesystem::path& folder) {
   std::ofstream(folder / "config.json") << config.dump();
 }
 
-generate::GeneratorConfig config_of(const Options& options, const api::ServedModel& model) {
+api::ServedModelOptions model_options(const Options& options, const std::string& folder) {
+  return {.model = {.model = folder, .dtype = options.dtype(), .threads = options.threads}};
+}
+
+std::int64_t cache_tokens(const Options& options) {
   const Sizes sizes = sizes_of(options);
+  return std::max(options.batch * (sizes.prompt + sizes.fresh), 2 * sizes.long_prompt) + 1024;
+}
+
+generate::GeneratorConfig config_of(const Options& options, const api::ServedModel& model) {
   generate::GeneratorConfig config;
   config.precision = model.precision();
-  const std::int64_t tokens =
-      std::max(options.batch * (sizes.prompt + sizes.fresh), 2 * sizes.long_prompt) + 1024;
-  config.pages = static_cast<std::int32_t>(tokens / config.page_size);
+  config.pages = static_cast<std::int32_t>(cache_tokens(options) / config.page_size);
   config.max_sequences = static_cast<std::int32_t>(options.batch);
   return config;
 }
@@ -83,19 +88,18 @@ Json request_of(const std::vector<std::int32_t>& prompt, std::int64_t fresh) {
 /// A server for the model while this exists.
 class Served {
  public:
-  Served(const Options& options, api::ServedModel& model, std::int32_t lookup) {
-    auto config = config_of(options, model);
-    config.prefix_cache = true;
-    config.lookup = lookup;
-    service_ = value_or_throw(GenerationService::start(
-        model.decoder(), config, {.max_batch = static_cast<std::int32_t>(options.batch)}));
-    api_ = std::make_unique<api::Api>(model, *service_, "benchmark");
+  Served(const Options& options, const std::string& folder, std::int32_t lookup) {
+    models_ = value_or_throw(api::ModelSet::load(
+        model_options(options, folder), {.max_batch = static_cast<std::int32_t>(options.batch),
+                                         .cache_tokens = cache_tokens(options),
+                                         .lookup = lookup}));
+    api_ = std::make_unique<api::Api>(*models_, "benchmark");
     server_ = value_or_throw(http::Server::start({}, api_->routes(), {}, nullptr));
     ask(request_of({1}, 1), 1);  // packs the weights
   }
   ~Served() {
     server_->drain(std::chrono::seconds(1));
-    service_->stop();
+    models_->stop();
   }
   Served(const Served&) = delete;
   Served& operator=(const Served&) = delete;
@@ -115,17 +119,18 @@ class Served {
       throw Failure(Error{Errc::internal, "a request of the benchmark was not answered with 200"});
     return 1e-3 * std::ranges::max(result.ok);
   }
-  ServiceCounters counters() const { return service_->counters(); }
+  ServiceCounters counters() const { return models_->counters(); }
 
  private:
-  std::unique_ptr<GenerationService> service_;
+  std::unique_ptr<api::ModelSet> models_;
   std::unique_ptr<api::Api> api_;
   std::unique_ptr<http::Server> server_;
 };
 
 /// The same requests without a server.
-double offline(const Options& options, api::ServedModel& model,
+double offline(const Options& options, const std::string& folder,
                const std::vector<std::int32_t>& prompt) {
+  auto model = value_or_throw(api::ServedModel::load(model_options(options, folder)));
   auto generator =
       value_or_throw(generate::Generator::create(model.decoder(), config_of(options, model)));
   std::vector<generate::Request> requests;
@@ -147,14 +152,14 @@ struct Rounds {
   std::vector<double> offline, served, streamed, first, cached, plain, drafted;
 };
 
-void measure_load(const Options& options, api::ServedModel& model, std::uint64_t seed,
+void measure_load(const Options& options, const std::string& folder, std::uint64_t seed,
                   Rounds& out) {
   const Sizes sizes = sizes_of(options);
   const auto prompt = random_tokens(options.shape, sizes.prompt, seed);
   const auto long_prompt = random_tokens(options.shape, sizes.long_prompt, seed + 1000);
   Json request = request_of(prompt, sizes.fresh);
-  out.offline.push_back(offline(options, model, prompt));
-  Served served(options, model, 0);
+  out.offline.push_back(offline(options, folder, prompt));
+  Served served(options, folder, 0);
   out.served.push_back(served.ask(request, options.batch));
   request.set("stream", true);
   out.streamed.push_back(served.ask(request, options.batch));
@@ -164,13 +169,13 @@ void measure_load(const Options& options, api::ServedModel& model, std::uint64_t
 
 /// An output of one token, again and again: random weights write no repetitive text of their own.
 /// Returns the share of the drafts that was right.
-double measure_lookup(const Options& options, api::ServedModel& model, std::uint64_t seed,
+double measure_lookup(const Options& options, const std::string& folder, std::uint64_t seed,
                       Rounds& out) {
   const Sizes sizes = sizes_of(options);
   Json request = request_of(random_tokens(options.shape, sizes.prompt, seed), sizes.fresh);
   request.set("allowed_token_ids", Json::Array{std::int64_t{7}});
-  out.plain.push_back(Served(options, model, 0).ask(request, 1));
-  Served served(options, model, sizes.draft);
+  out.plain.push_back(Served(options, folder, 0).ask(request, 1));
+  Served served(options, folder, sizes.draft);
   out.drafted.push_back(served.ask(request, 1));
   const ServiceCounters counters = served.counters();
   return static_cast<double>(counters.accepted) /
@@ -186,16 +191,12 @@ double quotient(std::vector<double> over, const std::vector<double>& under) {
 Outcome measure(const Options& options) {
   const ScratchFolder folder;
   write_model(options, folder.path());
-  api::ServedModel model =
-      value_or_throw(api::ServedModel::load({.model = {.model = folder.path().string(),
-                                                       .dtype = options.dtype(),
-                                                       .threads = options.threads}}));
   Rounds rounds;
   double right = 0;
   for (int i = 0; i < options.rounds; ++i) {
     const auto seed = static_cast<std::uint64_t>(i) + 1;
-    measure_load(options, model, seed, rounds);
-    right += measure_lookup(options, model, seed, rounds) / options.rounds;
+    measure_load(options, folder.path().string(), seed, rounds);
+    right += measure_lookup(options, folder.path().string(), seed, rounds) / options.rounds;
   }
   const Sizes sizes = sizes_of(options);
   const auto tokens = static_cast<double>(options.batch * sizes.fresh);
