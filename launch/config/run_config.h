@@ -14,6 +14,7 @@
 #include "algorithms/methods.h"
 #include "engine/adapter/lora_config.h"
 #include "engine/base/output_folder.h"
+#include "engine/parallel/grid.h"
 #include "launch/config/data_config.h"
 #include "launch/config/profile_config.h"
 #include "launch/config/ranges.h"
@@ -40,11 +41,13 @@ struct ParallelConfig {
   std::int64_t dp = 1;
   std::int64_t pp = 1;
   std::vector<double> layers;
+  std::vector<double> noop_layers;
   std::int64_t cp = 1;
   CpAlgorithm cp_algorithm = CpAlgorithm::ring;
   std::int64_t ulysses_degree = 0;
   bool sp = false;
   std::int64_t zero = 0;
+  engine::parallel::AxisOrder order = engine::parallel::AxisOrder::tp_cp_dp_pp;
 
   static void each_field(auto& self, auto&& field) {
     field("tp", self.tp, Range{1, 1024}, "tensor-parallel size");
@@ -53,6 +56,9 @@ struct ParallelConfig {
     field("layers", self.layers, Range{1, 10000},
           "layers of each pipeline stage, in the order of the model; empty: an even division whose "
           "earlier stages are one layer longer");
+    field("noop_layers", self.noop_layers, Range{0, 20000},
+          "numbers, from 0, of places in the list of layers that have none (identity): parallel.pp "
+          "divides the model's layers and these, so that stages become shorter");
     field("cp", self.cp, Range{1, 1024},
           "context-parallel size: ranks that divide the tokens of every micro-batch");
     field("cp_algorithm", self.cp_algorithm,
@@ -67,6 +73,9 @@ struct ParallelConfig {
     field("zero", self.zero, Range{0, 3},
           "0: every data-parallel rank holds the whole optimizer state; 1: each holds its share "
           "(ZeRO-1); results are the same");
+    field("order", self.order,
+          "numbers of the ranks, the axis that varies fastest first: tp-cp-dp-pp, neighbours sum "
+          "gradients; tp-cp-pp-dp, neighbours are stages; results are the same");
   }
 };
 

@@ -93,10 +93,12 @@ qlora, share_backbone | - | train an adapter over the unquantized model
 tensor_model_parallel_size | parallel.tp | |
 pipeline_model_parallel_size | parallel.pp | |
 num_layer_list | parallel.layers | @list |
+use_tp_pp_dp_mapping | parallel.order | true=tp-cp-pp-dp false= |
+noop_layers | parallel.noop_layers | @list | places in the list of layers without one
 context_parallel_size | parallel.cp | |
 context_parallel_algo | parallel.cp_algorithm | megatron_cp_algo=ring ulysses_cp_algo=ulysses hybrid_cp_algo=hybrid |
 ulysses_degree_in_cp | parallel.ulysses_degree | |
-num_layers_per_virtual_pipeline_stage, noop_layers, cp_*, expert_model_parallel_size, expert_tensor_parallel_size, sequence_parallel, use_tp_pp_dp_mapping, tp_split_expert, standalone_embedding_stage | - | parallel.tp, parallel.dp, parallel.pp and parallel.cp are the only parallelism; parallel.layers lists the layers of each stage
+num_layers_per_virtual_pipeline_stage, cp_*, expert_model_parallel_size, expert_tensor_parallel_size, sequence_parallel, tp_split_expert, standalone_embedding_stage | - | parallel.tp, parallel.dp, parallel.pp and parallel.cp are the only parallelism; parallel.layers lists the layers of each stage
 use_distributed_optimizer | parallel.zero | true=1 false= | the optimizer state is divided over replicas
 swap_optimizer, reuse_fp32_param, overlap_grad_reduce, overlap_param_gather, delay_param_gather, ddp_bucket_size, ddp_average_in_collective, no_delay_grad_reduce, use_cp_send_recv_overlap | - | parallel.zero: 1 divides the optimizer state over replicas; communication is not overlapped
 num_experts, moe_*, n_shared_experts, first_k_dense_replace, seq_aux, routed_scaling_factor, norm_topk_prob, multi_head_latent_attention, multi_latent_attention, num_nextn_predict_layers, qk_*_head_dim, q_lora_rank, kv_lora_rank, v_head_dim, enable_expert_parallel, eplb_token_collects, expert_map_path | - | mixtures of experts and latent attention are not supported
