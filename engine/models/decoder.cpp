@@ -40,7 +40,8 @@ Split split_over(parallel::Communicator* tp, bool divides_rows, const DecoderSpe
 // The layers of this rank.
 PipelineStage stage_in(const ModelPart& part, const DecoderSpec& spec) {
   const auto* pp = unless_single(part.pp);
-  const auto layers = value_or_throw(stage_layers(spec, pp ? pp->size() : 1, part.layers));
+  const auto layers = value_or_throw(stage_layers(spec, pp ? pp->size() : 1, part.layers,
+                                                  pp ? part.noop : std::vector<std::int64_t>()));
   return stage_of(pp ? pp->rank() : 0, layers);
 }
 

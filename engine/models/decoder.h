@@ -25,6 +25,7 @@ struct ModelPart {
   parallel::Communicator* pp = nullptr;
   bool divides_rows = false;              ///< over `tp`, between products: sequence parallelism
   std::vector<std::int64_t> layers = {};  ///< of each stage; empty: an even division
+  std::vector<std::int64_t> noop = {};    ///< places among them without a layer (stages.h)
   /// Ranks that each have all of this part of the model and share the rows of a pass
   /// (nn/context_part.h); nullptr, or a group of one: this rank has all rows.
   parallel::Communicator* cp = nullptr;

@@ -28,18 +28,14 @@ bool is_on(const PipelineStage& stage, std::string_view name) {
   return name.starts_with("model.embed_") ? stage.first() : stage.last();
 }
 
-}  // namespace
-
-Result<std::vector<std::int64_t>> stage_layers(const DecoderSpec& spec, int stages,
-                                               const std::vector<std::int64_t>& wanted) {
-  if (stages < 1 || (stages > 1 && stages > spec.layers))
-    return fail(Errc::usage,
-                cat("parallel.pp ", stages, " is not possible for a model of ", spec.layers,
-                    " layers: every stage needs one; allowed: 1 to ", spec.layers));
+// Numbers of `places` for each stage: `wanted`, or an even division where it is empty.
+Result<std::vector<std::int64_t>> divided(std::int64_t places, int stages,
+                                          const std::vector<std::int64_t>& wanted,
+                                          std::string_view which) {
   if (wanted.empty()) {
     std::vector<std::int64_t> even;
     for (std::int64_t i = 0; i < stages; ++i)
-      even.push_back(spec.layers / stages + (i < spec.layers % stages ? 1 : 0));
+      even.push_back(places / stages + (i < places % stages ? 1 : 0));
     return even;
   }
   if (std::ssize(wanted) != stages)
@@ -48,15 +44,56 @@ Result<std::vector<std::int64_t>> stage_layers(const DecoderSpec& spec, int stag
                     " numbers, one for each stage of parallel.pp, found ", wanted.size()));
   std::int64_t sum = 0;
   for (const auto count : wanted) {
-    if (count < 1 || count > spec.layers)
-      return fail(Errc::usage, cat("parallel.layers: expected 1 to ", spec.layers,
+    if (count < 1 || count > places)
+      return fail(Errc::usage, cat("parallel.layers: expected 1 to ", places,
                                    " layers on each stage, found ", count));
     sum += count;
   }
-  if (sum != spec.layers)
-    return fail(Errc::usage, cat("parallel.layers: expected ", spec.layers,
-                                 " layers in all, as the model has, found ", sum));
+  if (sum != places)
+    return fail(Errc::usage, cat("parallel.layers: expected ", places, " layers in all, ", which,
+                                 ", found ", sum));
   return wanted;
+}
+
+Result<> check_noop_layers(std::int64_t places, std::vector<std::int64_t> noop) {
+  std::ranges::sort(noop);
+  for (const auto place : noop)
+    if (place < 0 || place >= places)
+      return fail(Errc::usage, cat("parallel.noop_layers: expected 0 to ", places - 1, " (",
+                                   places - std::ssize(noop), " layers of the model and ",
+                                   noop.size(), " of this list), found ", place));
+  if (const auto twice = std::ranges::adjacent_find(noop); twice != noop.end())
+    return fail(Errc::usage, cat("parallel.noop_layers: found ", *twice, " twice"));
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<std::int64_t>> stage_layers(const DecoderSpec& spec, int stages,
+                                               const std::vector<std::int64_t>& wanted,
+                                               const std::vector<std::int64_t>& noop) {
+  if (stages < 1 || (stages > 1 && stages > spec.layers))
+    return fail(Errc::usage,
+                cat("parallel.pp ", stages, " is not possible for a model of ", spec.layers,
+                    " layers: every stage needs one; allowed: 1 to ", spec.layers));
+  const std::int64_t places = spec.layers + std::ssize(noop);
+  RETURN_IF_ERROR(check_noop_layers(places, noop));
+  auto counts = divided(places, stages, wanted,
+                        noop.empty() ? "as the model has"
+                                     : cat(spec.layers, " of the model and ", noop.size(),
+                                           " of parallel.noop_layers"));
+  RETURN_IF_ERROR(counts);
+  std::int64_t end = 0;
+  for (std::int64_t& count : *counts) {
+    const std::int64_t begin = end;
+    end += count;
+    count -= std::ranges::count_if(
+        noop, [&](std::int64_t place) { return begin <= place && place < end; });
+    if (count == 0)
+      return fail(Errc::usage, cat("parallel.noop_layers: layers ", begin, " to ", end - 1,
+                                   " are a stage, which needs a layer of the model"));
+  }
+  return counts;
 }
 
 PipelineStage stage_of(int index, const std::vector<std::int64_t>& layers) {

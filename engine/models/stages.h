@@ -21,10 +21,12 @@ struct PipelineStage {
 };
 
 /// Number of layers of each stage: `wanted` or, where it is empty, an even division whose earlier
-/// stages are one layer longer (5 layers on 2 stages: 3, 2). Errc::usage where a stage would have
-/// no layer or the numbers do not add up to the model's.
+/// stages are one layer longer (5 layers on 2 stages: 3, 2). `noop` are numbers, from 0, of places
+/// in the list of layers that have none, as --noop-layers of Megatron-LM: `wanted` counts them, the
+/// result does not. Errc::usage where a stage would have no layer or the numbers do not add up.
 Result<std::vector<std::int64_t>> stage_layers(const DecoderSpec& spec, int stages,
-                                               const std::vector<std::int64_t>& wanted);
+                                               const std::vector<std::int64_t>& wanted,
+                                               const std::vector<std::int64_t>& noop = {});
 
 /// PipelineStage `index` of the stages with these numbers of layers.
 PipelineStage stage_of(int index, const std::vector<std::int64_t>& layers);

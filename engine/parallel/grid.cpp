@@ -7,6 +7,18 @@
 #include "engine/parallel/one_rank.h"
 
 namespace troupe::engine::parallel {
+namespace {
+
+Coordinates coordinates_of(int rank, const Grid& grid) {
+  const int part = rank / grid.tp, outer = part / grid.cp;
+  const bool stages_first = grid.order == AxisOrder::tp_cp_pp_dp;
+  return {.dp = stages_first ? outer / grid.pp : outer % grid.dp,
+          .tp = rank % grid.tp,
+          .pp = stages_first ? outer % grid.pp : outer / grid.dp,
+          .cp = part % grid.cp};
+}
+
+}  // namespace
 
 std::string to_string(const Grid& grid) {
   return cat("dp ", grid.dp, " x tp ", grid.tp, grid.pp == 1 ? "" : cat(" x pp ", grid.pp),
@@ -46,11 +58,11 @@ Result<Mesh> Mesh::create(std::unique_ptr<Communicator> world, Grid grid) {
   RETURN_IF_ERROR(check_fits(grid, world->size()));
   Mesh mesh;
   mesh.grid_ = grid;
-  const int rank = world->rank(), part = rank / grid.tp, replica = part / grid.cp;
-  const Coordinates at{replica % grid.dp, rank % grid.tp, replica / grid.dp, part % grid.cp};
+  const Coordinates at = coordinates_of(world->rank(), grid);
   mesh.coordinates_ = at;
   mesh.world_ = std::move(world);
-  mesh.tp_ = mesh.world_->split(part, at.tp);
+  const int replica = at.pp * grid.dp + at.dp;
+  mesh.tp_ = mesh.world_->split(replica * grid.cp + at.cp, at.tp);
   mesh.dp_ = mesh.world_->split((at.pp * grid.cp + at.cp) * grid.tp + at.tp, at.dp);
   if (grid.pp > 1)
     mesh.pp_ = mesh.world_->split((at.dp * grid.cp + at.cp) * grid.tp + at.tp, at.pp);

@@ -1,21 +1,32 @@
 // Grid: the axes of parallelism over the ranks of a group. All rank arithmetic is here.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "engine/base/error.h"
 #include "engine/parallel/communicator.h"
 
 namespace troupe::engine::parallel {
 
-/// Sizes of the axes; tp varies fastest, then cp and dp: rank = ((pp_index * dp + dp_index) * cp +
-/// cp_index) * tp + tp_index.
+/// The axes in the order in which they vary over the ranks, the fastest first: a rank is
+/// ((pp_index * dp + dp_index) * cp + cp_index) * tp + tp_index, or, with stages next to each
+/// other, ((dp_index * pp + pp_index) * cp + cp_index) * tp + tp_index.
+enum class AxisOrder : std::uint8_t { tp_cp_dp_pp, tp_cp_pp_dp };
+constexpr std::array<std::string_view, 2> names_of(AxisOrder) {
+  return {"tp-cp-dp-pp", "tp-cp-pp-dp"};
+}
+
+/// Sizes of the axes.
 struct Grid {
   int dp = 1;  ///< data parallel: replicas that partition the batch
   int tp = 1;  ///< tensor parallel: parts of every matrix
   int pp = 1;  ///< pipeline parallel: stages of layers
   int cp = 1;  ///< context parallel: parts of the tokens of a micro-batch
+  AxisOrder order = AxisOrder::tp_cp_dp_pp;
   int ranks() const { return dp * tp * pp * cp; }
   bool operator==(const Grid&) const = default;
 };

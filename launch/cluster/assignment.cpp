@@ -28,6 +28,7 @@ std::string to_line(const Assignment& assignment) {
   line.set("role", std::string(to_string(assignment.role)))
       .set("tp", assignment.grid.tp)
       .set("dp", assignment.grid.dp)
+      .set("pp", assignment.grid.pp)
       .set("config", to_yaml(assignment.config));
   return line.dump() + "\n";
 }
@@ -49,15 +50,20 @@ Result<Assignment> assignment_of(std::string_view line) {
     out.*field.member = std::move(*text);
   }
   const auto tp = get_integer(*json, "tp", assignment_text),
-             dp = get_integer(*json, "dp", assignment_text);
+             dp = get_integer(*json, "dp", assignment_text),
+             pp = get_integer(*json, "pp", assignment_text);
   const auto config = get_string(*json, "config", assignment_text);
   RETURN_IF_ERROR(tp);
   RETURN_IF_ERROR(dp);
+  RETURN_IF_ERROR(pp);
   RETURN_IF_ERROR(config);
-  out.grid = {.dp = static_cast<int>(*dp), .tp = static_cast<int>(*tp)};
   auto resolved = config_of(*config, std::string(assignment_text));
   RETURN_IF_ERROR(resolved);
   out.config = std::move(*resolved);
+  out.grid = {.dp = static_cast<int>(*dp),
+              .tp = static_cast<int>(*tp),
+              .pp = static_cast<int>(*pp),
+              .order = out.config.parallel.order};
   return out;
 }
 

@@ -88,11 +88,16 @@ class Reader {
         unknown(value, key, {"role", "count", "parallel"});
     }
     if (!named) problem(node, cat("a group needs the key role: ", join(role_list(), ", ")));
-    if (spec.grid.tp * spec.grid.dp > max_ranks)
+    // Each axis has at most 1024 ranks: three of them fit an int.
+    if (spec.grid.ranks() > max_ranks)
       problem(node, cat("parallel: a group has at most ", max_ranks, " ranks, ",
-                        to_string(spec.grid), " are ", spec.grid.tp * spec.grid.dp));
+                        to_string(spec.grid), " are ", spec.grid.ranks()));
     if (spec.zero >= 0 && named && spec.role != Role::policy)
       problem(node, "parallel.zero: only for the policy; the other trained models follow it");
+    const bool trained = spec.role == Role::policy || spec.role == Role::critic;
+    if (spec.grid.pp > 1 && named && !trained)
+      problem(node, cat("parallel.pp: only the policy and the critic have stages; give a ",
+                        to_string(spec.role), " tp or dp"));
     groups_.push_back(std::move(spec));
   }
 
@@ -113,15 +118,17 @@ class Reader {
 
   void grid(const YamlNode& node, GroupSpec& into) {
     if (node.kind != Kind::map)
-      return problem(node,
-                     cat("parallel: expected a map with tp and dp, found ", to_string(node.kind)));
+      return problem(
+          node, cat("parallel: expected a map with tp, dp and pp, found ", to_string(node.kind)));
     for (const auto& [key, value] : node.members) {
-      if (key == "tp" || key == "dp")
-        size(value, "parallel." + key, max_ranks, key == "tp" ? into.grid.tp : into.grid.dp);
+      const std::map<std::string, int*> axes{
+          {"tp", &into.grid.tp}, {"dp", &into.grid.dp}, {"pp", &into.grid.pp}};
+      if (const auto axis = axes.find(key); axis != axes.end())
+        size(value, "parallel." + key, max_ranks, *axis->second);
       else if (key == "zero")
         zero(value, into.zero);
       else
-        unknown(value, key, {"tp", "dp", "zero"});
+        unknown(value, key, {"tp", "dp", "pp", "zero"});
     }
   }
 
@@ -132,8 +139,7 @@ class Reader {
       problem(node,
               cat("parallel.zero: expected 0 or 1, found ",
                   node.kind == Kind::scalar ? quote(node.text) : std::string(to_string(node.kind)),
-                  "; gradients and weights are divided over ranks by parallel.tp (and "
-                  "without a cluster file by pipeline stages, parallel.pp)"));
+                  "; gradients and weights are divided over ranks by parallel.tp and parallel.pp"));
   }
 
   bool needs(Role role) const { return roles_of(config_).of(role).needed; }
@@ -155,11 +161,12 @@ class Reader {
         problems_.push_back(cat(group.origin, ": role ", role, " is already in ",
                                 at->second->origin, "; only rollout may appear more than once"));
       if (group.count > 1 && !many)
-        problems_.push_back(cat(group.origin, ": count: ", group.count, ": a run has one ", role,
-                                "; only rollout may appear more than once",
-                                group.role == Role::policy
-                                    ? " (more ranks for the policy: parallel.tp, parallel.dp)"
-                                    : ""));
+        problems_.push_back(
+            cat(group.origin, ": count: ", group.count, ": a run has one ", role,
+                "; only rollout may appear more than once",
+                group.role == Role::policy
+                    ? " (more ranks for the policy: parallel.tp, parallel.dp, parallel.pp)"
+                    : ""));
       if (!needs(group.role) && !idle(group))
         problems_.push_back(cat(group.origin, ": role ", role, ": ", config_.algorithm,
                                 " does not use this role; remove the group"));

@@ -3,6 +3,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <condition_variable>
 #include <csignal>
@@ -200,31 +202,28 @@ class Controller final : public Placement {
 /// Copies the policy's grid from the cluster file to the run. Throws Failure if the run file sets a
 /// different one.
 void take_grid(Resolved& run, const std::vector<NodeSpec>& nodes, const std::string& cluster) {
-  if (run.config.parallel.pp > 1)
-    throw Failure(
-        {Errc::usage, cat("parallel.pp ", run.config.parallel.pp, " (",
-                          run.origins.at("parallel.pp"), ") and ", cluster,
-                          ": pipeline stages are the threads of one process or the ranks of one "
-                          "mpirun (troupe train); the groups of a cluster file take tp and dp")});
   if (run.config.parallel.cp > 1)
-    throw Failure({Errc::usage,
-                   cat("parallel.cp ", run.config.parallel.cp, " (", run.origins.at("parallel.cp"),
-                       ") and ", cluster,
-                       ": a context is divided over the threads of one process or the ranks of "
-                       "one mpirun (troupe train); the groups of a cluster file take tp and dp")});
+    throw Failure(
+        {Errc::usage,
+         cat("parallel.cp ", run.config.parallel.cp, " (", run.origins.at("parallel.cp"), ") and ",
+             cluster,
+             ": a context is divided over the threads of one process or the ranks of "
+             "one mpirun (troupe train); the groups of a cluster file take tp, dp and pp")});
   for (const NodeSpec& node : nodes) {
     if (node.role != Role::policy) continue;
     auto& ours = run.config.parallel;
-    const bool given = run.origins.at("parallel.tp") != default_origin ||
-                       run.origins.at("parallel.dp") != default_origin;
-    if (given && (ours.tp != node.grid.tp || ours.dp != node.grid.dp))
+    const bool given =
+        std::ranges::any_of(std::array{"parallel.tp", "parallel.dp", "parallel.pp"},
+                            [&](const char* key) { return run.origins.at(key) != default_origin; });
+    if (given && (ours.tp != node.grid.tp || ours.dp != node.grid.dp || ours.pp != node.grid.pp))
       throw Failure(
           {Errc::usage,
-           cat("parallel.tp ", ours.tp, ", parallel.dp ", ours.dp, " (",
+           cat("parallel.tp ", ours.tp, ", parallel.dp ", ours.dp, ", parallel.pp ", ours.pp, " (",
                run.origins.at("parallel.tp"), ") and ", cluster, " (policy: ", to_string(node.grid),
                ") contradict each other; set the grid in the cluster file only")});
     ours.tp = node.grid.tp;
     ours.dp = node.grid.dp;
+    ours.pp = node.grid.pp;
     if (node.zero >= 0) ours.zero = node.zero;
   }
 }

@@ -51,7 +51,7 @@ std::uint64_t reward_bytes(const RunConfig& config) {
 std::vector<engine::models::PipelineStage> stages_of(const RunConfig& config,
                                                      const engine::models::DecoderSpec& spec) {
   const auto layers = value_or_throw(engine::models::stage_layers(
-      spec, static_cast<int>(config.parallel.pp), layers_of_stages(config)));
+      spec, static_cast<int>(config.parallel.pp), layers_of_stages(config), noop_layers(config)));
   std::vector<engine::models::PipelineStage> stages;
   for (int i = 0; i < std::ssize(layers); ++i)
     stages.push_back(engine::models::stage_of(i, layers));

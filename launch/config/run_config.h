@@ -15,6 +15,7 @@
 #include "algorithms/weight_stream.h"
 #include "engine/adapter/lora_config.h"
 #include "engine/base/output_folder.h"
+#include "engine/parallel/grid.h"
 #include "engine/train/replica_exchange.h"
 #include "launch/config/data_config.h"
 #include "launch/config/profile_config.h"
@@ -42,12 +43,14 @@ struct ParallelConfig {
   std::int64_t dp = 1;
   std::int64_t pp = 1;
   std::vector<double> layers;
+  std::vector<double> noop_layers;
   std::int64_t cp = 1;
   CpAlgorithm cp_algorithm = CpAlgorithm::ring;
   std::int64_t ulysses_degree = 0;
   bool sp = false;
   std::int64_t zero = 0;
   engine::train::Overlap overlap = engine::train::Overlap::none;
+  engine::parallel::AxisOrder order = engine::parallel::AxisOrder::tp_cp_dp_pp;
 
   static void each_field(auto& self, auto&& field) {
     field("tp", self.tp, Range{1, 1024}, "tensor-parallel size");
@@ -56,6 +59,9 @@ struct ParallelConfig {
     field("layers", self.layers, Range{1, 10000},
           "layers of each pipeline stage, in the order of the model; empty: an even division whose "
           "earlier stages are one layer longer");
+    field("noop_layers", self.noop_layers, Range{0, 20000},
+          "numbers, from 0, of places in the list of layers that have none (identity): parallel.pp "
+          "divides the model's layers and these, so that stages become shorter");
     field("cp", self.cp, Range{1, 1024},
           "context-parallel size: ranks that divide the tokens of every micro-batch");
     field("cp_algorithm", self.cp_algorithm,
@@ -74,6 +80,9 @@ struct ParallelConfig {
           "what replicas exchange while passes run: none; gradients, during the last backward pass "
           "of an update; all, with parallel.zero: 1 also weights, during the next forward pass; "
           "results are the same");
+    field("order", self.order,
+          "numbers of the ranks, the axis that varies fastest first: tp-cp-dp-pp, neighbours sum "
+          "gradients; tp-cp-pp-dp, neighbours are stages; results are the same");
   }
 };
 

@@ -144,8 +144,8 @@ class General {
     stages(p);
     context(p);
     if (p.sp && p.tp == 1)
-      problem(cat(named("parallel.sp"), ": needs a ", named("parallel.tp"), " of at least 2"));
-    if (p.sp && c_.lora.rank > 0)
+      v_.unused("parallel.sp", "not used, parallel.tp is 1: there are no ranks to divide rows over");
+    if (p.sp && p.tp > 1 && c_.lora.rank > 0)
       problem(
           cat(named("parallel.sp"), ": not possible with an adapter (lora.rank); set it to false"));
     constexpr std::int64_t maximum = 1024;
@@ -177,11 +177,14 @@ class General {
   }
 
   void stages(const ParallelConfig& p) {
-    const auto whole = [](double count) {
-      return count >= 1 && count <= 1e6 && count == std::floor(count);
-    };
+    const auto whole = [](double count) { return count == std::floor(count); };
     if (!std::ranges::all_of(p.layers, whole))
       problem(cat(named("parallel.layers"), ": expected positive integers"));
+    if (!std::ranges::all_of(p.noop_layers, whole))
+      problem(cat(named("parallel.noop_layers"), ": expected integers"));
+    if (!p.noop_layers.empty() && p.pp == 1)
+      problem(cat(named("parallel.noop_layers"), ": needs a ", named("parallel.pp"),
+                  " of at least 2, whose stages it shortens"));
     if (p.pp < 1 || p.layers.empty()) return;
     if (std::ssize(p.layers) != p.pp)
       problem(cat(named("parallel.layers"), ": expected ", p.pp, p.pp == 1 ? " number" : " numbers",

@@ -60,7 +60,8 @@ Result<> check_grid(const RunConfig& config, Role role, const engine::parallel::
     const auto spec = engine::checkpoint::read_folder_spec(model);
     RETURN_IF_ERROR(spec);
     auto fits = engine::models::check_split(*spec, grid.tp);
-    if (const auto layers = engine::models::stage_layers(*spec, grid.pp, layers_of_stages(config));
+    if (const auto layers = engine::models::stage_layers(*spec, grid.pp, layers_of_stages(config),
+                                                         noop_layers(config));
         fits && !layers)
       fits = fail(layers);
     if (!fits)

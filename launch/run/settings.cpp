@@ -47,11 +47,16 @@ engine::parallel::Grid policy_grid(const RunConfig& config) {
   return {.dp = static_cast<int>(config.parallel.dp),
           .tp = static_cast<int>(config.parallel.tp),
           .pp = static_cast<int>(config.parallel.pp),
-          .cp = static_cast<int>(config.parallel.cp)};
+          .cp = static_cast<int>(config.parallel.cp),
+          .order = config.parallel.order};
 }
 
 std::vector<std::int64_t> layers_of_stages(const RunConfig& config) {
   return {config.parallel.layers.begin(), config.parallel.layers.end()};
+}
+
+std::vector<std::int64_t> noop_layers(const RunConfig& config) {
+  return {config.parallel.noop_layers.begin(), config.parallel.noop_layers.end()};
 }
 
 engine::nn::Recomputed recomputed_settings(const RunConfig& config) {

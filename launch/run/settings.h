@@ -25,6 +25,8 @@ engine::generate::GeneratorConfig generator_settings(const RunConfig& config,
 engine::parallel::Grid policy_grid(const RunConfig& config);
 /// parallel.layers: the number of layers of each stage; empty: an even division.
 std::vector<std::int64_t> layers_of_stages(const RunConfig& config);
+/// parallel.noop_layers: places in the list of layers that have none.
+std::vector<std::int64_t> noop_layers(const RunConfig& config);
 /// The recomputed modules, from train.recompute.
 engine::nn::Recomputed recomputed_settings(const RunConfig& config);
 engine::train::TrainerOptions trainer_settings(const RunConfig& config);

@@ -194,7 +194,10 @@ models::ModelPart part_of(const RoleParts& parts) {
   if (parts.mesh == nullptr) return tp_of(parts);
   const engine::parallel::Grid& grid = parts.mesh->grid();
   models::ModelPart part = tp_of(parts);
-  if (grid.pp > 1) part = {&parts.mesh->tp(), &parts.mesh->pp(), layers_of_stages(parts.config)};
+  if (grid.pp > 1) {
+    part = {&parts.mesh->tp(), &parts.mesh->pp(), layers_of_stages(parts.config)};
+    part.noop = noop_layers(parts.config);
+  }
   part.divides_rows = parts.config.parallel.sp;
   if (grid.cp > 1) {
     part.cp = &parts.mesh->cp();

@@ -42,7 +42,7 @@ RunConfig of(const std::string& algorithm) {
 }
 
 constexpr const char* whole = R"(groups:
-  - {role: policy, parallel: {tp: 2, dp: 3, zero: 1}}
+  - {role: policy, parallel: {tp: 2, dp: 3, pp: 4, zero: 1}}
   - {role: reference}
   - {role: rollout, count: 2}
   - {role: verifier, count: 1}
@@ -55,7 +55,7 @@ TEST(ClusterFile, GroupsBecomeNodesWithNames) {
   for (const NodeSpec& node : nodes_of(*groups)) names.push_back(node.name);
   EXPECT_THAT(names,
               testing::ElementsAre("policy", "reference", "rollout-0", "rollout-1", "verifier"));
-  EXPECT_EQ(groups->front().grid, (engine::parallel::Grid{.dp = 3, .tp = 2}));
+  EXPECT_EQ(groups->front().grid, (engine::parallel::Grid{.dp = 3, .tp = 2, .pp = 4}));
   EXPECT_EQ(groups->front().zero, 1);
   EXPECT_EQ(groups->back().grid, (engine::parallel::Grid{}));
   EXPECT_EQ(groups->front().origin, "cluster.yaml:2");
@@ -115,9 +115,13 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"groups: [{role: policy, count: 2}]", "sft",
                 "a run has one policy; only rollout may appear more than once (more ranks"},
         Refusal{"groups: [{role: policy, parallel: 2}]", "sft",
-                "parallel: expected a map with tp and dp, found a single value"},
-        Refusal{"groups: [{role: policy, parallel: {pp: 2}}]", "sft",
-                "unknown key \"pp\"; did you mean tp?"},
+                "parallel: expected a map with tp, dp and pp, found a single value"},
+        Refusal{"groups: [{role: policy, parallel: {pq: 2}}]", "sft",
+                "unknown key \"pq\"; did you mean pp?"},
+        Refusal{"groups: [{role: policy}, {role: rollout, parallel: {pp: 2}}, {role: verifier}]",
+                "grpo", "parallel.pp: only the policy and the critic have stages; give a rollout"},
+        Refusal{"groups: [{role: policy, parallel: {tp: 64, pp: 64}}]", "sft",
+                "a group has at most 1024 ranks, dp 1 x tp 64 x pp 64 are 4096"},
         Refusal{"groups: [{role: policy, parallel: {dp: 2, zero: 2}}]", "sft",
                 "parallel.zero: expected 0 or 1, found \"2\"; gradients and weights are divided "
                 "over ranks by parallel.tp"},
@@ -174,7 +178,8 @@ TEST(Launch, RejectsInvalidCommands) {
           "' --set data.path='", file, "' --set output='", testing::TempDir(), "/never' ");
   const Said contradicts = run_program(cat(launched, sft, "--set parallel.tp=4"));
   EXPECT_EQ(contradicts.code, exit_usage);
-  EXPECT_THAT(contradicts.err, HasSubstr("parallel.tp 4, parallel.dp 1 (--set) and "));
+  EXPECT_THAT(contradicts.err,
+              HasSubstr("parallel.tp 4, parallel.dp 1, parallel.pp 1 (--set) and "));
   EXPECT_THAT(contradicts.err, HasSubstr("(policy: dp 1 x tp 2) contradict each other"));
   const Said none = run_program(cat("launch --cluster nowhere.yaml -- ", sft));
   EXPECT_EQ(none.code, exit_code(Errc::not_found));
@@ -190,8 +195,9 @@ TEST(Worker, WithoutLaunchPrintsAnError) {
 }
 
 TEST(Assignment, RoundTripsThroughALine) {
-  Assignment given{Role::rollout,      "rollout-1", "ipc:///x",           "S", "P", "Q",
-                   {.dp = 2, .tp = 4}, grpo(),      "runs/a/checkpoint-3"};
+  Assignment given{
+      Role::rollout, "rollout-1",          "ipc:///x", "S", "P", "Q", {.dp = 2, .tp = 4, .pp = 3},
+      grpo(),        "runs/a/checkpoint-3"};
   given.config.train.learning_rate = 0.1 + 0.2;
   given.config.rollout.sampling.stop_strings = {"\n", "Question:"};
   const auto back = assignment_of(to_line(given));

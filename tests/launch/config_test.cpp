@@ -84,6 +84,12 @@ TEST(Config, AGridOfMoreRanksThanAGroupCanHaveIsRefused) {
   };
   EXPECT_THAT(stages("parallel.layers=[5]"), HasSubstr("expected 2 numbers, one for each stage"));
   EXPECT_THAT(stages("parallel.layers=[4.5, 0.5]"), HasSubstr("parallel.layers"));
+  EXPECT_THAT(stages("parallel.noop_layers=[0.5]"), HasSubstr("expected integers"));
+  EXPECT_EQ(stages("parallel.noop_layers=[0, 4]"), "taken");
+  EXPECT_THAT(stages("parallel.order=dp-tp"), HasSubstr("tp-cp-dp-pp, tp-cp-pp-dp"));
+  const auto alone = with({"parallel.noop_layers=[0]"});
+  ASSERT_FALSE(alone);
+  EXPECT_THAT(alone.error().what, HasSubstr("of at least 2, whose stages it shortens"));
 }
 
 TEST(Config, AContextThatCannotBeDividedSoIsRefusedWithWhatCan) {

@@ -89,6 +89,34 @@ TEST(Pipeline, HasTheBitsOfOneRankForUnevenLayers) {
         static_cast<int>(layers.size()));
 }
 
+TEST(Pipeline, HasTheBitsOfOneRankWithNoopLayers) {
+  const GridModel model = deep(grid_models()[0]);
+  const Experience batch = full_batch(6, 12, 1, model.spec.vocabulary);
+  for (const auto& noop : {std::vector<std::int64_t>{0}, {0, 6}, {2, 3, 7}})
+    expect_the_bits_of_one_rank(
+        {.model = model,
+         .batch = batch,
+         .options = {.micro_batch_tokens = 30},
+         .layers = value_or_throw(engine::models::stage_layers(model.spec, 2, {}, noop))},
+        2);
+}
+
+TEST(Pipeline, TheOrderOfTheRanksChangesNoBit) {
+  const GridModel model = deep(grid_models()[0]);
+  TrainingRun run{.model = model,
+                  .batch = full_batch(6, 12, 1, model.spec.vocabulary),
+                  .options = {.micro_batch_tokens = 30}};
+  const auto trained = [&](engine::parallel::AxisOrder order) {
+    return on_grid({.dp = 2, .pp = 2, .order = order},
+                   [&](const Mesh& mesh) { return run.on(mesh); })[0];
+  };
+  const Trained stages_last = trained(engine::parallel::AxisOrder::tp_cp_dp_pp);
+  const Trained stages_first = trained(engine::parallel::AxisOrder::tp_cp_pp_dp);
+  EXPECT_EQ(stages_first.weights, stages_last.weights);
+  EXPECT_EQ(stages_first.losses, stages_last.losses);
+  EXPECT_EQ(stages_first.norms, stages_last.norms);
+}
+
 TEST(Pipeline, HasTheBitsOfOneRankForALossOfPairsAndForScores) {
   const GridModel model = deep(grid_models()[0], 3);
   Experience batch = full_batch(7, 12, 2, model.spec.vocabulary);
@@ -150,6 +178,26 @@ TEST(Stages, AreEvenWithLongerOnesFirstOrAsGiven) {
   EXPECT_THAT(refused(2, {5}), HasSubstr("expected 2 numbers"));
   EXPECT_THAT(refused(2, {5, 0}), HasSubstr("found 0"));
   EXPECT_THAT(refused(2, {2, 2}), HasSubstr("expected 5 layers in all, as the model has, found 4"));
+}
+
+TEST(Stages, NoopLayersShortenTheStagesThatHaveThem) {
+  const auto spec = deep(grid_models()[0]).spec;
+  using Layers = std::vector<std::int64_t>;
+  const auto found = [&](int stages, const Layers& layers, const Layers& noop) {
+    return engine::models::stage_layers(spec, stages, layers, noop);
+  };
+  EXPECT_EQ(value_or_throw(found(2, {}, {0})), (Layers{2, 3}));
+  EXPECT_EQ(value_or_throw(found(2, {}, {5})), (Layers{3, 2}));
+  EXPECT_EQ(value_or_throw(found(2, {5, 2}, {6, 0})), (Layers{4, 1}));
+  const auto refused = [&](int stages, const Layers& layers, const Layers& noop) {
+    const auto got = found(stages, layers, noop);
+    return got ? std::string("taken") : got.error().what;
+  };
+  EXPECT_THAT(refused(2, {}, {6}), HasSubstr("expected 0 to 5 (5 layers of the model and 1 of"));
+  EXPECT_THAT(refused(2, {}, {-1}), HasSubstr("found -1"));
+  EXPECT_THAT(refused(2, {}, {1, 1}), HasSubstr("found 1 twice"));
+  EXPECT_THAT(refused(2, {3, 2}, {1}), HasSubstr("5 of the model and 1 of parallel.noop_layers"));
+  EXPECT_THAT(refused(3, {}, {0, 1, 2, 3}), HasSubstr("layers 0 to 2 are a stage"));
 }
 
 TEST(Stages, HaveEveryTensorOnceAndATiedTableOnTheFirstAndTheLast) {

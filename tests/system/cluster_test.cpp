@@ -90,6 +90,15 @@ TEST_F(Cluster, WithAPolicyOfTwoRanksHasTheBitsOfTwoThreads) {
   expect_same_bytes("threads", "cluster");
 }
 
+TEST_F(Cluster, WithAPolicyOfTwoStagesHasTheBitsOfTwoThreads) {
+  run(alone("threads", "--set parallel.pp=2"));
+  write(
+      "groups: [{role: policy, parallel: {pp: 2}}, {role: reference}, {role: rollout, count: 2}, "
+      "{role: verifier}]");
+  run(launched("cluster"));
+  expect_same_bytes("threads", "cluster");
+}
+
 TEST_F(Cluster, IfAnyProcessIsKilledTheRunStopsAndResumesToTheSameBytes) {
   run(alone("whole"));
   const std::vector<std::string> nodes{"policy", "reference", "rollout-0", "rollout-1", "verifier"};

@@ -80,6 +80,23 @@ TEST_F(Pipelines, WithoutClippingTheTensorsAreThoseOfOneRank) {
             value_or_throw(read_file(path("one/checkpoint-6/model.safetensors"))));
 }
 
+TEST_F(Pipelines, NoopLayersAndTheOrderOfRanksAreInNoCheckpoint) {
+  const std::string grid = "--set parallel.pp=2 --set parallel.dp=2 ";
+  run(run_of("sft", "layers", grid + "--set parallel.layers='[2, 3]'"));
+  run(run_of("sft", "noop", grid + "--set parallel.noop_layers='[0]'"));
+  run(run_of("sft", "order",
+             grid + "--set parallel.layers='[2, 3]' --set parallel.order=tp-cp-pp-dp"));
+  for (const char* other : {"noop", "order"}) {
+    EXPECT_EQ(losses(other), losses("layers"));
+    for (const char* file : {"model.safetensors", "training/optimizer.safetensors"}) {
+      const std::string at = cat("/checkpoint-6/", file);
+      EXPECT_TRUE(value_or_throw(read_file(path(other + at))) ==
+                  value_or_throw(read_file(path("layers" + at))))
+          << other << at;
+    }
+  }
+}
+
 TEST_F(Pipelines, AdaptersAndRoundedWeightsAreThoseOfOneRank) {
   for (const char* more : {"--set lora.rank=4 --set lora.dropout=0.1",
                            "--set train.dtype=bf16 --set train.weights=bf16"}) {
@@ -123,6 +140,8 @@ TEST_F(Pipelines, WhatHasNoStagesIsRefusedBeforeItStarts) {
               HasSubstr("expected 5 layers in all"));
   EXPECT_THAT(refused("--set parallel.pp=2 --set parallel.layers=5"),
               HasSubstr("expected 2 numbers"));
+  EXPECT_THAT(refused("--set parallel.pp=2 --set parallel.noop_layers='[6]'"),
+              HasSubstr("expected 0 to 5"));
 }
 
 }  // namespace

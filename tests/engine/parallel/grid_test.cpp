@@ -51,6 +51,26 @@ TEST(Grid, CpVariesAfterTpAndBeforeDp) {
   });
 }
 
+TEST(Grid, StagesVaryBeforeDpWhereTheOrderSaysSo) {
+  const Grid grid{.dp = 2, .tp = 2, .pp = 2, .cp = 2, .order = AxisOrder::tp_cp_pp_dp};
+  test::on_ranks(16, [&](Communicator& group) {
+    const auto mesh = Mesh::create(whole(group), grid);
+    ASSERT_TRUE(mesh);
+    const auto [dp, tp, pp, cp] = mesh->coordinates();
+    EXPECT_EQ(((dp * 2 + pp) * 2 + cp) * 2 + tp, group.rank());
+    EXPECT_EQ(mesh->tp().rank(), tp);
+    EXPECT_EQ(mesh->cp().rank(), cp);
+    EXPECT_EQ(mesh->dp().rank(), dp);
+    EXPECT_EQ(mesh->pp().rank(), pp);
+    EXPECT_EQ(mesh->replicas().rank(), 2 * dp + cp);
+    int stages[2];
+    const int mine = group.rank();
+    mesh->pp().all_gather(std::as_bytes(std::span(&mine, 1)),
+                          std::as_writable_bytes(std::span(stages)), "ranks of the stages");
+    EXPECT_EQ(stages[1] - stages[0], 4) << "the stages of a replica are neighbours";
+  });
+}
+
 TEST(Grid, AProductOtherThanTheRanksIsRefusedWithWhatFits) {
   test::on_ranks(4, [&](Communicator& group) {
     const auto mesh = Mesh::create(whole(group), {.dp = 2, .tp = 3});
