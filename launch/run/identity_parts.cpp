@@ -22,12 +22,13 @@ namespace {
 namespace checkpoint = engine::checkpoint;
 
 // How a run is executed, displayed and saved.
-constexpr std::array<std::string_view, 29> without_effect{"algorithm",
+constexpr std::array<std::string_view, 30> without_effect{"algorithm",
                                                           "output_mode",
                                                           "timeline.max_mib",
                                                           "resume",
                                                           "parallel.zero",
                                                           "parallel.overlap",
+                                                          "parallel.order",
                                                           "train.threads",
                                                           "train.pin_threads",
                                                           "train.recompute",

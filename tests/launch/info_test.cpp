@@ -316,6 +316,24 @@ TEST(Info, ListsTheDenseModelsAndWhatLoadsThem) {
   EXPECT_EQ(run_program("info").code, 2);
 }
 
+TEST(Info, CallsThePublishedConfigOfEveryDenseModelUsable) {
+  const Json rows = value_or_throw(read_json(data("model_configs") + "/dense_models.json"));
+  std::vector<std::string> read;
+  const std::string path = scratch_folder() + "/config.json";
+  for (const Json& row : rows.array()) {
+    read.push_back(row.find("model")->string());
+    ASSERT_TRUE(write_file_durably(path, row.find("config")->dump()));
+    const Said said = run_program("info " + path);
+    EXPECT_EQ(said.code, 0) << read.back() << ": " << said.out;
+    EXPECT_THAT(said.out, HasSubstr("usable: yes"));
+  }
+  const Json listed = json_lines(run_program("info --models --json").out).at(0);
+  for (const Json& row : listed.array()) {
+    if (!row.find("usable")->boolean()) continue;
+    EXPECT_THAT(read, testing::Contains(row.find("model")->string()));
+  }
+}
+
 TEST(InfoJson, HasTheSizesOfAModel) {
   const Said said = run_program("info --json " + data(stories));
   const Json all = json_lines(said.out).at(0);

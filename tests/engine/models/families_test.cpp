@@ -3,9 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <sstream>
 
-#include "engine/base/file.h"
 #include "engine/base/text.h"
 #include "engine/models/families.h"
 
@@ -110,21 +108,6 @@ TEST(Families, PublishedSizesGiveTheNumbersOfTheirModels) {
                       "rope_theta":1e7,"rope_scaling":{"rope_type":"default"}})"),
       36151104512);
   EXPECT_EQ(count("AquilaModel", 100008, 4096, 11008, 32, 32, "{}"), 7295537152);
-}
-
-// Fields of published config.json files, and the numbers of parameters that their pages state.
-TEST(Families, PublishedConfigsAreReadWithTheNumbersOfTheirModels) {
-  const std::string path = TROUPE_TEST_DATA "/model_configs/published.jsonl";
-  std::istringstream lines(value_or_throw(read_file(path)));
-  int count = 0;
-  for (std::string line; std::getline(lines, line); ++count) {
-    const Json row = value_or_throw(parse_json(line, path));
-    const auto spec = read_spec(*row.find("config"), "config.json");
-    ASSERT_TRUE(spec) << row.find("model")->string() << ": " << spec.error().what;
-    EXPECT_EQ(spec->parameter_count(), row.find("parameters")->integer())
-        << row.find("model")->string();
-  }
-  EXPECT_EQ(count, 48);
 }
 
 TEST(Families, BaichuanFilesSayWhichModelTheyAre) {
