@@ -144,7 +144,8 @@ class General {
     stages(p);
     context(p);
     if (p.sp && p.tp == 1)
-      v_.unused("parallel.sp", "not used, parallel.tp is 1: there are no ranks to divide rows over");
+      v_.unused("parallel.sp",
+                "not used, parallel.tp is 1: there are no ranks to divide rows over");
     if (p.sp && p.tp > 1 && c_.lora.rank > 0)
       problem(
           cat(named("parallel.sp"), ": not possible with an adapter (lora.rank); set it to false"));
