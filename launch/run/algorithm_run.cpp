@@ -2,12 +2,12 @@
 
 #include <filesystem>
 
-#include "actors/roles/weights.h"
 #include "actors/runtime/run.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"
+#include "launch/run/checkpoint_space.h"
 #include "launch/run/exit_code.h"
 #include "launch/run/interrupt.h"
 #include "launch/run/measured_run.h"
@@ -90,9 +90,8 @@ engine::data::LoaderOptions AlgorithmRun::loader_options(std::int64_t batches_of
 }
 
 algorithms::WeightStream::Options AlgorithmRun::stream_options() const {
-  const auto spec = spec_of_run(config(), session_.resume_from());
   return {.config = config().weights,
-          .values = actors::roles::trained_values(spec),
+          .values = static_cast<std::size_t>(trained_values(config(), session_.spec())),
           .bf16 = config().train.dtype == engine::ops::Precision::bf16,
           .timeout = std::chrono::seconds(config().train.timeout)};
 }
