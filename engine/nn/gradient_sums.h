@@ -53,10 +53,10 @@ class GradientSums {
 /// GradientSums of complete gradients, waited for.
 void reduce_scatter_gradients(Parameters& trained, const ArenaShards& shards);
 
-/// Values of the arena of the trained parameters from which on all are of `module` (a prefix of
-/// names, "model.layers.3.") or of modules whose gradients a backward pass completes before those
-/// of `module`. `complete` lists the prefixes of both. A gradient that tensor-parallel ranks sum,
-/// or that has a second part until the end of the pass, is never complete.
+/// The value of the arena of the trained parameters from which on all gradients are complete, when
+/// those of the modules are that `complete` names: prefixes of parameters ("model.layers.3."). A
+/// gradient that tensor-parallel ranks sum, or that has a second part until the end of the pass, is
+/// never complete.
 std::int64_t complete_from(const Parameters& trained, std::span<const std::string> complete);
 
 }  // namespace troupe::engine::nn

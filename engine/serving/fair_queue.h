@@ -9,6 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+
 namespace troupe::engine::serving {
 
 /// Each client has a queue; pop() takes from the queues in turn, so that a client with many entries
@@ -56,6 +59,12 @@ class FairQueue {
     return taken;
   }
 
+  /// Errc::full where `limit` entries may wait and `more` are too many.
+  Result<> check_room(std::size_t more, std::size_t limit) const {
+    if (size_ + more <= limit) return {};
+    return fail(Errc::full, cat(size_, " sequences wait, and the request has ", more, "; at most ",
+                                limit, " may wait; try again later"));
+  }
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
 

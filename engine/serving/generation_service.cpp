@@ -162,11 +162,7 @@ Result<std::vector<std::uint64_t>> GenerationService::Loop::submit(std::vector<J
   {
     const std::lock_guard lock(mutex_);
     if (stopping_) return fail(Errc::closed, "the server is shutting down");
-    if (waiting_.size() + jobs.size() > limits_.max_waiting) {
-      return fail(Errc::full,
-                  cat(waiting_.size(), " sequences wait, and the request has ", jobs.size(),
-                      "; at most ", limits_.max_waiting, " may wait; try again later"));
-    }
+    RETURN_IF_ERROR(waiting_.check_room(jobs.size(), limits_.max_waiting));
     const auto deadline = Clock::now() + limits_.deadline;
     for (Job& job : jobs) {
       job.request.id = ++next_id_;

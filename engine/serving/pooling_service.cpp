@@ -75,11 +75,7 @@ Result<> PoolingService::Loop::submit(std::vector<PoolingJob> jobs, const std::s
   {
     const std::lock_guard lock(mutex_);
     if (stopping_) return fail(Errc::closed, "the server is shutting down");
-    if (waiting_.size() + jobs.size() > limits_.max_waiting) {
-      return fail(Errc::full,
-                  cat(waiting_.size(), " sequences wait, and the request has ", jobs.size(),
-                      "; at most ", limits_.max_waiting, " may wait; try again later"));
-    }
+    RETURN_IF_ERROR(waiting_.check_room(jobs.size(), limits_.max_waiting));
     const auto deadline = Clock::now() + limits_.deadline;
     for (PoolingJob& job : jobs) waiting_.push(client, {std::move(job), deadline});
   }

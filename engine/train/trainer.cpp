@@ -74,6 +74,11 @@ void share_loss(parallel::Communicator& pp, BatchLoss& loss) {
   loss.report = value_or_throw(loss::Report::from_json(json));
 }
 
+// The ranks with the same part of the model; nullptr: no other rank has it.
+parallel::Communicator* replicas_of(const parallel::Mesh* mesh) {
+  return mesh && mesh->replicas().size() > 1 ? &mesh->replicas() : nullptr;
+}
+
 // How the replicas divide the optimizer state; nullptr: they do not.
 std::shared_ptr<const nn::ArenaShards> shards_of(models::Decoder& model,
                                                  parallel::Communicator* replicas,
@@ -100,12 +105,12 @@ Trainer::Trainer(std::unique_ptr<models::Decoder> model, TrainerOptions options,
     : model_(std::move(model)),
       options_(std::move(options)),
       dp_(mesh && mesh->grid().dp > 1 ? &mesh->dp() : nullptr),
-      replicas_(mesh && mesh->replicas().size() > 1 ? &mesh->replicas() : nullptr),
       optimizer_(model_->parameters(), model_->tp(),
-                 shards_of(*model_, options_.shard_optimizer ? replicas_ : nullptr,
+                 shards_of(*model_, options_.shard_optimizer ? replicas_of(mesh) : nullptr,
                            options_.bucket_values),
                  model_->pp(), options_.bf16_moments ? DType::bf16 : DType::f32),
-      exchange_(*model_, replicas_, optimizer_.shards(), options_.overlap, options_.bucket_values) {
+      exchange_(*model_, replicas_of(mesh), optimizer_.shards(), options_.overlap,
+                options_.bucket_values) {
   check(model_->tp() == (mesh && mesh->grid().tp > 1 ? &mesh->tp() : nullptr) &&
             model_->pp() == (mesh && mesh->grid().pp > 1 ? &mesh->pp() : nullptr) &&
             model_->cp() == (mesh && mesh->grid().cp > 1 ? &mesh->cp() : nullptr),

@@ -91,7 +91,6 @@ class Trainer {
   std::unique_ptr<models::Decoder> model_;
   TrainerOptions options_;
   parallel::Communicator* dp_;  ///< divides the sequences of a batch; nullptr: it is not divided
-  parallel::Communicator* replicas_;  ///< Mesh::replicas(); nullptr: no other rank has this part
   optim::AdamW optimizer_;
   ReplicaExchange exchange_;
   std::uint64_t passes_ = 0;  ///< since the last update

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "actors/roles/weights.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/disk_space.h"
@@ -44,10 +45,7 @@ std::int64_t trained_values(const RunConfig& config, const engine::models::Decod
   if (!adapts(config)) return spec.parameter_count();
   engine::models::DecoderSpec adapted = spec;
   adapted.lora = value_or_throw(wanted_adapter(config, spec)).lora;
-  std::int64_t values = 0;
-  for (const auto& tensor : engine::models::parameter_list(adapted))
-    if (tensor.trainable) values += tensor.shape.count();
-  return values;
+  return static_cast<std::int64_t>(actors::roles::trained_values(adapted));
 }
 
 std::uint64_t checkpoint_bytes(const RunConfig& config, const engine::models::DecoderSpec& spec) {

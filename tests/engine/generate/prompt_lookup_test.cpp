@@ -146,20 +146,26 @@ GeneratorConfig draft_model_config(unsigned seed, models::Decoder& draft) {
   return config;
 }
 
+/// Runs of several settings, which config_of(seed) gives; right and wrong drafts both occur.
+template <class ConfigOf>
+void expect_no_bit_changes(models::Decoder& model, const ConfigOf& config_of) {
+  GeneratorStats sum;
+  for (unsigned seed = 0; seed < 8; ++seed) {
+    const GeneratorStats stats = run_with_drafts(model, config_of(seed), seed);
+    ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
+    sum.drafted += stats.drafted;
+    sum.accepted += stats.accepted;
+    sum.preemptions += stats.preemptions;
+  }
+  EXPECT_GT(sum.accepted, 300) << "or these runs show little";
+  EXPECT_GT(sum.drafted - sum.accepted, 300);
+  EXPECT_GT(sum.preemptions, 0);
+}
+
 TEST(PromptLookup, ChangesNoBitWhateverTheSettings) {
   for (const auto& device : {ops::make_reference_device(), ops::make_cpu_device({.threads = 2})}) {
     const auto model = test::tiny_model(*device);
-    GeneratorStats sum;
-    for (unsigned seed = 0; seed < 8; ++seed) {
-      const GeneratorStats stats = run_with_drafts(*model, lookup_config(seed), seed);
-      ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
-      sum.drafted += stats.drafted;
-      sum.accepted += stats.accepted;
-      sum.preemptions += stats.preemptions;
-    }
-    EXPECT_GT(sum.accepted, 300) << "or these runs show little";
-    EXPECT_GT(sum.drafted - sum.accepted, 300);
-    EXPECT_GT(sum.preemptions, 0);
+    expect_no_bit_changes(*model, lookup_config);
   }
 }
 
@@ -219,17 +225,7 @@ TEST(DraftModel, ChangesNoBitWhateverTheSettings) {
     models::DecoderSpec small = test::tiny_spec();
     small.layers = 1;
     const auto draft = test::tiny_model(*device, 1, small);
-    GeneratorStats sum;
-    for (unsigned seed = 0; seed < 8; ++seed) {
-      const GeneratorStats stats = run_with_drafts(*model, draft_model_config(seed, *draft), seed);
-      ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
-      sum.drafted += stats.drafted;
-      sum.accepted += stats.accepted;
-      sum.preemptions += stats.preemptions;
-    }
-    EXPECT_GT(sum.accepted, 300) << "or these runs show little";
-    EXPECT_GT(sum.drafted - sum.accepted, 300);
-    EXPECT_GT(sum.preemptions, 0);
+    expect_no_bit_changes(*model, [&](unsigned seed) { return draft_model_config(seed, *draft); });
   }
 }
 
