@@ -20,6 +20,7 @@ namespace troupe {
 namespace {
 
 constexpr std::string_view prefix = "troupe-weights-";
+constexpr std::size_t part_bytes = 1 << 22;
 constexpr int immutable = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
 
 std::string random_token() {
@@ -92,6 +93,7 @@ Result<std::shared_ptr<const SharedMemory>> SharedMemory::open(const SharedMemor
 }
 
 SharedMemory::~SharedMemory() {
+  if (writing_.valid()) writing_.wait();
   if (data_) ::munmap(const_cast<std::byte*>(data_), bytes_);
   ::close(file_);
 }
@@ -105,21 +107,40 @@ Result<> SharedMemory::map() {
 
 // Without a mapping: pages that are written whole are neither cleared nor faulted in, which halves
 // the time.
-Result<> SharedMemory::append(std::span<const std::byte> next) {
-  check(next.size() <= bytes_ - written_, "SharedMemory: more bytes than it was created for");
+Result<> SharedMemory::write(std::span<const std::byte> next) const {
   while (!next.empty()) {
     const ssize_t count = ::write(file_, next.data(), next.size());
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) return failed(count == 0 ? ENOSPC : errno, "write to it", bytes_);
     next = next.subspan(static_cast<std::size_t>(count));
-    written_ += static_cast<std::size_t>(count);
+  }
+  return {};
+}
+
+Result<> SharedMemory::finish_writing() {
+  return writing_.valid() ? writing_.get() : Result<>();
+}
+
+// The kernel's allocation of the pages takes longer than the checksums of the caller.
+Result<> SharedMemory::append(std::span<const std::byte> next) {
+  check(next.size() <= bytes_ - appended_, "SharedMemory: more bytes than it was created for");
+  appended_ += next.size();
+  while (!next.empty()) {
+    const auto part = next.first(std::min(next.size(), part_bytes));
+    next = next.subspan(part.size());
+    next_.assign(part.begin(), part.end());
+    RETURN_IF_ERROR(finish_writing());
+    std::swap(next_, being_written_);
+    writing_ = std::async([this] { return write(being_written_); });
   }
   return {};
 }
 
 // Older kernels map sealed memory only through a descriptor that cannot write.
 Result<> SharedMemory::seal() {
-  check(written_ == bytes_, "SharedMemory: sealed before all of it was written");
+  check(appended_ == bytes_, "SharedMemory: sealed before all of it was written");
+  RETURN_IF_ERROR(finish_writing());
+  next_ = being_written_ = {};
   if (::fcntl(file_, F_ADD_SEALS, immutable | F_SEAL_SEAL) != 0)
     return failed(errno, "seal it", bytes_);
   const int read_only = ::open(cat("/proc/self/fd/", file_).c_str(), O_RDONLY | O_CLOEXEC);

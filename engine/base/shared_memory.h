@@ -6,10 +6,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <span>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "engine/base/error.h"
 
@@ -41,7 +43,9 @@ class SharedMemory {
   ~SharedMemory();
   SharedMemory(const SharedMemory&) = delete;
 
-  /// Writes the next bytes; more than `bytes` in all are a Bug. Errc::full, io.
+  /// Writes the next bytes; more than `bytes` in all are a Bug. They are copied, and written by a
+  /// thread of its own while the caller computes the next ones; an error is that of these bytes or
+  /// of earlier ones. Errc::full, io.
   Result<> append(std::span<const std::byte> next);
   /// Makes the memory immutable, for this process too, and ready to be opened; all of it must have
   /// been written.
@@ -55,11 +59,16 @@ class SharedMemory {
   SharedMemory(int file, std::string token, std::size_t bytes)
       : file_(file), token_(std::move(token)), bytes_(bytes) {}
   Result<> map();
+  Result<> write(std::span<const std::byte> next) const;
+  /// Waits for the bytes that are being written.
+  Result<> finish_writing();
 
   int file_;
   std::string token_;
-  std::size_t bytes_, written_ = 0;
+  std::size_t bytes_, appended_ = 0;
   const std::byte* data_ = nullptr;
+  std::vector<std::byte> next_, being_written_;
+  std::future<Result<>> writing_;
 };
 
 }  // namespace troupe
