@@ -77,7 +77,7 @@ class InProcess final : public Placement {
     const auto make = [this, grid, &config](engine::parallel::Mesh mesh) {
       return make_role_on_rank<RoleActor<R>>(
           cpu_of(config, part_of_process(grid.ranks(), part_of_trainer(config))), std::move(mesh),
-          profile_, [&](const RankResources& rank) {
+          &profile_, [&](const RankResources& rank) {
             const auto* output = rank.mesh->is_root() ? &session_.output() : nullptr;
             return role_entry<R>().make(
                 {config, session_.resume_from(), *rank.device, rank.mesh.get(), output, text_});
@@ -109,12 +109,6 @@ int train(const Sources& sources, bool only_dry_run) {
   for (const std::string& warning : run.warnings) log_warning(warning);
   value_or_throw(check_profile_ranks(run.config, policy_grid(run.config).ranks()));
   value_or_throw(check_grids(run.config));
-  if (transports::mpi::under_mpirun() && run.config.rollout.threads > 0)
-    throw Failure({Errc::usage,
-                   cat("rollout.threads ", run.config.rollout.threads,
-                       ": expected 0 under mpirun, where the actors of a rank take turns; the "
-                       "rollouts work beside the policy in one process, or in groups of their own "
-                       "(troupe launch --cluster)")});
   if (run.config.async.on() && run.config.rollout.threads == 0)
     log_warning(
         "async.mode: sampling and training take turns, because the rollouts share the "

@@ -54,8 +54,8 @@ struct RolloutConfig {
           "capacity of the KV cache in tokens; 0: rollout.max_sequences of train.max_length, at "
           "most 1 GiB but at least one sequence if that is set");
     field("threads", self.threads, Range{0, 1024},
-          "single process: threads of a lane of the rollouts' own, beside the trainer's; 0: they "
-          "take turns on the trainer's threads; never changes results");
+          "threads of the rollouts in each process, beside the trainer's (in one process and under "
+          "mpirun); 0: they take turns on the trainer's threads; never changes results");
     field("record", self.record,
           "samples in samples.jsonl, with token ids, log-probabilities and weight versions: the "
           "first four of each step (shown), or all");

@@ -27,10 +27,11 @@ inline int part_of_machine(int processes) {
                   std::max(1, engine::all_processors() / std::max(1, processes)));
 }
 
-/// Processors of the trainer's lane in a single process: all but those of the rollouts' lane; at
-/// least 1.
-inline int part_of_trainer(const RunConfig& config) {
-  return std::max(1, engine::usable_processors() - static_cast<int>(config.rollout.threads));
+/// Of `processors` processors, those that rollout.threads leaves to the other roles of a process;
+/// at least 1.
+inline int part_of_trainer(const RunConfig& config,
+                           int processors = engine::usable_processors()) {
+  return std::max(1, processors - static_cast<int>(config.rollout.threads));
 }
 
 /// train.threads threads per rank, or `threads` if that is 0.
@@ -40,10 +41,13 @@ inline engine::ops::CpuOptions cpu_of(const RunConfig& config, int threads) {
 }
 
 struct RankResources {
+  /// `profile`: null on all ranks if it records another thread.
   RankResources(const engine::ops::CpuOptions& cpu, engine::parallel::Mesh given,
-                RunProfile& profile)
-      : device(watched(profile.rank(given.world().rank()), engine::ops::make_cpu_device(cpu))),
-        mesh(std::make_unique<engine::parallel::Mesh>(profile.watched(std::move(given)))) {}
+                RunProfile* profile)
+      : device(watched(profile ? profile->rank(given.world().rank()) : nullptr,
+                       engine::ops::make_cpu_device(cpu))),
+        mesh(std::make_unique<engine::parallel::Mesh>(profile ? profile->watched(std::move(given))
+                                                              : std::move(given))) {}
   std::unique_ptr<engine::ops::Device> device;
   std::unique_ptr<engine::parallel::Mesh> mesh;
 };
@@ -62,7 +66,7 @@ struct RoleOnRank : RankResources, Actor {
 template <class Actor, class Make>
 std::unique_ptr<RoleOnRank<Actor>> make_role_on_rank(const engine::ops::CpuOptions& cpu,
                                                      engine::parallel::Mesh mesh,
-                                                     RunProfile& profile, const Make& make) {
+                                                     RunProfile* profile, const Make& make) {
   return std::make_unique<RoleOnRank<Actor>>(RankResources(cpu, std::move(mesh), profile), make);
 }
 

@@ -1,8 +1,11 @@
 #include "launch/run/under_mpi.h"
 
+#include <thread>
+
 #include "actors/group/sharded.h"
 #include "engine/base/environment_error.h"
 #include "engine/base/text.h"
+#include "engine/ops/cpu/cpu_options.h"
 #include "engine/parallel/all_reduce.h"
 #include "launch/recipes/recipes.h"
 #include "launch/run/algorithm_run.h"
@@ -25,10 +28,21 @@ class Rank {
   explicit Rank(const RunConfig& config)
       : config_(config),
         world_(value_or_throw(transports::mpi::mpi_world())),
-        channel_(std::make_shared<group::GroupChannel>(split())) {}
+        channel_(std::make_shared<group::GroupChannel>(split())),
+        rollout_channel_(own_threads(Role::rollout)
+                             ? std::make_shared<group::GroupChannel>(split())
+                             : nullptr) {}
 
   bool leads() const { return world_->rank() == 0; }
-  const std::shared_ptr<group::GroupChannel>& channel() const { return channel_; }
+  /// Whether the ranks handle the messages of a role on a thread of their own, beside those of
+  /// the other roles.
+  bool own_threads(Role role) const {
+    return role == Role::rollout && config_.rollout.threads > 0;
+  }
+  /// Where the messages of a role are forwarded.
+  const std::shared_ptr<group::GroupChannel>& channel(Role role) const {
+    return own_threads(role) ? rollout_channel_ : channel_;
+  }
 
   /// Creates `session` on rank 0. If that fails, every rank throws.
   void begin(std::optional<Session>& session) {
@@ -60,11 +74,22 @@ class Rank {
   }
 
   void follow() {
-    group::HandlerTable handlers;
+    group::HandlerTable handlers, rollout_handlers;
     for_each_role([&]<Role R>() {
-      if (part<R>()) handlers.add(std::string(to_string(R)), *part<R>());
+      if (part<R>())
+        (own_threads(R) ? rollout_handlers : handlers).add(std::string(to_string(R)), *part<R>());
     });
+    std::thread rollouts;
+    if (rollout_channel_)
+      rollouts = std::thread([&] {
+        try {
+          rollout_handlers.serve(*rollout_channel_);
+        } catch (const std::exception& error) {
+          world_->abort(error.what());
+        }
+      });
     handlers.serve(*channel_);
+    if (rollouts.joinable()) rollouts.join();
   }
 
   RunProfile& profile() { return *profile_; }
@@ -86,6 +111,11 @@ class Rank {
     return world_->split(0, world_->rank());
   }
 
+  engine::ops::CpuOptions cpu_of_role(Role role) const {
+    if (own_threads(role)) return {.threads = static_cast<int>(config_.rollout.threads)};
+    return cpu_of(config_, part_of_trainer(config_, part_of_machine(world_->size())));
+  }
+
   template <Role R>
   void make() {
     constexpr const auto& entry = role_entry<R>();
@@ -94,7 +124,7 @@ class Rank {
                                                            ? policy_grid(config_)
                                                            : Grid{.dp = world_->size()}));
       part<R>() = make_role_on_rank<RoleActor<R>>(
-          cpu_of(config_, part_of_machine(world_->size())), std::move(mesh), *profile_,
+          cpu_of_role(R), std::move(mesh), own_threads(R) ? nullptr : &*profile_,
           [&](const RankResources& rank) {
             return role_entry<R>().make({config_, resume_from_, *rank.device, rank.mesh.get(),
                                          output_, entry.reads_text ? text() : nullptr});
@@ -109,6 +139,7 @@ class Rank {
   std::optional<RunProfile> profile_;
   std::unique_ptr<engine::parallel::Communicator> world_;
   std::shared_ptr<group::GroupChannel> channel_;
+  std::shared_ptr<group::GroupChannel> rollout_channel_;  ///< null: channel_ is used
   std::string resume_from_;
   const engine::checkpoint::DirectoryLock* output_ = nullptr;
   std::shared_ptr<TextModel> text_;
@@ -130,9 +161,16 @@ class UnderMpi final : public Placement {
   actors::Node& node() override { return local_.node(); }
   std::vector<transports::Address> addresses(Role role) override {
     return local_.address(role, session_.config(), [this]<Role R>(const std::string& name) {
-      node().spawn(name, std::make_unique<group::Sharded<RoleOnRank<RoleActor<R>>>>(
-                             name, rank_.channel(), std::move(rank_.part<R>())));
+      auto actor = std::make_unique<group::Sharded<RoleOnRank<RoleActor<R>>>>(
+          name, rank_.channel(R), std::move(rank_.part<R>()));
+      if (rank_.own_threads(R))
+        node().spawn(name, std::move(actor), {.executor = name});
+      else
+        node().spawn(name, std::move(actor));
     });
+  }
+  std::size_t chunks_per_rollout() const override {
+    return rank_.own_threads(Role::rollout) ? 4 : 1;
   }
 
  private:

@@ -28,6 +28,7 @@ class MpiCommunicator final : public engine::parallel::Communicator {
   }
   ~MpiCommunicator() override {
     link_.shared.reset();
+    const auto locked = link_.session->lock();
     if (link_.group != MPI_COMM_WORLD) MPI_Comm_free(&link_.group);
   }
 

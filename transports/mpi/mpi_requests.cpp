@@ -23,6 +23,7 @@ Requests::Requests(Link link, OperationName name)
 }
 
 void Requests::send(std::span<const std::byte> data, int to) {
+  const auto locked = link_.session->lock();
   bytes_ += data.size();
   if (link_.shared) {
     ++open_;
@@ -38,6 +39,7 @@ void Requests::send(std::span<const std::byte> data, int to) {
 }
 
 void Requests::receive(std::span<std::byte> data, int from) {
+  const auto locked = link_.session->lock();
   bytes_ += data.size();
   if (link_.shared) {
     ++open_;
@@ -62,6 +64,7 @@ void Requests::wait(std::optional<std::chrono::nanoseconds> deadline, bool idle)
 }
 
 void Requests::check_lengths(const std::vector<MPI_Status>& statuses) const {
+  const auto locked = link_.session->lock();
   for (std::size_t i = 0; i < statuses.size(); ++i) {
     if (expected_[i] < 0) continue;
     int found = 0;

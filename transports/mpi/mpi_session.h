@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -32,7 +33,9 @@ struct Waiting {
   bool idle = false;  ///< no deadline, and little CPU, until something has moved
 };
 
-/// Shared by all communicators of the process; the last one finalizes MPI.
+/// Shared by all communicators of the process; the last one finalizes MPI. Communicators of which
+/// each is used by one thread may be used at the same time, once they are created: lock() keeps
+/// their calls of MPI and their work on messages apart (MPI_THREAD_SERIALIZED).
 class Session {
  public:
   static Result<std::shared_ptr<Session>> start(MpiOptions options);
@@ -40,6 +43,8 @@ class Session {
   ~Session();
 
   int rank() const { return rank_; }
+  /// Not held while waiting.
+  std::unique_lock<std::mutex> lock() const { return std::unique_lock(mutex_); }
   /// Calls work(begin, length) for each block of `bytes` bytes, and once for 0 bytes.
   template <class Work>
   void in_blocks(std::size_t bytes, const Work& work) const {
@@ -47,12 +52,18 @@ class Session {
       work(begin, std::min(bytes - begin, options_.max_block_bytes));
   }
   /// Adds and removes messages on which every wait works. They stay valid in between.
-  void add(Progress& messages) { messages_.push_back(&messages); }
-  void remove(Progress& messages) { std::erase(messages_, &messages); }
+  void add(Progress& messages) {
+    const auto locked = lock();
+    messages_.push_back(&messages);
+  }
+  void remove(Progress& messages) {
+    const auto locked = lock();
+    std::erase(messages_, &messages);
+  }
   /// Whether messages between ranks of one host go through memory that they share.
   bool shares_memory() const;
 
-  /// Calls `done` until it returns true. Spins first for the time that the transfer should take,
+  /// Calls `done` until it returns true, under lock(). Spins first for the time that the transfer should take,
   /// and again when something moves, because a rank makes progress only here. Then sleeps for
   /// increasing intervals of 50 us to 2 ms.
   template <class Done>
@@ -69,10 +80,20 @@ class Session {
 
  private:
   explicit Session(MpiOptions options);
+  struct Step {
+    bool moved, done;
+  };
+  template <class Done>
+  Step step(const Done& done) const {
+    const auto locked = lock();
+    const bool moved = progress();
+    return {moved, done()};
+  }
   bool progress() const;
   std::chrono::nanoseconds deadline_of(const Waiting& waiting) const;
 
   MpiOptions options_;
+  mutable std::mutex mutex_;
   std::vector<Progress*> messages_;
   int rank_ = 0;
   int exceptions_;  // uncaught when this was created
@@ -88,10 +109,10 @@ void Session::wait_until(const Done& done, const Waiting& waiting) const {
   auto begin = Clock::now(), moved = begin;
   bool idle = waiting.idle;
   for (;;) {
-    const bool progressed = progress();
-    if (done()) return;
+    const Step next = step(done);
+    if (next.done) return;
     const auto now = Clock::now();
-    if (progressed) {
+    if (next.moved) {
       moved = now;
       if (std::exchange(idle, false)) begin = now;
       continue;
