@@ -29,8 +29,7 @@ inline int part_of_machine(int processes) {
 
 /// Of `processors` processors, those that rollout.threads leaves to the other roles of a process;
 /// at least 1.
-inline int part_of_trainer(const RunConfig& config,
-                           int processors = engine::usable_processors()) {
+inline int part_of_trainer(const RunConfig& config, int processors = engine::usable_processors()) {
   return std::max(1, processors - static_cast<int>(config.rollout.threads));
 }
 

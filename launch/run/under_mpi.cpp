@@ -29,16 +29,13 @@ class Rank {
       : config_(config),
         world_(value_or_throw(transports::mpi::mpi_world())),
         channel_(std::make_shared<group::GroupChannel>(split())),
-        rollout_channel_(own_threads(Role::rollout)
-                             ? std::make_shared<group::GroupChannel>(split())
-                             : nullptr) {}
+        rollout_channel_(own_threads(Role::rollout) ? std::make_shared<group::GroupChannel>(split())
+                                                    : nullptr) {}
 
   bool leads() const { return world_->rank() == 0; }
   /// Whether the ranks handle the messages of a role on a thread of their own, beside those of
   /// the other roles.
-  bool own_threads(Role role) const {
-    return role == Role::rollout && config_.rollout.threads > 0;
-  }
+  bool own_threads(Role role) const { return role == Role::rollout && config_.rollout.threads > 0; }
   /// Where the messages of a role are forwarded.
   const std::shared_ptr<group::GroupChannel>& channel(Role role) const {
     return own_threads(role) ? rollout_channel_ : channel_;

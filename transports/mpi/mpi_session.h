@@ -33,9 +33,9 @@ struct Waiting {
   bool idle = false;  ///< no deadline, and little CPU, until something has moved
 };
 
-/// Shared by all communicators of the process; the last one finalizes MPI. Communicators of which
-/// each is used by one thread may be used at the same time, once they are created: lock() keeps
-/// their calls of MPI and their work on messages apart (MPI_THREAD_SERIALIZED).
+/// Shared by all communicators of the process; the last one finalizes MPI. Once they are created,
+/// different threads may use different communicators at the same time: calls of MPI and work on
+/// messages are made under lock() (MPI_THREAD_SERIALIZED).
 class Session {
  public:
   static Result<std::shared_ptr<Session>> start(MpiOptions options);
@@ -63,9 +63,9 @@ class Session {
   /// Whether messages between ranks of one host go through memory that they share.
   bool shares_memory() const;
 
-  /// Calls `done` until it returns true, under lock(). Spins first for the time that the transfer should take,
-  /// and again when something moves, because a rank makes progress only here. Then sleeps for
-  /// increasing intervals of 50 us to 2 ms.
+  /// Calls `done` until it returns true, under lock(). Spins first for the time that the transfer
+  /// should take, and again when something moves, because a rank makes progress only here. Then
+  /// sleeps for increasing intervals of 50 us to 2 ms.
   template <class Done>
   void wait_until(const Done& done, const Waiting& waiting) const;
   /// Waits for a request that moves `bytes` bytes at this rank.
