@@ -31,9 +31,9 @@ class InProcess final : public Placement {
         profile_(config, "", true),
         device_(watched(profile_.rank(0),
                         engine::ops::make_cpu_device(cpu_of(config, part_of_trainer(config))))),
-        rollout_device_(own_lane() ? engine::ops::make_cpu_device(
-                                         {.threads = static_cast<int>(config.rollout.threads)})
-                                   : nullptr),
+        rollout_device_(rollouts_have_threads(config)
+                            ? engine::ops::make_cpu_device(cpu_of_rollouts(config))
+                            : nullptr),
         run_(session_, profile_) {}
 
   /// Runs the algorithm to its end or to a signal, and returns the exit code. Throws Failure.
@@ -51,16 +51,14 @@ class InProcess final : public Placement {
                           [this]<Role R>(const std::string& name) { spawn<R>(name); });
   }
 
-  std::size_t chunks_per_rollout() const override { return own_lane() ? 4 : 1; }
+  std::size_t chunks_per_rollout() const override { return chunks_in_process(session_.config()); }
 
  private:
-  bool own_lane() const { return session_.config().rollout.threads > 0; }
-
   template <Role R>
   void spawn(const std::string& name) {
     constexpr const auto& entry = role_entry<R>();
     const RunConfig& config = session_.config();
-    if (R == Role::rollout && own_lane()) {
+    if (R == Role::rollout && rollout_device_) {
       node().spawn(name,
                    entry.make({config, session_.resume_from(), *rollout_device_, nullptr,
                                &session_.output(), text_}),

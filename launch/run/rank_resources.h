@@ -39,6 +39,19 @@ inline engine::ops::CpuOptions cpu_of(const RunConfig& config, int threads) {
           .pin_threads = config.train.pin_threads};
 }
 
+/// Whether the rollouts in the process of the policy have an executor and a device of their own.
+inline bool rollouts_have_threads(const RunConfig& config) {
+  return config.rollout.threads > 0;
+}
+inline engine::ops::CpuOptions cpu_of_rollouts(const RunConfig& config) {
+  return {.threads = static_cast<int>(config.rollout.threads)};
+}
+/// Placement::chunks_per_rollout() of a process with all roles: several where the rollouts work
+/// beside the others.
+inline std::size_t chunks_in_process(const RunConfig& config) {
+  return rollouts_have_threads(config) ? 4 : 1;
+}
+
 struct RankResources {
   /// `profile`: null on all ranks if it records another thread.
   RankResources(const engine::ops::CpuOptions& cpu, engine::parallel::Mesh given,

@@ -35,7 +35,9 @@ class Rank {
   bool leads() const { return world_->rank() == 0; }
   /// Whether the ranks handle the messages of a role on a thread of their own, beside those of
   /// the other roles.
-  bool own_threads(Role role) const { return role == Role::rollout && config_.rollout.threads > 0; }
+  bool own_threads(Role role) const {
+    return role == Role::rollout && rollouts_have_threads(config_);
+  }
   /// Where the messages of a role are forwarded.
   const std::shared_ptr<group::GroupChannel>& channel(Role role) const {
     return own_threads(role) ? rollout_channel_ : channel_;
@@ -109,7 +111,7 @@ class Rank {
   }
 
   engine::ops::CpuOptions cpu_of_role(Role role) const {
-    if (own_threads(role)) return {.threads = static_cast<int>(config_.rollout.threads)};
+    if (own_threads(role)) return cpu_of_rollouts(config_);
     return cpu_of(config_, part_of_trainer(config_, part_of_machine(world_->size())));
   }
 
@@ -160,15 +162,12 @@ class UnderMpi final : public Placement {
     return local_.address(role, session_.config(), [this]<Role R>(const std::string& name) {
       auto actor = std::make_unique<group::Sharded<RoleOnRank<RoleActor<R>>>>(
           name, rank_.channel(R), std::move(rank_.part<R>()));
-      if (rank_.own_threads(R))
-        node().spawn(name, std::move(actor), {.executor = name});
-      else
-        node().spawn(name, std::move(actor));
+      node().spawn(
+          name, std::move(actor),
+          rank_.own_threads(R) ? actors::Placement{.executor = name} : actors::Placement());
     });
   }
-  std::size_t chunks_per_rollout() const override {
-    return rank_.own_threads(Role::rollout) ? 4 : 1;
-  }
+  std::size_t chunks_per_rollout() const override { return chunks_in_process(session_.config()); }
 
  private:
   Rank& rank_;
