@@ -41,13 +41,27 @@ std::string make_folder(const std::string& output) {
   return folder;
 }
 
-sigset_t forwarded_signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2})
-    sigaddset(&set, signal);
-  return set;
-}
+// Blocks the signals that are passed on to the child, until it is destroyed.
+class BlockedSignals {
+ public:
+  BlockedSignals() {
+    sigemptyset(&signals_);
+    for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2})
+      sigaddset(&signals_, signal);
+    // A child that ended must stay to be waited for, also if the caller ignored SIGCHLD.
+    std::signal(SIGCHLD, SIG_DFL);
+    sigprocmask(SIG_BLOCK, &signals_, &before_);
+  }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+  ~BlockedSignals() { restore(); }
+
+  void restore() const { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  const sigset_t& signals() const { return signals_; }
+
+ private:
+  sigset_t signals_, before_;
+};
 
 // Waits for the child. Signals from a terminal reach the child as well; others are passed on.
 int wait_for(pid_t child, const sigset_t& signals) {
@@ -187,24 +201,22 @@ RunConfig one_step_of(const RunConfig& config, const std::string& output) {
 }
 
 int dry_run(const RunConfig& config, const std::function<int(const RunConfig&)>& run) {
+  // Blocked before the folder exists: a signal between the two would leave the folder behind.
+  const BlockedSignals blocked;
   const std::string folder = make_folder(config.output);
-  const sigset_t signals = forwarded_signals();
-  sigset_t before;
-  // A child that ended must stay to be waited for, also if the caller ignored SIGCHLD.
-  std::signal(SIGCHLD, SIG_DFL);
-  sigprocmask(SIG_BLOCK, &signals, &before);
   std::cout.flush();
   const pid_t child = fork();
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
-    sigprocmask(SIG_SETMASK, &before, nullptr);
+    blocked.restore();
     return run_step(config, folder, run);
   }
-  const int code = child < 0 ? -1 : wait_for(child, signals);
+  const int start_error = errno;
+  const int code = child < 0 ? -1 : wait_for(child, blocked.signals());
   std::error_code failed;
   fs::remove_all(folder, failed);
-  sigprocmask(SIG_SETMASK, &before, nullptr);
-  if (child < 0) throw Failure({Errc::io, cat("cannot start a process: ", std::strerror(errno))});
+  if (child < 0)
+    throw Failure({Errc::io, cat("cannot start a process: ", std::strerror(start_error))});
   if (failed) throw Failure({Errc::io, cat(folder, ": cannot be removed: ", failed.message())});
   return code;
 }
