@@ -197,7 +197,7 @@ Result<std::vector<float>> Rollout::on(protocol::PrepareWeights message) {
   }
   prepared_ = weights.version;
   prepared_updates_ = weights.updates;
-  if (borrows_ || !shadow_) prepared_values_ = weights.values;
+  if (borrows_ || !shadow_ || service_) prepared_values_ = weights.values;
   return logp;
 }
 
@@ -238,6 +238,7 @@ Result<> Rollout::on(protocol::CommitWeights message) {
   base_ = {version_, std::exchange(prepared_values_, {})};
   updates_[version_] = prepared_updates_;
   generator_.weights_changed(version_, change_.value_or(engine::generate::WeightChange()));
+  if (service_) service_->adopt(version_, base_.values);
   return {};
 }
 

@@ -8,6 +8,7 @@
 
 #include "actors/protocol/generate.h"
 #include "actors/protocol/train.h"
+#include "actors/roles/rollout_service.h"
 #include "actors/roles/weight_assembly.h"
 #include "actors/runtime/message.h"
 #include "engine/generate/generator.h"
@@ -44,6 +45,9 @@ class Rollout {
   /// Lets in_steps() return after each token, so that weights are replaced between two tokens with
   /// the consequences of `change`. Otherwise it has one step.
   void interrupt_generation(const engine::generate::WeightChange& change) { change_ = change; }
+
+  /// Gives every version of the weights to `service`.
+  void serve(std::shared_ptr<RolloutService> service) { service_ = std::move(service); }
 
   Result<std::vector<protocol::Completion>> on(protocol::Generate message);
   /// The same, one token of every running sample at a time.
@@ -85,6 +89,7 @@ class Rollout {
   std::optional<std::uint64_t> prepared_;  ///< version of the prepared weights
   std::uint64_t prepared_updates_ = 0;
   std::vector<float> prepared_adapter_;
+  std::shared_ptr<RolloutService> service_;  ///< or null
 };
 
 }  // namespace troupe::actors::roles

@@ -176,6 +176,7 @@ RunConfig one_step_of(const RunConfig& config, const std::string& output) {
   RunConfig one = config;
   one.output = output;
   one.resume = resume_auto;
+  one.serve.listen.clear();
   one.train.steps = recipe_of(config).row_use(config).updates;
   one.train.save_every = 0;
   remove_warmup(one.train);

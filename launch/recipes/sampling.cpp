@@ -55,6 +55,17 @@ void validate_weights(Validation& v) {
                   ": rollout.weights int8 is made of the f32 weights; f32 and delta keep them"));
 }
 
+void validate_serve(Validation& v) {
+  const ServeConfig& s = v.config.serve;
+  if (s.listen.empty()) return v.unused_section("serve", "serve.listen", "serve.listen is not set");
+  v.check(listen_address(s.listen));
+  if (v.config.lora.rank > 0 || !v.config.lora.adapter.empty())
+    v.problem(cat(v.named("serve.listen"),
+                  ": the server has whole weights only, not those of an adapter (lora)"));
+  if (s.tls_cert.empty() != s.tls_key.empty())
+    v.problem("serve.tls_cert, serve.tls_key: TLS needs both");
+}
+
 namespace {
 
 bool all_known(Validation& v) {

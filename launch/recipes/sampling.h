@@ -15,6 +15,8 @@ void validate_rollout(Validation& v);
 void validate_async(Validation& v, std::int64_t samples_per_row);
 /// The section `weights`.
 void validate_weights(Validation& v);
+/// The section `serve`.
+void validate_serve(Validation& v);
 /// A reward is required; its rules must be known and complete.
 void validate_reward(Validation& v);
 

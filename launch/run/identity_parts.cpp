@@ -233,7 +233,7 @@ std::vector<std::pair<std::string, std::string>> settings_of(RunConfig config) {
 }  // namespace
 
 bool affects_results(std::string_view key) {
-  return section_of(key) != "profile" &&
+  return section_of(key) != "profile" && section_of(key) != "serve" &&
          std::ranges::find(without_effect, key) == without_effect.end() &&
          std::ranges::find(inputs, key) == inputs.end();
 }

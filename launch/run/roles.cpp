@@ -19,6 +19,7 @@
 #include "launch/run/run_record.h"
 #include "launch/run/settings.h"
 #include "launch/run/trained_model.h"
+#include "launch/serve/live/rollout_server.h"
 
 namespace troupe::launch {
 namespace checkpoint = engine::checkpoint;
@@ -272,6 +273,9 @@ roles::Rollout make_rollout(const RoleParts& parts) {
                                    parts.mesh)
           : roles::Rollout::create(empty(), empty(), std::move(settings), parts.mesh));
   if (parts.config.async.free()) rollout.interrupt_generation(parts.config.async.change);
+  const bool leads = !parts.mesh || parts.mesh->is_root();  // it serves for its group
+  if (!parts.config.serve.listen.empty() && leads)
+    rollout.serve(value_or_throw(live::RolloutServer::start(parts.config)));
   return rollout;
 }
 

@@ -1,0 +1,97 @@
+#include "launch/serve/live/rollout_server.h"
+
+#include <chrono>
+#include <utility>
+
+#include "engine/base/fields.h"
+#include "engine/base/log.h"
+#include "engine/base/text.h"
+#include "launch/serve/api/api.h"
+#include "launch/serve/api/model_set.h"
+#include "launch/serve/http/server.h"
+
+namespace troupe::launch::live {
+
+namespace {
+
+/// Time of requests in progress at the end of a run; the processes of a cluster have 2 s.
+constexpr std::chrono::seconds drain_time{1};
+
+api::ServedModelOptions model_options(const RunConfig& config) {
+  return {.model = {.model = config.model,
+                    .adapter = "",
+                    .dtype = std::string(name_of(config.train.dtype)),
+                    .threads = static_cast<int>(config.serve.threads)},
+          .name = config.serve.model_name,
+          .chat_template = config.chat_template,
+          .runner = "generate",
+          .sampling = config.rollout.sampling,
+          .names_versions = true};
+}
+
+api::EngineOptions engine_options(const RunConfig& config) {
+  return {.max_batch = static_cast<std::int32_t>(config.serve.max_batch),
+          .max_waiting = config.serve.max_waiting,
+          .cache_tokens = config.serve.cache_tokens,
+          .request_seconds = config.serve.request_timeout,
+          .lookup = static_cast<std::int32_t>(config.rollout.lookup),
+          .weights = config.rollout.weights};
+}
+
+}  // namespace
+
+struct RolloutServer::Impl {
+  Impl(const RunConfig& config, std::unique_ptr<api::ModelSet> loaded)
+      : models(std::move(loaded)),
+        endpoints(*models, "troupe train"),
+        between_sequences(!config.async.free()) {}
+
+  std::unique_ptr<api::ModelSet> models;
+  api::Api endpoints;
+  const bool between_sequences;          ///< weights change between two sequences, not two tokens
+  std::unique_ptr<http::Server> server;  // ends first
+};
+
+RolloutServer::RolloutServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {
+}
+
+Result<std::shared_ptr<RolloutServer>> RolloutServer::start(const RunConfig& config) {
+  const auto address = listen_address(config.serve.listen);
+  RETURN_IF_ERROR(address);
+  auto models = api::ModelSet::load(model_options(config), engine_options(config));
+  RETURN_IF_ERROR(models);
+  (*models)->set_paused(true);  // until there are weights
+  http::ApiKeys keys;
+  if (!config.serve.api_key_file.empty()) {
+    auto read = http::ApiKeys::read(config.serve.api_key_file);
+    RETURN_IF_ERROR(read);
+    keys = std::move(*read);
+  }
+  auto impl = std::make_unique<Impl>(config, std::move(*models));
+  auto server = http::Server::start({.host = address->host,
+                                     .port = address->port,
+                                     .tls_cert = config.serve.tls_cert,
+                                     .tls_key = config.serve.tls_key,
+                                     .behind_tls_proxy = config.serve.behind_tls_proxy,
+                                     .threads = 1},
+                                    impl->endpoints.routes(), std::move(keys), nullptr);
+  RETURN_IF_ERROR(server);
+  impl->server = std::move(*server);
+  log_info(cat("serving the weights of the rollout at ", impl->server->url()));
+  return std::shared_ptr<RolloutServer>(new RolloutServer(std::move(impl)));
+}
+
+RolloutServer::~RolloutServer() {
+  impl_->endpoints.drain();
+  impl_->models->set_paused(false);
+  if (!impl_->server->drain(drain_time))
+    log_info("requests to the rollout's server were cut off at the end of the run");
+  impl_->models->stop();  // their sequences end while their responders exist
+}
+
+void RolloutServer::adopt(std::uint64_t version, const SharedArray<float>& values) {
+  impl_->models->adopt_weights(version, values, impl_->between_sequences);
+  impl_->models->set_paused(false);
+}
+
+}  // namespace troupe::launch::live
