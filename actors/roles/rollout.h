@@ -46,7 +46,9 @@ class Rollout {
   /// the consequences of `change`. Otherwise it has one step.
   void interrupt_generation(const engine::generate::WeightChange& change) { change_ = change; }
 
-  /// Gives every version of the weights to `service`.
+  /// Gives every version of the weights to `service`. If it makes samples, the reply to Generate
+  /// has the requested ones that are complete after a second at most, possibly none; the sender
+  /// asks again for the others.
   void serve(std::shared_ptr<RolloutService> service) { service_ = std::move(service); }
 
   Result<std::vector<protocol::Completion>> on(protocol::Generate message);
@@ -68,6 +70,7 @@ class Rollout {
   std::vector<float> probe(engine::models::Decoder& model, const protocol::Weights& weights);
   void use_shadow();
   std::vector<float> prepare_adapter(const protocol::Weights& weights);
+  Stepwise<std::vector<protocol::Completion>> take_samples(const protocol::Generate& message);
 
   std::unique_ptr<engine::models::Decoder> model_, shadow_;
   engine::generate::Generator generator_;

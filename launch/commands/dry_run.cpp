@@ -188,6 +188,10 @@ RunConfig one_step_of(const RunConfig& config, const std::string& output) {
 }
 
 int dry_run(const RunConfig& config, const std::function<int(const RunConfig&)>& run) {
+  if (config.rollout.source == SampleSource::service)
+    throw Failure({Errc::usage,
+                   "--dry-run: with rollout.source service other programs make the samples; start "
+                   "the run, which waits for them"});
   const std::string folder = make_folder(config.output);
   const sigset_t signals = forwarded_signals();
   sigset_t before;

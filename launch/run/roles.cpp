@@ -258,6 +258,21 @@ roles::Scorer make_reference(const RoleParts& parts) {
   return roles::Scorer(std::move(model), options, parts.mesh);
 }
 
+namespace {
+
+// The leader of a group answers for it.
+void serve(const RoleParts& parts, roles::Rollout& rollout) {
+  const int ranks = parts.mesh ? parts.mesh->grid().ranks() : 1;
+  if (ranks > 1 && parts.config.rollout.source == SampleSource::service)
+    throw Failure(
+        {Errc::usage, cat("rollout.source service: expected a rollout of one rank, found one of ",
+                          ranks, "; it only passes samples on")});
+  if (!parts.mesh || parts.mesh->is_root())
+    rollout.serve(value_or_throw(live::RolloutServer::start(parts.config)));
+}
+
+}  // namespace
+
 roles::Rollout make_rollout(const RoleParts& parts) {
   const auto spec = spec_of_run(parts.config, parts.resume_from);
   auto settings = generator_settings(parts.config, spec);
@@ -273,9 +288,7 @@ roles::Rollout make_rollout(const RoleParts& parts) {
                                    parts.mesh)
           : roles::Rollout::create(empty(), empty(), std::move(settings), parts.mesh));
   if (parts.config.async.free()) rollout.interrupt_generation(parts.config.async.change);
-  const bool leads = !parts.mesh || parts.mesh->is_root();  // it serves for its group
-  if (!parts.config.serve.listen.empty() && leads)
-    rollout.serve(value_or_throw(live::RolloutServer::start(parts.config)));
+  if (!parts.config.serve.listen.empty()) serve(parts, rollout);
   return rollout;
 }
 

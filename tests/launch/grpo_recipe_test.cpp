@@ -127,6 +127,26 @@ TEST(GrpoValidation, RefusesWhatCannotWork) {
           "grpo.entropy_coef_max, found 0 and 1");
 }
 
+TEST(GrpoValidation, RefusesWhatOtherProgramsCannotMake) {
+  const auto problem = [](std::vector<std::string> sets, const std::string& algorithm = "grpo") {
+    for (const char* set : {"model=M", "data.path=D", "output=O", "rollout.source=service"})
+      sets.emplace_back(set);
+    const auto got = resolve(
+        {.algorithm = algorithm, .file = "", .sets = std::move(sets), .check_files = false});
+    return got ? "" : got.error().what;
+  };
+  const std::string listen = "serve.listen=8000";
+  EXPECT_EQ(problem({listen}), "");
+  EXPECT_EQ(problem({listen, "async.mode=free"}), "");
+  EXPECT_THAT(problem({}), HasSubstr("set serve.listen"));
+  EXPECT_THAT(problem({listen, "reward=exact_match"}), HasSubstr("leave out reward"));
+  EXPECT_THAT(problem({listen, "eval.path=D"}), HasSubstr("leave out eval.path"));
+  EXPECT_THAT(problem({listen, "rollout.temperature=0.5"}), HasSubstr("the only valid value is 1"));
+  EXPECT_THAT(problem({listen, "async.mode=pinned"}), HasSubstr("expected off or free"));
+  EXPECT_THAT(problem({listen}, "remax"), HasSubstr("makes no greedy answers"));
+  EXPECT_THAT(problem({listen}, "ppo"), HasSubstr("only grpo and its relatives"));
+}
+
 TEST(ServeValidation, RefusesWhatItCannotServe) {
   EXPECT_TRUE(with("grpo", {"serve.listen=0"}));
   EXPECT_THAT(with("grpo", {"serve.listen=localhost:x"}).error().what,

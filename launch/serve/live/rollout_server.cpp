@@ -1,6 +1,9 @@
 #include "launch/serve/live/rollout_server.h"
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "engine/base/fields.h"
@@ -9,6 +12,8 @@
 #include "launch/serve/api/api.h"
 #include "launch/serve/api/model_set.h"
 #include "launch/serve/http/server.h"
+#include "launch/serve/live/experience_api.h"
+#include "launch/serve/live/sample_exchange.h"
 
 namespace troupe::launch::live {
 
@@ -16,6 +21,8 @@ namespace {
 
 /// Time of requests in progress at the end of a run; the processes of a cluster have 2 s.
 constexpr std::chrono::seconds drain_time{1};
+/// Time in which the rollout cannot take over weights, while it waits for samples.
+constexpr std::chrono::milliseconds take_time{20};
 
 api::ServedModelOptions model_options(const RunConfig& config) {
   return {.model = {.model = config.model,
@@ -38,17 +45,31 @@ api::EngineOptions engine_options(const RunConfig& config) {
           .weights = config.rollout.weights};
 }
 
+std::int64_t longest_sample(const RunConfig& config, const api::ServedModel& model) {
+  const std::int64_t given = config.train.max_length;
+  return given > 0 ? std::min(given, model.context()) : model.context();
+}
+
 }  // namespace
 
 struct RolloutServer::Impl {
   Impl(const RunConfig& config, std::unique_ptr<api::ModelSet> loaded)
       : models(std::move(loaded)),
         endpoints(*models, "troupe train"),
-        between_sequences(!config.async.free()) {}
+        makes_samples(config.rollout.source == SampleSource::service),
+        between_sequences(!config.async.free()),
+        exchange(config.grpo.group, std::chrono::seconds(config.rollout.lease_timeout)),
+        experience(exchange, version,
+                   {.vocabulary = models->first()->model->vocabulary(),
+                    .length = longest_sample(config, *models->first()->model)}) {}
 
   std::unique_ptr<api::ModelSet> models;
   api::Api endpoints;
-  const bool between_sequences;          ///< weights change between two sequences, not two tokens
+  const bool makes_samples;
+  const bool between_sequences;  ///< weights change between two sequences, not two tokens
+  std::atomic<std::uint64_t> version = 0;
+  SampleExchange exchange;
+  ExperienceApi experience;
   std::unique_ptr<http::Server> server;  // ends first
 };
 
@@ -68,13 +89,15 @@ Result<std::shared_ptr<RolloutServer>> RolloutServer::start(const RunConfig& con
     keys = std::move(*read);
   }
   auto impl = std::make_unique<Impl>(config, std::move(*models));
+  http::Router routes = impl->endpoints.routes();
+  if (impl->makes_samples) impl->experience.add_to(routes);
   auto server = http::Server::start({.host = address->host,
                                      .port = address->port,
                                      .tls_cert = config.serve.tls_cert,
                                      .tls_key = config.serve.tls_key,
                                      .behind_tls_proxy = config.serve.behind_tls_proxy,
                                      .threads = 1},
-                                    impl->endpoints.routes(), std::move(keys), nullptr);
+                                    std::move(routes), std::move(keys), nullptr);
   RETURN_IF_ERROR(server);
   impl->server = std::move(*server);
   log_info(cat("serving the weights of the rollout at ", impl->server->url()));
@@ -90,8 +113,22 @@ RolloutServer::~RolloutServer() {
 }
 
 void RolloutServer::adopt(std::uint64_t version, const SharedArray<float>& values) {
+  impl_->version = version;
   impl_->models->adopt_weights(version, values, impl_->between_sequences);
   impl_->models->set_paused(false);
+}
+
+bool RolloutServer::makes_samples() const {
+  return impl_->makes_samples;
+}
+
+void RolloutServer::offer(const std::vector<actors::protocol::SampleRequest>& requests,
+                          std::uint64_t version) {
+  impl_->exchange.offer(requests, version);
+}
+
+std::vector<actors::protocol::Completion> RolloutServer::take() {
+  return impl_->exchange.take(take_time);
 }
 
 }  // namespace troupe::launch::live

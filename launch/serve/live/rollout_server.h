@@ -1,4 +1,5 @@
-// RolloutServer: the OpenAI API over the weights of a rollout of a run.
+// RolloutServer: the OpenAI API over the weights of a rollout of a run, and the endpoints of
+// programs that make its samples.
 #pragma once
 
 #include <memory>
@@ -19,6 +20,10 @@ class RolloutServer final : public actors::roles::RolloutService {
   ~RolloutServer() override;
 
   void adopt(std::uint64_t version, const SharedArray<float>& values) override;
+  bool makes_samples() const override;
+  void offer(const std::vector<actors::protocol::SampleRequest>& requests,
+             std::uint64_t version) override;
+  std::vector<actors::protocol::Completion> take() override;
 
  private:
   struct Impl;
