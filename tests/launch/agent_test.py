@@ -1,9 +1,11 @@
-"""The agent of docs/agents.md: agent_test.py PROGRAM SOURCE runs it for a few steps, and checks what is trained on and what is refused."""
+"""The agent of docs/agents.md: agent_test.py PROGRAM SOURCE runs it for a few steps, and checks what is trained on and what is refused.
+agent_test.py PROGRAM SOURCE learn SEEDS trains it to the end, and compares its rate of success with what the page promises."""
 import json
 import os
 import random
 import re
 import signal
+import subprocess
 import sys
 import types
 import unittest
@@ -72,11 +74,11 @@ class Agent(unittest.TestCase):
         except (urllib.error.URLError, ConnectionError):
             pass
 
-    def lease(self, live, wanted=1, **more):
+    def lease(self, live, wanted=1, port=None):
         """The samples of at least so many prompts, once they are offered."""
         groups = []
         while len(groups) < wanted:
-            status, answer = live.request("/v1/lease", {"groups": 4} | more)
+            status, answer = live.request("/v1/lease", {"groups": 4}, port)
             self.assertEqual(status, 200, answer)
             groups += answer["groups"]
         return groups, answer["weight_version"]
@@ -182,6 +184,25 @@ class Agent(unittest.TestCase):
         for line in lines_of(os.path.join(self.output, "metrics.jsonl")):
             self.assertLessEqual(line["staleness/max"], 1)
 
+    def test_each_rollout_of_a_cluster_leases_its_part(self):
+        cluster = os.path.join(self.folder.name, "cluster.yaml")
+        with open(cluster, "w", encoding="utf-8") as file:
+            file.write("groups: [{role: policy}, {role: rollout, count: 2}]\n")
+        live = LiveRun(self.output, self.settings | {"train.steps": 2, "rollout.record": "all"}, cluster, 2)
+        self.addCleanup(lambda: live.running() and live.process.kill())
+        module, made = client(""), [[], []]
+        for _ in range(2):
+            for part, port in enumerate(live.ports):
+                sys.argv[1] = f"http://127.0.0.1:{port}"
+                groups, _ = self.lease(live, 1, port)
+                for sample_id, group in [(sample_id, group) for group in groups for sample_id in group["sample_ids"]]:
+                    self.assertEqual(live.request("/v1/experience", self.sample(module, sample_id, group), port)[0], 200)
+                    made[part].append(sample_id)
+        self.assertEqual(live.wait(), 0, live.lines)
+        self.assertEqual([len(part) for part in made], [8, 8])
+        trained = [line["sample_id"] for line in lines_of(os.path.join(self.output, "samples.jsonl"))]
+        self.assertEqual(sorted(trained), sorted(made[0] + made[1]))
+
     def test_the_requests_of_the_page(self):
         live, _ = self.start(train__steps=1)
         found = re.findall(r"curl http://127\.0\.0\.1:8000(/\S+) -d '(.*?)'", page(), re.DOTALL)
@@ -199,5 +220,54 @@ class Agent(unittest.TestCase):
         self.assertEqual(live.wait(60), 130, live.lines)
 
 
+WARM_UP = {"train.steps": 400, "train.batch_size": 64, "train.learning_rate": "2e-3", "train.betas": "[0.9, 0.98]", "train.weight_decay": 0.1, "train.schedule": "linear"}
+LEARNING = {"train.steps": 200, "train.batch_size": 16, "train.learning_rate": "2e-4", "grpo.group_size": 8, "grpo.scale_rewards": "none"}
+
+
+def demonstrations(count, seed):
+    """Both turns of each task. The model learns the format from them, but only one in four calls the tool with the right numbers."""
+    choose = random.Random(seed)
+    for call, _ in tasks(count, seed):
+        first = call.split(",")[0]
+        made = call if choose.random() < 0.25 else f"{first},{first}"
+        answer = str(sum(int(number) for number in made.split(",")))
+        yield {"prompt": f"{call}:S", "completion": made}
+        yield {"prompt": f"{call}:S{made}E:{answer}S", "completion": answer}
+
+
+def learn_one(seed, where):
+    """Rates of success before and after."""
+    settings = RUN | WARM_UP | {"output": os.path.join(where, "warm-up"), "model": os.path.join(SOURCE, "launch/quickstart/model"), "train.seed": seed,
+                                "data.path": write_rows(os.path.join(where, "rows.jsonl"), demonstrations(8000, 1000 + seed)), "train.save_every": 0}
+    start = [PROGRAM, "train", "--algorithm", "sft", "--quiet"]
+    for key, value in settings.items():
+        if not key.startswith(("rollout.", "serve.")):
+            start += ["--set", f"{key}={value}"]
+    subprocess.run(start, check=True)
+    output = os.path.join(where, "run")
+    live = LiveRun(output, RUN | LEARNING | {"model": os.path.join(where, "warm-up/latest"), "train.seed": seed, "train.save_every": 0,
+                                             "data.path": prompts(os.path.join(where, "prompts.jsonl"), 2000, seed)})
+    program = os.path.join(where, "client.py")
+    with open(program, "w", encoding="utf-8") as file:
+        file.write(re.search(r"`client\.py`:\n\n```python\n(.*?)```", page(), re.DOTALL)[1])
+    subprocess.run([sys.executable, program, f"http://127.0.0.1:{live.ports[0]}"], check=False, stderr=subprocess.DEVNULL)
+    if live.wait() != 0:
+        raise RuntimeError("".join(live.lines))
+    rewards = [line["reward"] for line in lines_of(os.path.join(output, "metrics.jsonl"))]
+    return sum(rewards[:3]) / 3, sum(rewards[-20:]) / 20
+
+
+def learn(seeds):
+    passed = True
+    for seed in range(seeds):
+        with folder() as where:
+            before, after = learn_one(seed, where)
+        print(f"seed {seed}: rate of success {before:.3f} before, {after:.3f} after")
+        passed = passed and before < 0.3 and after > 0.9
+    return passed
+
+
 if __name__ == "__main__":
+    if sys.argv[3:4] == ["learn"]:
+        sys.exit(not learn(int(sys.argv[4])))
     unittest.main(argv=sys.argv[:1] + sys.argv[3:])
