@@ -94,6 +94,18 @@ class Rollouts(unittest.TestCase):
             self.assertEqual(set(found), {200, 429})
             self.assertEqual(live.wait(), 0, live.lines)
 
+    def test_who_may_connect(self):
+        with folder() as where:
+            refused = subprocess.run(command(os.path.join(where, "open"), SMALL | {"serve.listen": "0.0.0.0:0"}), capture_output=True, text=True, check=False, timeout=60)
+            self.assertEqual(refused.returncode, 2, refused.stderr)
+            self.assertIn('serve.listen = "0.0.0.0:0": --host 0.0.0.0 can be reached from other hosts', refused.stderr)
+            keys = os.path.join(where, "keys")
+            with open(os.open(keys, os.O_CREAT | os.O_WRONLY, 0o600), "w", encoding="utf-8") as file:
+                file.write("a-key-of-this-test\n")
+            live = LiveRun(os.path.join(where, "run"), SMALL | {"serve.listen": 0, "serve.api_key_file": keys, "train.steps": 40})
+            self.assertEqual(complete(live, 1)[0], 401)
+            self.assertEqual(live.wait(), 0, live.lines)
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1] + sys.argv[3:])

@@ -98,7 +98,10 @@ Result<std::shared_ptr<RolloutServer>> RolloutServer::start(const RunConfig& con
                                      .behind_tls_proxy = config.serve.behind_tls_proxy,
                                      .threads = 1},
                                     std::move(routes), std::move(keys), nullptr);
-  RETURN_IF_ERROR(server);
+  if (!server)
+    return fail(server.error().code,
+                cat("serve.listen = ", quote(config.serve.listen), ": ", server.error().what,
+                    " (a run has these options in its section serve)"));
   impl->server = std::move(*server);
   log_info(cat("serving the weights of the rollout at ", impl->server->url()));
   return std::shared_ptr<RolloutServer>(new RolloutServer(std::move(impl)));
