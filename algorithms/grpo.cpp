@@ -38,11 +38,18 @@ void add_sampling_metrics(RolloutBatch& samples) {
                                stats.reward_sum / static_cast<double>(stats.rewards));
 }
 
-// The samples of a batch, with the greedy rewards where the advantages need them.
+// The samples of a batch, with the greedy rewards where the advantages need them; nullopt also when
+// the run is asked to stop while other programs make them.
 Task<std::optional<RolloutBatch>> sample_batch(Sampling from, Loader& data,
                                                const GrpoConfig& config, bool has_trained) {
   auto sampling = next_batch(from, data, config, has_trained);
-  auto samples = co_await sampling;
+  std::optional<RolloutBatch> samples;
+  try {
+    samples = co_await sampling;
+  } catch (const Failure& failure) {
+    const bool ended = config.external && from.cluster.stop.requested();
+    if (!ended || failure.error().code != Errc::cancelled) throw;
+  }
   if (samples && config.advantage.estimator == Estimator::remax) {
     auto answering = greedy_rewards(std::move(from), samples->prompts, config);
     samples->baselines = co_await answering;
@@ -200,7 +207,8 @@ Task<void> grpo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data,
       .async = config.async,
       .samples = data.batch_size() * config.group,
       .updates = std::int64_t{config.epochs} * config.minibatches,
-      .in_turn = config.dynamic.on || config.advantage.estimator == Estimator::remax};
+      .in_turn = config.dynamic.on || config.advantage.estimator == Estimator::remax,
+      .external = config.external};
   RolloutBatches batches(c, plan, form, held_out, [&](Sampling from, bool has_trained) {
     return sample_batch(std::move(from), data, config, has_trained);
   });

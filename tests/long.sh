@@ -13,6 +13,7 @@
 #   pretrain  300 steps of a 15M model on TinyStories beside plain PyTorch: equal validation losses within 1 %
 #   learning  the digit task with async.mode pinned and free, eta 0, 1 and 4, five seeds each: reward and staleness
 #   context   SFT and DPO over 16,384 and 32,768 tokens with parallel.cp 4 beside one rank: losses, memory, MFU
+#   agent     the agent of docs/agents.md, three seeds: from below 0.3 to above 0.9 of its tasks
 #   precision  200 steps of a 110M model with bf16 products, moments and weights beside f32: losses within 1 %
 #   serve     troupe serve: 1,000 random schemas, the time until a cancelled request's pages are free, and 100,000 requests with random cancellations, disconnects and timeouts
 #   package   the .deb and the archive in bare Debian systems (as root)
@@ -104,6 +105,7 @@ run_async() {
   TROUPE_DELAY_SEEDS=10 build/release/tests/algorithms_loops_test --gtest_filter='*Delays*' --gtest_brief=1
   tests/system/pinned.sh 10 20
 }
+run_agent() { python3 -B tests/launch/agent_test.py build/release/troupe . learn 3 >&2; }
 run_serve() { python3 -B tests/launch/serve_soak.py build/release/troupe . >&2; }
 run_package() { tests/package.sh; }
 
@@ -118,7 +120,7 @@ record() { # record PART SECONDS: replaces the part's line of tests/long.log
   rm "$log.new"
 }
 
-known=(plain asan tsan fuzz kill micro_batches examples differential connections async learning pretrain context precision serve package)
+known=(plain asan tsan fuzz kill micro_batches examples differential connections async learning pretrain context precision agent serve package)
 parts=("$@")
 ((${#parts[@]})) || parts=("${known[@]}")
 cmake/install_packages.sh with-clang

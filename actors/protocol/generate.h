@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "engine/base/json.h"
 #include "engine/generate/sampling_params.h"
 
 namespace troupe::actors::protocol {
@@ -17,9 +19,10 @@ using engine::generate::FinishReason;
 struct SampleRequest {
   std::vector<std::int32_t> prompt;
   std::uint64_t sample_id = 0;
+  Json answer = {};  ///< the row's ground truth, for a sample that another program makes; or null
 };
 inline auto fields(SampleRequest& r) {
-  return std::tie(r.prompt, r.sample_id);
+  return std::tie(r.prompt, r.sample_id, r.answer);
 }
 
 /// Consecutive tokens that weights of one version sampled.
@@ -44,10 +47,14 @@ struct Completion {
   std::uint64_t updates = 0;         ///< optimizer updates of the oldest of these weights
   /// Changes of the weights between two tokens, and those of them after which it started again.
   std::uint32_t interruptions = 0, restarts = 0;
+  /// Of a sample that another program made: its reward, and which of `ids` the policy sampled (1)
+  /// and which others wrote (0), such as the outputs of tools; empty: all were sampled.
+  std::optional<double> reward = std::nullopt;
+  std::vector<std::uint8_t> sampled = {};
 };
 inline auto fields(Completion& c) {
   return std::tie(c.sample_id, c.ids, c.logp, c.text, c.finish_reason, c.versions, c.updates,
-                  c.interruptions, c.restarts);
+                  c.interruptions, c.restarts, c.reward, c.sampled);
 }
 
 /// Replies come in the order of `requests`.

@@ -1,6 +1,7 @@
 #include "actors/roles/rollout.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "actors/roles/weights.h"
 #include "engine/base/check.h"
@@ -112,6 +113,7 @@ Result<std::vector<protocol::Completion>> Rollout::draw(protocol::Generate messa
 }
 
 Stepwise<std::vector<protocol::Completion>> Rollout::in_steps(protocol::Generate message) {
+  if (service_ && service_->makes_samples()) return take_samples(message);
   auto kept = std::make_shared<protocol::Generate>(std::move(message));
   if (!change_)
     return {[this, kept]() -> std::optional<std::vector<protocol::Completion>> {
@@ -121,6 +123,27 @@ Stepwise<std::vector<protocol::Completion>> Rollout::in_steps(protocol::Generate
   // A computation that ends early leaves no request behind.
   const std::shared_ptr<void> last(nullptr, [this](void*) { generator_.discard_all(); });
   return {[this, last] { return step(); }};
+}
+
+// Other programs may take long: the reply is what there is after a second, so that the run can end.
+Stepwise<std::vector<protocol::Completion>> Rollout::take_samples(
+    const protocol::Generate& message) {
+  using Clock = std::chrono::steady_clock;
+  service_->offer(message.requests, version_);
+  const auto made = std::make_shared<std::vector<protocol::Completion>>();
+  return {[this, made, wanted = message.requests.size(),
+           end = Clock::now() +
+                 std::chrono::seconds(1)]() -> std::optional<std::vector<protocol::Completion>> {
+    for (auto& completion : service_->take()) {
+      const auto oldest =
+          std::ranges::min_element(completion.versions, {}, &protocol::VersionRun::version);
+      completion.updates = std::prev(updates_.upper_bound(oldest->version))->second;
+      completion.text = decode_ ? decode_(completion.ids) : std::string();
+      made->push_back(std::move(completion));
+    }
+    if (made->size() < wanted && Clock::now() < end) return std::nullopt;
+    return std::move(*made);
+  }};
 }
 
 void Rollout::begin(protocol::Generate message) {
@@ -197,7 +220,7 @@ Result<std::vector<float>> Rollout::on(protocol::PrepareWeights message) {
   }
   prepared_ = weights.version;
   prepared_updates_ = weights.updates;
-  if (borrows_ || !shadow_) prepared_values_ = weights.values;
+  if (borrows_ || !shadow_ || service_) prepared_values_ = weights.values;
   return logp;
 }
 
@@ -238,6 +261,7 @@ Result<> Rollout::on(protocol::CommitWeights message) {
   base_ = {version_, std::exchange(prepared_values_, {})};
   updates_[version_] = prepared_updates_;
   generator_.weights_changed(version_, change_.value_or(engine::generate::WeightChange()));
+  if (service_) service_->adopt(version_, base_.values);
   return {};
 }
 

@@ -8,6 +8,7 @@
 
 #include "actors/protocol/generate.h"
 #include "actors/protocol/train.h"
+#include "actors/roles/rollout_service.h"
 #include "actors/roles/weight_assembly.h"
 #include "actors/runtime/message.h"
 #include "engine/generate/generator.h"
@@ -45,6 +46,11 @@ class Rollout {
   /// the consequences of `change`. Otherwise it has one step.
   void interrupt_generation(const engine::generate::WeightChange& change) { change_ = change; }
 
+  /// Gives every version of the weights to `service`. If it makes samples, the reply to Generate
+  /// has the requested ones that are complete after a second at most, possibly none; the sender
+  /// asks again for the others.
+  void serve(std::shared_ptr<RolloutService> service) { service_ = std::move(service); }
+
   Result<std::vector<protocol::Completion>> on(protocol::Generate message);
   /// The same, one token of every running sample at a time.
   Stepwise<std::vector<protocol::Completion>> in_steps(protocol::Generate message);
@@ -64,6 +70,7 @@ class Rollout {
   std::vector<float> probe(engine::models::Decoder& model, const protocol::Weights& weights);
   void use_shadow();
   std::vector<float> prepare_adapter(const protocol::Weights& weights);
+  Stepwise<std::vector<protocol::Completion>> take_samples(const protocol::Generate& message);
 
   std::unique_ptr<engine::models::Decoder> model_, shadow_;
   engine::generate::Generator generator_;
@@ -85,6 +92,7 @@ class Rollout {
   std::optional<std::uint64_t> prepared_;  ///< version of the prepared weights
   std::uint64_t prepared_updates_ = 0;
   std::vector<float> prepared_adapter_;
+  std::shared_ptr<RolloutService> service_;  ///< or null
 };
 
 }  // namespace troupe::actors::roles

@@ -43,7 +43,8 @@ RolloutBatches::RolloutBatches(Cluster& c, Plan& plan, const BatchPlan& batches,
       trained_(plan.batches_done),
       started_(trained_),
       sampled_(trained_) {
-  if (overlaps() && c.versions) plan.before_save = [this](std::int64_t step) { save_kept(step); };
+  if ((overlaps() || batches.external) && c.versions)
+    plan.before_save = [this](std::int64_t step) { save_kept(step); };
 }
 
 // The version that samples a batch; free: the oldest one.
@@ -77,14 +78,26 @@ Task<void> RolloutBatches::begin() {
     log_info(cat("async.eta ", batches_.async.eta, ": the checkpoint has the weights of versions ",
                  oldest_, " and later, so batches ", trained_, " to ",
                  oldest_ + batches_.async.eta - 1, " are sampled with version ", oldest_));
-  if (free() && plan_.finished > 0)
-    finished_.restore(c_.versions->load_samples(plan_.done), trained_, batches_.async.eta);
+  restore_samples();
   set_end(plan_.done);
   co_await publish(trained_);
 }
 
+// Samples of other programs may be newer than the checkpoint (end_early), which does not count
+// them.
+void RolloutBatches::restore_samples() {
+  const bool may_be_newer = batches_.external && c_.versions && plan_.done > 0;
+  if (!may_be_newer && !(free() && plan_.finished > 0)) return;
+  try {
+    finished_.restore(c_.versions->load_samples(plan_.done), trained_, batches_.async.eta);
+  } catch (const Failure& failure) {
+    if (plan_.finished > 0 || failure.error().code != Errc::not_found) throw;
+  }
+}
+
 Task<void> RolloutBatches::run(Task<void> training) {
   if (!overlaps()) {
+    restore_samples();
     co_await training;
     co_return;
   }
@@ -155,7 +168,7 @@ Task<void> RolloutBatches::sample_batches() {
 Task<void> RolloutBatches::sample_batch() {
   const std::int64_t batch = started_++;
   Sampling from = sampling_of(version_of(batch));
-  if (free()) from.finished = &finished_;
+  if (keeps_samples()) from.finished = &finished_;
   from.batch = batch;
   queued_ = from.queued;
   *queued_ = false;
@@ -176,7 +189,10 @@ Task<void> RolloutBatches::sample_batch() {
 Task<std::optional<RolloutBatch>> RolloutBatches::next() {
   if (!overlaps()) {
     co_await sync_weights(c_, trained_);
-    auto sampling = sample_(Sampling(c_), trained_ > 0);
+    Sampling from(c_);
+    if (keeps_samples()) from.finished = &finished_;
+    from.batch = trained_;
+    auto sampling = sample_(std::move(from), trained_ > 0);
     auto samples = co_await sampling;
     co_return samples;
   }
@@ -258,7 +274,7 @@ std::vector<SharedWeights> RolloutBatches::kept_versions() const {
 // What a checkpoint of step `step` needs beside it.
 void RolloutBatches::save_kept(std::int64_t step) const {
   c_.versions->save(step, kept_versions());
-  if (free()) c_.versions->save_samples(step, finished_.all());
+  if (keeps_samples()) c_.versions->save_samples(step, finished_.all());
 }
 
 void RolloutBatches::add_batches(protocol::RunState& state) const {
@@ -278,17 +294,18 @@ Task<void> RolloutBatches::end_early(std::int64_t before, std::int64_t step,
                                      protocol::RunState& state) {
   add_batches(state);
   co_await algorithms::end_early(c_, plan_, before, step, state);
+  if (batches_.external && c_.versions && step > 0) save_kept(step);
 }
 
 Task<bool> RolloutBatches::end_step(std::int64_t before, std::int64_t step,
                                     protocol::RunState& state) {
   ++trained_;
+  finished_.drop_before(trained_);
   if (overlaps()) {
     set_end(step);
     if (step < plan_.steps) {
       co_await publish(trained_);
     }
-    finished_.drop_before(trained_);
     const std::int64_t needed = free() ? trained_ : version_of(trained_);
     std::erase_if(versions_, [&](const auto& each) { return each.first < needed; });
     admission_.trained();

@@ -34,6 +34,8 @@ struct BatchPlan {
   /// The prompts of a batch depend on the samples of the one before it, or its samples on each
   /// other: no batch is started before the one before it is complete.
   bool in_turn = false;
+  /// Other programs make the samples: those that have arrived are part of a checkpoint.
+  bool external = false;
 };
 
 class RolloutBatches {
@@ -72,9 +74,11 @@ class RolloutBatches {
  private:
   bool overlaps() const { return batches_.async.on(); }
   bool free() const { return batches_.async.free(); }
+  bool keeps_samples() const { return free() || batches_.external; }
   std::int64_t version_of(std::int64_t batch) const;
   Sampling sampling_of(std::int64_t version);
   void set_end(std::int64_t step);
+  void restore_samples();
   Task<void> begin();
   Task<void> publish(std::int64_t version);
   Task<void> close_after(Task<void> training);
@@ -102,7 +106,7 @@ class RolloutBatches {
   bool policy_waits_ = false;                       // in next()
   std::int64_t oldest_ = 0;                         // version that the first batches fall back to
   std::map<std::int64_t, SharedWeights> versions_;  // at most eta + 1; free: the newest
-  FinishedSamples finished_;                        // free: of batches that are not yet trained
+  FinishedSamples finished_;  // free, external: of batches that are not yet trained
   std::map<std::int64_t, std::optional<RolloutBatch>> ready_;    // complete, not yet trained
   std::shared_ptr<bool> queued_ = std::make_shared<bool>(true);  // the last batch is in the pool
   bool exhausted_ = false, closed_ = false;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <optional>
+#include <utility>
 
 #include "actors/roles/reward_scoring.h"
 #include "actors/runtime/when_all.h"
@@ -45,7 +46,8 @@ void add_finished(const ChunkedRequest& step, Chunk& chunk) {
 // Sends a finished chunk to verifier, reward models and reference; their replies are awaited
 // later.
 void request_rewards(Cluster& c, const ChunkedRequest& step, Chunk& chunk) {
-  check(c.verifier || c.reward, "sampling: a verifier or a reward model is needed");
+  check(c.verifier || c.reward || step.options.external,
+        "sampling: a verifier or a reward model is needed");
   const auto message = [&] {
     return protocol::ComputeRewards{
         reward_requests(step.prompts, chunk.completions, chunk.first, step.options)};
@@ -65,6 +67,7 @@ void request_rewards(Cluster& c, const ChunkedRequest& step, Chunk& chunk) {
 // Results of rules and models, added up.
 Task<std::vector<protocol::RewardResult>> rewards_of(Chunk& chunk) {
   std::vector<protocol::RewardResult> rules;
+  if (!chunk.rule_rewards && !chunk.model_rewards) co_return sent_rewards(chunk.completions);
   if (chunk.rule_rewards) rules = co_await chunk.rule_rewards->get();
   if (!chunk.model_rewards) co_return rules;
   auto models = co_await chunk.model_rewards->get();
@@ -79,8 +82,8 @@ Task<std::vector<protocol::RewardResult>> rewards_of(Chunk& chunk) {
 Task<void> collect(Chunk& chunk, RolloutBatch& samples) {
   if (chunk.reference_logp) chunk.batch.reference_logp = co_await chunk.reference_logp->get();
   samples.batch.append(chunk.batch);
-  std::ranges::move(chunk.completions, std::back_inserter(samples.completions));
   auto rewards = co_await rewards_of(chunk);
+  std::ranges::move(chunk.completions, std::back_inserter(samples.completions));
   std::ranges::move(rewards, std::back_inserter(samples.rewards));
 }
 
@@ -101,8 +104,65 @@ ChunkedRequest::ChunkedRequest(PromptBatch rows, RolloutOptions given, bool comp
   }
 }
 
+namespace {
+
+// A chunk whose samples are complete, unless the request was stopped meanwhile.
+void end_chunk(Cluster& c, ChunkedRequest& step, Chunk& chunk, actors::Changes* generated) {
+  if (step.stopped) return;
+  if (step.finished) step.finished->add(step.batch, chunk.completions);
+  request_rewards(c, step, chunk);
+  if (++step.done == step.chunks.size() && generated) generated->notify();
+}
+
+void check_chunk(const RolloutRef& rollout, const Chunk& chunk) {
+  if (auto valid = check_answers(chunk.sample_ids, chunk.completions); !valid)
+    throw Failure(
+        {valid.error().code, cat(to_string(rollout.address()), ": ", valid.error().what)});
+}
+
+// The samples of a chunk that other programs make. Nobody knows how long they take, so the rollout
+// replies with what it has, and the run can end in between: what has arrived is in
+// step.finished, and with it in the next checkpoint.
+Task<void> await_samples(Cluster& c, const RolloutRef& rollout, ChunkedRequest& step,
+                         Chunk& chunk) {
+  auto requests = std::exchange(chunk.requests, {});
+  while (!step.stopped) {
+    std::erase_if(requests, [&](const auto& request) {
+      return step.finished->find(step.batch, request.sample_id) != nullptr;
+    });
+    if (requests.empty()) break;
+    if (c.stop.requested())
+      throw Failure({Errc::cancelled, "the run ended while other programs made its samples"});
+    protocol::Generate message{requests, step.options.sampling};
+    auto reply = rollout.ask(std::move(message), c.timeout);
+    const auto made = co_await reply.get();
+    step.finished->add(step.batch, made);
+  }
+}
+
+Task<void> await_chunks(Cluster& c, const RolloutRef& rollout, ChunkedRequest& step,
+                        actors::Changes* generated) {
+  check(step.finished != nullptr, "sampling: samples of other programs are kept when they arrive");
+  while (step.next < step.chunks.size()) {
+    Chunk& chunk = step.chunks[step.next++];
+    auto awaiting = await_samples(c, rollout, step, chunk);
+    co_await awaiting;
+    if (step.stopped) co_return;
+    add_finished(step, chunk);
+    check_chunk(rollout, chunk);
+    end_chunk(c, step, chunk, generated);
+  }
+}
+
+}  // namespace
+
 Task<void> generate_chunks(Cluster& c, const RolloutRef& rollout, ChunkedRequest& step,
                            actors::Changes* generated) {
+  if (step.options.external) {
+    auto awaiting = await_chunks(c, rollout, step, generated);
+    co_await awaiting;
+    co_return;
+  }
   std::deque<std::pair<Chunk*, std::optional<Generated>>> requested;
   const std::size_t in_flight = std::min<std::size_t>(2, c.chunks_per_rollout);
   for (;;) {
@@ -115,17 +175,12 @@ Task<void> generate_chunks(Cluster& c, const RolloutRef& rollout, ChunkedRequest
     requested.pop_front();
     if (reply) chunk->completions = co_await reply->get();
     add_finished(step, *chunk);
-    if (auto valid = check_answers(chunk->sample_ids, chunk->completions); !valid)
-      throw Failure(
-          {valid.error().code, cat(to_string(rollout.address()), ": ", valid.error().what)});
+    check_chunk(rollout, *chunk);
     if (step.stopped && !requested.empty()) {  // the rollout has begun the next one
       protocol::CancelSamples message;
       const auto ending = rollout.ask(std::move(message), c.timeout);
     }
-    if (step.stopped) continue;
-    if (step.finished) step.finished->add(step.batch, chunk->completions);
-    request_rewards(c, step, *chunk);
-    if (++step.done == step.chunks.size() && generated) generated->notify();
+    end_chunk(c, step, *chunk, generated);
   }
 }
 

@@ -35,8 +35,18 @@ double std_of(const std::vector<double>& values) {
 void append_versions(std::vector<std::int32_t>& column, std::size_t prompt,
                      const protocol::Completion& completion) {
   column.insert(column.end(), prompt, -1);
+  const auto first = static_cast<std::ptrdiff_t>(column.size());
   for (const auto& run : completion.versions)
     column.insert(column.end(), run.count, static_cast<std::int32_t>(run.version));
+  for (std::size_t token = 0; token < completion.sampled.size(); ++token)
+    if (completion.sampled[token] == 0) column[static_cast<std::size_t>(first) + token] = -1;
+}
+
+// Tokens that others wrote, such as the outputs of tools, are never trained on.
+void mask_unsampled(std::vector<float>& weights, std::size_t prompt,
+                    const protocol::Completion& completion) {
+  for (std::size_t token = 0; token < completion.sampled.size(); ++token)
+    if (completion.sampled[token] == 0) weights[prompt + token] = 0.0f;
 }
 
 }  // namespace
@@ -52,7 +62,8 @@ std::vector<protocol::SampleRequest> sample_requests(const PromptBatch& prompts,
   std::vector<protocol::SampleRequest> requests;
   for (std::size_t i = 0; i < prompts.examples.size(); ++i)
     for (std::uint64_t g = 0; g < group; ++g)
-      requests.push_back({prompts.examples[i]->ids, prompts.ids[i] * stride + g});
+      requests.push_back({prompts.examples[i]->ids, prompts.ids[i] * stride + g,
+                          options.external ? prompts.examples[i]->answer : Json()});
   return requests;
 }
 
@@ -69,6 +80,9 @@ Result<> check_answers(const std::vector<std::uint64_t>& sample_ids,
     if (c.logp.size() != c.ids.size())
       return fail(Errc::bad_input, cat(which, "expected ", c.ids.size(),
                                        " log-probabilities, found ", c.logp.size()));
+    if (!c.sampled.empty() && c.sampled.size() != c.ids.size())
+      return fail(Errc::bad_input,
+                  cat(which, "expected ", c.ids.size(), " marks, found ", c.sampled.size()));
     std::uint64_t counted = 0;
     for (const auto& run : c.versions) {
       if (run.count == 0 || run.version > max_version)
@@ -112,6 +126,7 @@ engine::data::Experience pack_samples(const PromptBatch& prompts,
     ids.insert(ids.end(), completion.ids.begin(), completion.ids.end());
     std::vector<float> weights(prompt.size(), 0.0f);
     weights.resize(ids.size(), trained ? 1.0f : 0.0f);
+    mask_unsampled(weights, prompt.size(), completion);
     batch.append(ids, weights);
     batch.old_logp.resize(batch.old_logp.size() + prompt.size(), 0.0f);
     batch.old_logp.insert(batch.old_logp.end(), completion.logp.begin(), completion.logp.end());
@@ -130,6 +145,13 @@ std::vector<protocol::RewardRequest> reward_requests(
     const auto& row = *prompts.examples[(first + n) / static_cast<std::size_t>(options.group)];
     out.push_back({row.text, completions[n].text, row.answer, row.ids, completions[n].ids});
   }
+  return out;
+}
+
+std::vector<protocol::RewardResult> sent_rewards(
+    const std::vector<protocol::Completion>& completions) {
+  std::vector<protocol::RewardResult> out;
+  for (const auto& completion : completions) out.push_back({completion.reward, {}, ""});
   return out;
 }
 

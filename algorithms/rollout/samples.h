@@ -27,6 +27,8 @@ struct RolloutOptions {
   AsyncConfig async;           ///< the section `async`
   /// Sample ids from one prompt id to the next; 0: `group`.
   std::uint64_t ids_per_prompt = 0;
+  /// Other programs make the samples and their rewards (actors/roles/rollout_service.h).
+  bool external = false;
 
   static void each_field(auto& self, auto&& field) {
     field("mask_truncated", self.mask_truncated,
@@ -75,8 +77,9 @@ Result<> check_answers(const std::vector<std::uint64_t>& sample_ids,
 std::vector<std::vector<protocol::SampleRequest>> split_requests(
     std::vector<protocol::SampleRequest> requests, std::size_t parts);
 
-/// Prompt and completion of every sample as one sequence. The mask selects the completion, or
-/// nothing where a truncated one is masked. `completions` answer the requests from `first` on.
+/// Prompt and completion of every sample as one sequence. The mask selects the tokens of the
+/// completion that the policy sampled, or nothing where a truncated one is masked. `completions`
+/// answer the requests from `first` on.
 engine::data::Experience pack_samples(const PromptBatch& prompts,
                                       const std::vector<protocol::Completion>& completions,
                                       std::size_t first, const RolloutOptions& options);
@@ -84,6 +87,10 @@ engine::data::Experience pack_samples(const PromptBatch& prompts,
 std::vector<protocol::RewardRequest> reward_requests(
     const PromptBatch& prompts, const std::vector<protocol::Completion>& completions,
     std::size_t first, const RolloutOptions& options);
+
+/// The rewards that came with samples of other programs.
+std::vector<protocol::RewardResult> sent_rewards(
+    const std::vector<protocol::Completion>& completions);
 
 /// Fills batch.reward, NaN where a reward failed; such a sample is not trained on.
 void apply_rewards(RolloutBatch& samples);

@@ -9,7 +9,8 @@ namespace troupe::algorithms {
 Task<RolloutBatch> sample_rollouts(Sampling from, PromptBatch prompts, RolloutOptions options,
                                    bool with_reference) {
   Cluster& c = from.cluster;
-  const std::size_t parts = c.rollouts.size() * c.chunks_per_rollout;
+  // Other programs get all samples of a rollout at once.
+  const std::size_t parts = c.rollouts.size() * (options.external ? 1 : c.chunks_per_rollout);
   auto request = std::make_shared<ChunkedRequest>(std::move(prompts), std::move(options),
                                                   with_reference, parts);
   request->finished = from.finished;

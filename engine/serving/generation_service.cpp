@@ -5,6 +5,7 @@
 #include <future>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -32,7 +33,9 @@ struct Pending {
 /// New weights that wait for the end of a step.
 struct WeightsToCome {
   std::function<Result<>()> change;
-  std::promise<Result<std::uint64_t>> done;
+  std::promise<Result<std::uint64_t>> done = {};
+  std::optional<std::uint64_t> version = std::nullopt;  ///< absent: one above the version before
+  bool between_sequences = false;
 };
 
 Generation cancelled_before_start(const generate::Request& request) {
@@ -72,11 +75,13 @@ class GenerationService::Loop {
     const std::lock_guard lock(mutex_);
     return paused_;
   }
-  Result<std::uint64_t> change_weights(std::function<Result<>()> change);
+  void change_weights(std::unique_ptr<WeightsToCome> weights);
 
  private:
   void run();
   bool has_work() const;
+  bool weights_hold_sequences() const;
+  void change_weights_in_turn();
   void change_weights_now(WeightsToCome& weights);
   bool take_changes();
   void apply_changes();
@@ -98,6 +103,7 @@ class GenerationService::Loop {
   std::vector<Pending> starting_, dropped_;
   std::vector<std::uint64_t> ending_;
   std::vector<std::unique_ptr<WeightsToCome>> changing_;
+  std::unique_ptr<WeightsToCome> held_;  // until the active sequences have ended
   Clock::time_point next_sweep_{};
   std::int64_t prompt_tokens_ = 0;
   std::uint64_t version_ = 0;
@@ -123,23 +129,41 @@ void GenerationService::Loop::set_paused(bool paused) {
   changed_.notify_one();
 }
 
-Result<std::uint64_t> GenerationService::Loop::change_weights(std::function<Result<>()> change) {
-  auto weights = std::make_unique<WeightsToCome>();
-  weights->change = std::move(change);
-  auto done = weights->done.get_future();
+void GenerationService::Loop::change_weights(std::unique_ptr<WeightsToCome> weights) {
   {
     const std::lock_guard lock(mutex_);
-    if (stopping_) return fail(Errc::closed, "the server is shutting down");
+    if (stopping_)
+      return weights->done.set_value(fail(Errc::closed, "the server is shutting down"));
     weights_.push_back(std::move(weights));
   }
   changed_.notify_one();
-  return done.get();
+}
+
+bool GenerationService::Loop::weights_hold_sequences() const {
+  const auto holds = [](const auto& weights) { return weights->between_sequences; };
+  return held_ != nullptr || std::ranges::any_of(changing_, holds);
+}
+
+void GenerationService::Loop::change_weights_in_turn() {
+  for (auto& weights : std::exchange(changing_, {})) {
+    held_ = nullptr;  // older ones
+    if (weights->between_sequences)
+      held_ = std::move(weights);
+    else
+      change_weights_now(*weights);
+  }
+  if (held_ && active_.empty()) change_weights_now(*std::exchange(held_, nullptr));
 }
 
 void GenerationService::Loop::change_weights_now(WeightsToCome& weights) {
   try {
-    if (auto changed = weights.change(); !changed) return weights.done.set_value(fail(changed));
-    generator_.weights_changed(++version_);
+    if (auto changed = weights.change(); !changed) {
+      if (weights.version)
+        log_error(cat("weights of version ", *weights.version, ": ", changed.error().what));
+      return weights.done.set_value(fail(changed));
+    }
+    version_ = weights.version.value_or(version_ + 1);
+    generator_.weights_changed(version_);
     weights.done.set_value(version_);
   } catch (const std::exception& problem) {
     log_error(cat("a change of the weights: ", problem.what()));
@@ -192,7 +216,7 @@ ServiceCounters GenerationService::Loop::counters() const {
 void GenerationService::Loop::run() {
   while (take_changes()) {
     apply_changes();
-    for (const auto& weights : std::exchange(changing_, {})) change_weights_now(*weights);
+    change_weights_in_turn();
     if (steps_ && !generator_.idle()) step();
     publish();
   }
@@ -232,7 +256,8 @@ bool GenerationService::Loop::take_changes() {
     });
   }
   const auto most = static_cast<std::size_t>(limits_.max_batch);
-  while (steps_ && active_.size() + starting_.size() < most && !waiting_.empty()) {
+  while (steps_ && !weights_hold_sequences() && active_.size() + starting_.size() < most &&
+         !waiting_.empty()) {
     starting_.push_back(waiting_.pop());
     // Scoring takes a forward pass: one per step, so that sequences in the batch go on.
     if (starting_.back().job.score_prompt) break;
@@ -403,7 +428,16 @@ bool GenerationService::paused() const {
 }
 
 Result<std::uint64_t> GenerationService::change_weights(std::function<Result<>()> change) {
-  return loop_->change_weights(std::move(change));
+  auto weights = std::make_unique<WeightsToCome>(WeightsToCome{.change = std::move(change)});
+  auto done = weights->done.get_future();
+  loop_->change_weights(std::move(weights));
+  return done.get();
+}
+
+void GenerationService::adopt_weights(std::uint64_t version, std::function<Result<>()> change,
+                                      bool between_sequences) {
+  loop_->change_weights(std::make_unique<WeightsToCome>(WeightsToCome{
+      .change = std::move(change), .version = version, .between_sequences = between_sequences}));
 }
 
 }  // namespace troupe::engine::serving

@@ -85,6 +85,12 @@ class GenerationService {
   /// the tokens that follow, one above the version before. Errors of `change`, which must then have
   /// written nothing; closed after the end.
   Result<std::uint64_t> change_weights(std::function<Result<>()> change);
+  /// The same for weights that have a version already, without waiting. With `between_sequences` no
+  /// sequence gets tokens of two versions: none starts until the running ones have ended, of which
+  /// each has a deadline. Weights that still wait then are replaced by newer ones. A failure of
+  /// `change` is logged.
+  void adopt_weights(std::uint64_t version, std::function<Result<>()> change,
+                     bool between_sequences);
 
  private:
   class Loop;

@@ -155,10 +155,19 @@ class Controller final : public Placement {
                           .resume_from = session_.resume_from()};
     auto& threads = assignment.config.train.threads;
     if (threads == 0) threads = threads_of(node, nodes_);
+    auto& listen = assignment.config.serve.listen;
+    if (node.role == Role::rollout && !listen.empty())
+      listen = value_or_throw(listener_of(listen, number_in_role(node)));
     const std::string scratch = value_or_throw(folder_.part(node.name));
     const auto command = value_or_throw(worker_command(node, {scratch, network_namespaces_}));
     log_debug(cat("starting ", node.name, ": ", join(command, " ")));
     supervisor_.start(node.name, command, to_line(assignment));
+  }
+
+  int number_in_role(const NodeSpec& node) const {
+    const auto same = [&](const NodeSpec& other) { return other.role == node.role; };
+    const auto end = std::ranges::find(nodes_, node.name, &NodeSpec::name);
+    return static_cast<int>(std::count_if(nodes_.begin(), end, same));
   }
 
   void wait_for(const std::string& node) {
@@ -228,6 +237,14 @@ void take_grid(Resolved& run, const std::vector<NodeSpec>& nodes, const std::str
   }
 }
 
+// Throws Failure if clients could not reach the server of a rollout.
+void check_served(const RunConfig& config, const NodeSpec& node) {
+  if (config.serve.listen.empty() || node.role != Role::rollout || node.grid.ranks() == 1) return;
+  throw Failure({Errc::usage, cat("serve.listen: expected rollouts of one process each, found ",
+                                  node.name, " with ", node.grid.ranks(),
+                                  " ranks, whose network namespace no client can reach")});
+}
+
 // Pipes, connections, and the connections of strangers until their handshake fails. Bounded,
 // because programs such as mpirun may close all possible descriptors one by one.
 void raise_open_files_limit() {
@@ -262,8 +279,10 @@ int launch(const LaunchOptions& options) {
   int largest = 1;
   for (const NodeSpec& node : nodes) largest = std::max(largest, node.grid.ranks());
   value_or_throw(check_profile_ranks(run.config, largest));
-  for (const NodeSpec& node : nodes)
+  for (const NodeSpec& node : nodes) {
     value_or_throw(check_grid(run.config, node.role, node.grid, node.name));
+    check_served(run.config, node);
+  }
   raise_open_files_limit();
   constexpr int files = 20, files_of_group = 8;
   value_or_throw(check_open_files(files + files_of_group * static_cast<int>(nodes.size()),

@@ -190,6 +190,7 @@ RunConfig one_step_of(const RunConfig& config, const std::string& output) {
   RunConfig one = config;
   one.output = output;
   one.resume = resume_auto;
+  one.serve.listen.clear();
   one.train.steps = recipe_of(config).row_use(config).updates;
   one.train.save_every = 0;
   remove_warmup(one.train);
@@ -201,6 +202,10 @@ RunConfig one_step_of(const RunConfig& config, const std::string& output) {
 }
 
 int dry_run(const RunConfig& config, const std::function<int(const RunConfig&)>& run) {
+  if (config.rollout.source == SampleSource::service)
+    throw Failure({Errc::usage,
+                   "--dry-run: with rollout.source service other programs make the samples; start "
+                   "the run, which waits for them"});
   // Blocked before the folder exists: a signal between the two would leave the folder behind.
   const BlockedSignals blocked;
   const std::string folder = make_folder(config.output);

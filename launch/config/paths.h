@@ -23,6 +23,9 @@ void each_path(RunConfig& config, const Visit& visit) {
   for (std::string& path : config.eval.path) visit("eval.path", path);
   visit("profile.save_path", config.profile.save_path);
   visit("lora.adapter", config.lora.adapter);
+  visit("serve.api_key_file", config.serve.api_key_file);
+  visit("serve.tls_cert", config.serve.tls_cert);
+  visit("serve.tls_key", config.serve.tls_key);
   visit("critic.model", config.critic.model);
   RunConfig::each_method(config, [&]<class Method>(Method& settings) {
     if constexpr (requires { settings.reference; })

@@ -20,6 +20,13 @@ constexpr std::array<std::string_view, 2> names_of(Record) {
   return {"shown", "all"};
 }
 
+/// Who makes the samples: the rollouts' own engine, or programs that use the server of the
+/// rollouts.
+enum class SampleSource { engine, service };
+constexpr std::array<std::string_view, 2> names_of(SampleSource) {
+  return {"engine", "service"};
+}
+
 struct RolloutConfig {
   engine::generate::SamplingParams sampling{.max_new_tokens = 256};
   std::int64_t max_sequences = 64;
@@ -28,6 +35,8 @@ struct RolloutConfig {
   std::int64_t cache_tokens = 0;
   std::int64_t threads = 0;
   Record record = Record::shown;
+  SampleSource source = SampleSource::engine;
+  std::int64_t lease_timeout = 600;
 
   static void each_field(auto& self, auto&& field) {
     auto& s = self.sampling;
@@ -59,6 +68,12 @@ struct RolloutConfig {
     field("record", self.record,
           "samples in samples.jsonl, with token ids, log-probabilities and weight versions: the "
           "first four of each step (shown), or all");
+    field("source", self.source,
+          "engine: the rollouts sample; service: programs that use their server (serve.listen) "
+          "make the samples and their rewards (agents.md)");
+    field("lease_timeout", self.lease_timeout, Range{1, 1 << 20},
+          "rollout.source service: seconds after which the samples of a lease that have not "
+          "arrived are leased again");
   }
 };
 

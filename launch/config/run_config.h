@@ -21,6 +21,7 @@
 #include "launch/config/profile_config.h"
 #include "launch/config/ranges.h"
 #include "launch/config/rollout_config.h"
+#include "launch/config/serve_config.h"
 #include "launch/config/train_config.h"
 
 namespace troupe::launch {
@@ -198,6 +199,7 @@ struct RunConfig : algorithms::MethodSettings {
   RolloutConfig rollout;
   algorithms::AsyncConfig async;
   algorithms::WeightsConfig weights;
+  ServeConfig serve;
   std::vector<RewardRule> reward;
 
   static void each_field(auto& self, auto&& field) {
@@ -237,6 +239,7 @@ struct RunConfig : algorithms::MethodSettings {
     section("rollout", self.rollout);
     section("async", self.async);
     section("weights", self.weights);
+    section("serve", self.serve);
     section("reward", self.reward,
             "list of rules, summed by weight: {rule: exact_match, weight: 1, label: ..., and the "
             "options of the rule}; the rules are exact_match, gsm8k, boxed, format, regex, length, "

@@ -222,6 +222,7 @@ void validate_grpo(Validation& v) {
                " steps (grpo.epochs x grpo.minibatches), so the last batch is used in part; a run "
                "that is extended later continues with new samples"));
   validate_weights(v);
+  validate_serve(v);
   validate_rollout(v);
   validate_async(v, std::int64_t{g.minibatches} * g.group);
   validate_reward(v);
@@ -250,6 +251,7 @@ Result<GrpoConfig> grpo_settings(const RunConfig& config) {
   GrpoConfig out = config.grpo;
   out.sampling = sampling_settings(config);
   out.async = config.async;
+  out.external = config.rollout.source == SampleSource::service;
   out.logged_completions = recorded_samples(config, out.logged_completions);
   out.loss.temperature = out.sampling.temperature;
   out.entropy_bonus = out.loss.entropy_coef;
@@ -268,7 +270,7 @@ Recipe recipe_for(std::type_identity<algorithms::GrpoConfig>) {
           .summary =
               "group relative policy optimization: reinforce samples with rewards above "
               "their group's mean",
-          .sections = {"grpo", "eval", "rollout", "async", "weights", "reward"},
+          .sections = {"grpo", "eval", "rollout", "async", "weights", "serve", "reward"},
           .rows = engine::data::Purpose::prompts,
           .roles = grpo_roles,
           .row_use = grpo_rows,

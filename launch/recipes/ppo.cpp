@@ -107,6 +107,7 @@ void validate_ppo(Validation& v) {
   validate_proximal(v, "ppo", old, once && !v.config.async.stale(), loss.correction.any());
   validate_correction(v, "ppo", loss.correction, old);
   validate_weights(v);
+  validate_serve(v);
   validate_rollout(v);
   validate_async(v, std::int64_t{v.config.ppo.minibatches} * v.config.ppo.group);
   validate_reward(v);
@@ -232,7 +233,7 @@ Recipe recipe_for(std::type_identity<algorithms::PpoConfig>) {
           .summary =
               "proximal policy optimization: a critic estimates the value of each state, and "
               "tokens with positive advantages are reinforced",
-          .sections = {"ppo", "critic", "eval", "rollout", "async", "weights", "reward"},
+          .sections = {"ppo", "critic", "eval", "rollout", "async", "weights", "serve", "reward"},
           .rows = engine::data::Purpose::prompts,
           .roles = ppo_roles,
           .row_use = ppo_rows,

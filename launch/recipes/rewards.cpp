@@ -78,7 +78,8 @@ Result<std::vector<RewardItem>> reward_items(const RunConfig& config) {
 }
 
 RoleUse verifier_use(const RunConfig& config) {
-  return {config.reward.empty() || !std::ranges::all_of(config.reward, is_model),
+  const bool made_here = config.rollout.source == SampleSource::engine;
+  return {made_here && (config.reward.empty() || !std::ranges::all_of(config.reward, is_model)),
           "reward has no rule that works without a model"};
 }
 

@@ -6,6 +6,7 @@
 
 #include "actors/roles/rules/rules.h"
 #include "engine/base/text.h"
+#include "launch/recipes/recipes.h"
 #include "launch/recipes/rewards.h"
 
 namespace troupe::launch {
@@ -57,6 +58,56 @@ void validate_weights(Validation& v) {
 
 namespace {
 
+// Settings of the server that need others.
+void validate_server(Validation& v) {
+  const ServeConfig& s = v.config.serve;
+  v.check(listen_address(s.listen));
+  if (v.config.lora.rank > 0 || !v.config.lora.adapter.empty())
+    v.problem(cat(v.named("serve.listen"),
+                  ": the server has whole weights only, not those of an adapter (lora)"));
+  if (s.tls_cert.empty() != s.tls_key.empty())
+    v.problem("serve.tls_cert, serve.tls_key: TLS needs both");
+}
+
+// Samples of other programs.
+void validate_service(Validation& v) {
+  const RunConfig& c = v.config;
+  const std::string key = v.named("rollout.source");
+  if (c.serve.listen.empty())
+    v.problem(cat(key,
+                  ": other programs send samples to the server of the rollouts; set "
+                  "serve.listen"));
+  if (recipe_of(c).name == algorithms::PpoConfig::name)
+    v.problem(cat(key, ": only grpo and its relatives train on samples of other programs"));
+  if (!c.reward.empty())
+    v.problem(cat(key, ": the rewards come with the samples; leave out reward"));
+  if (!c.eval.path.empty())
+    v.problem(cat(key,
+                  ": the rollouts do not sample; leave out eval.path, and evaluate the "
+                  "checkpoints with the program that makes the samples"));
+  if (c.rollout.sampling.temperature != 1)
+    v.problem(cat(v.named("rollout.temperature"),
+                  ": the log-probabilities of the API are those at temperature 1, which ", key,
+                  " trains on; the only valid value is 1"));
+  if (c.async.mode == algorithms::AsyncMode::pinned)
+    v.problem(cat(v.named("async.mode"), ": ", key,
+                  " cannot sample with given versions; expected off or free"));
+  if (c.grpo.advantage.estimator == algorithms::Estimator::remax)
+    v.problem(cat(v.named("grpo.estimator"), ": ", key, " makes no greedy answers"));
+}
+
+}  // namespace
+
+void validate_serve(Validation& v) {
+  const bool service = v.config.rollout.source == SampleSource::service;
+  if (service) validate_service(v);
+  if (!service) v.unused("rollout.lease_timeout", "rollout.source is engine");
+  if (!v.config.serve.listen.empty()) return validate_server(v);
+  v.unused_section("serve", "serve.listen", "serve.listen is not set");
+}
+
+namespace {
+
 bool all_known(Validation& v) {
   auto known = actors::rules::rule_names();
   for (const std::string_view model : model_rules) known.emplace_back(model);
@@ -79,6 +130,7 @@ bool all_known(Validation& v) {
 }  // namespace
 
 void validate_reward(Validation& v) {
+  if (v.config.rollout.source == SampleSource::service) return;
   const auto& reward = v.config.reward;
   if (reward.empty())
     return v.problem(cat("reward is not set; ", v.config.algorithm,
@@ -126,6 +178,7 @@ std::function<Result<>(const engine::data::PromptRow&)> prompt_check(const RunCo
 }
 
 std::string reward_formula(const RunConfig& config) {
+  if (config.rollout.source == SampleSource::service) return "R = reward of the sample, as sent";
   std::vector<std::string> parts;
   for (const RewardRule& rule : config.reward)
     parts.push_back(cat(to_text(rule.weight), " ", rule.rule));

@@ -15,7 +15,10 @@ void validate_rollout(Validation& v);
 void validate_async(Validation& v, std::int64_t samples_per_row);
 /// The section `weights`.
 void validate_weights(Validation& v);
-/// A reward is required; its rules must be known and complete.
+/// The section `serve`, and rollout.source.
+void validate_serve(Validation& v);
+/// A reward is required; its rules must be known and complete. With rollout.source service there is
+/// none: other programs send the rewards.
 void validate_reward(Validation& v);
 
 /// True if rollouts use other weights than the policy's, so that the policy recomputes the

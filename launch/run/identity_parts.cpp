@@ -22,7 +22,7 @@ namespace {
 namespace checkpoint = engine::checkpoint;
 
 // How a run is executed, displayed and saved.
-constexpr std::array<std::string_view, 30> without_effect{"algorithm",
+constexpr std::array<std::string_view, 31> without_effect{"algorithm",
                                                           "output_mode",
                                                           "timeline.max_mib",
                                                           "resume",
@@ -48,6 +48,7 @@ constexpr std::array<std::string_view, 30> without_effect{"algorithm",
                                                           "rollout.max_sequences",
                                                           "rollout.record",
                                                           "rollout.threads",
+                                                          "rollout.lease_timeout",
                                                           "async.in_flight",
                                                           "weights.format",
                                                           "weights.chunk_mib",
@@ -233,7 +234,7 @@ std::vector<std::pair<std::string, std::string>> settings_of(RunConfig config) {
 }  // namespace
 
 bool affects_results(std::string_view key) {
-  return section_of(key) != "profile" &&
+  return section_of(key) != "profile" && section_of(key) != "serve" &&
          std::ranges::find(without_effect, key) == without_effect.end() &&
          std::ranges::find(inputs, key) == inputs.end();
 }

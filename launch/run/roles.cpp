@@ -19,6 +19,7 @@
 #include "launch/run/run_record.h"
 #include "launch/run/settings.h"
 #include "launch/run/trained_model.h"
+#include "launch/serve/live/rollout_server.h"
 
 namespace troupe::launch {
 namespace checkpoint = engine::checkpoint;
@@ -257,6 +258,21 @@ roles::Scorer make_reference(const RoleParts& parts) {
   return roles::Scorer(std::move(model), options, parts.mesh);
 }
 
+namespace {
+
+// The leader of a group answers for it.
+void serve(const RoleParts& parts, roles::Rollout& rollout) {
+  const int ranks = parts.mesh ? parts.mesh->grid().ranks() : 1;
+  if (ranks > 1 && parts.config.rollout.source == SampleSource::service)
+    throw Failure(
+        {Errc::usage, cat("rollout.source service: expected a rollout of one rank, found one of ",
+                          ranks, "; it only passes samples on")});
+  if (!parts.mesh || parts.mesh->is_root())
+    rollout.serve(value_or_throw(live::RolloutServer::start(parts.config)));
+}
+
+}  // namespace
+
 roles::Rollout make_rollout(const RoleParts& parts) {
   const auto spec = spec_of_run(parts.config, parts.resume_from);
   auto settings = generator_settings(parts.config, spec);
@@ -272,6 +288,7 @@ roles::Rollout make_rollout(const RoleParts& parts) {
                                    parts.mesh)
           : roles::Rollout::create(empty(), empty(), std::move(settings), parts.mesh));
   if (parts.config.async.free()) rollout.interrupt_generation(parts.config.async.change);
+  if (!parts.config.serve.listen.empty()) serve(parts, rollout);
   return rollout;
 }
 

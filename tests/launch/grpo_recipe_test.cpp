@@ -127,6 +127,51 @@ TEST(GrpoValidation, RefusesWhatCannotWork) {
           "grpo.entropy_coef_max, found 0 and 1");
 }
 
+TEST(GrpoValidation, RefusesWhatOtherProgramsCannotMake) {
+  const auto problem = [](std::vector<std::string> sets, const std::string& algorithm = "grpo") {
+    for (const char* set : {"model=M", "data.path=D", "output=O", "rollout.source=service"})
+      sets.emplace_back(set);
+    const auto got = resolve(
+        {.algorithm = algorithm, .file = "", .sets = std::move(sets), .check_files = false});
+    return got ? "" : got.error().what;
+  };
+  const std::string listen = "serve.listen=8000";
+  EXPECT_EQ(problem({listen}), "");
+  EXPECT_EQ(problem({listen, "async.mode=free"}), "");
+  EXPECT_THAT(problem({}), HasSubstr("set serve.listen"));
+  EXPECT_THAT(problem({listen, "reward=exact_match"}), HasSubstr("leave out reward"));
+  EXPECT_THAT(problem({listen, "eval.path=D"}), HasSubstr("leave out eval.path"));
+  EXPECT_THAT(problem({listen, "rollout.temperature=0.5"}), HasSubstr("the only valid value is 1"));
+  EXPECT_THAT(problem({listen, "async.mode=pinned"}), HasSubstr("expected off or free"));
+  EXPECT_THAT(problem({listen}, "remax"), HasSubstr("makes no greedy answers"));
+  EXPECT_THAT(problem({listen}, "ppo"), HasSubstr("only grpo and its relatives"));
+}
+
+TEST(ServeValidation, RefusesWhatItCannotServe) {
+  EXPECT_TRUE(with("grpo", {"serve.listen=0"}));
+  EXPECT_THAT(with("grpo", {"serve.listen=localhost:x"}).error().what,
+              HasSubstr("expected HOST:PORT"));
+  EXPECT_THAT(with("grpo", {"serve.listen=0", "lora.rank=8"}).error().what,
+              HasSubstr("not those of an adapter"));
+  EXPECT_THAT(with("grpo", {"serve.listen=0", "serve.tls_key=K"}).error().what,
+              HasSubstr("TLS needs both"));
+  EXPECT_THAT(value_or_throw(with("grpo", {"serve.threads=2"})).warnings,
+              Contains(HasSubstr("serve.listen is not set")));
+}
+
+TEST(ServeConfig, ReadsAddressesAndNumbersThePortsOfRollouts) {
+  const auto address = value_or_throw(listen_address("[::1]:8000"));
+  EXPECT_EQ(address.host, "::1");
+  EXPECT_EQ(address.port, 8000);
+  EXPECT_EQ(value_or_throw(listen_address("8000")).host, "127.0.0.1");
+  EXPECT_EQ(value_or_throw(listener_of("[::1]:8000", 2)), "[::1]:8002");
+  EXPECT_EQ(value_or_throw(listener_of("8000", 1)), "127.0.0.1:8001");
+  EXPECT_EQ(value_or_throw(listener_of("0", 1)), "127.0.0.1:0");
+  for (const char* wrong : {"", ":8000", "localhost", "localhost:", "1.2.3.4:65536", "1.2.3.4:-1"})
+    EXPECT_FALSE(listen_address(wrong)) << wrong;
+  EXPECT_FALSE(listener_of("1.2.3.4:65535", 1));
+}
+
 TEST(GrpoValidation, WarnsOfWhatIsOdd) {
   const auto warned = [](const std::string& algorithm, std::vector<std::string> sets,
                          const char* message) {

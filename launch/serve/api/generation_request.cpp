@@ -90,10 +90,10 @@ void read_choices(RequestFields& fields, GenerationRequest& request) {
   }
 }
 
-void read_output(RequestFields& fields, GenerationRequest& request) {
+void read_output(RequestFields& fields, const ServedModel& model, GenerationRequest& request) {
   request.tokens_as_ids = fields.flag("return_tokens_as_token_ids", false);
   request.return_token_ids = fields.flag("return_token_ids", false);
-  request.return_weight_versions = fields.flag("return_weight_versions", false);
+  request.return_weight_versions = fields.flag("return_weight_versions", model.names_versions());
   request.include_stop = fields.flag("include_stop_str_in_output", false);
   request.skip_special = fields.flag("skip_special_tokens", true);
 }
@@ -194,7 +194,7 @@ GenerationRequest read_generation_request(const Json& body, Endpoint endpoint,
   read_stream(fields, request);
   read_logprobs(fields, request);
   read_choices(fields, request);
-  read_output(fields, request);
+  read_output(fields, model, request);
   if (endpoint == Endpoint::chat) {
     refuse_of_chat(fields);
     read_chat_prompt(fields, model, request);

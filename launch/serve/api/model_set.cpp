@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "engine/base/text.h"
+#include "engine/nn/borrowed_values.h"
+#include "engine/nn/logical_tensors.h"
 #include "launch/commands/model.h"
 
 namespace troupe::launch::api {
@@ -68,6 +70,7 @@ Result<> ModelSet::Host::start(const EngineOptions& options, const ModelOptions&
   config.eos_ids = model.eos_ids();
   config.prefix_cache = !options.no_prefix_cache;
   config.lookup = options.lookup;
+  config.weights = options.weights;
   config.draft_tokens = options.draft_tokens;
   if (!options.draft.empty()) {
     ModelOptions of_draft = how;
@@ -222,6 +225,25 @@ Result<std::uint64_t> ModelSet::load_weights(const std::string& folder) {
   const auto write = host->model.read_weights(folder);
   RETURN_IF_ERROR(write);
   return host->generation->change_weights(*write);
+}
+
+void ModelSet::adopt_weights(std::uint64_t version, const SharedArray<float>& values,
+                             bool between_sequences) {
+  Host& host = [this]() -> Host& {
+    const std::lock_guard lock(mutex_);
+    return *entries_.front().host;
+  }();
+  auto& parameters = host.model.decoder().parameters();
+  host.generation->adopt_weights(
+      version,
+      [values, &parameters]() -> Result<> {
+        if (engine::nn::can_borrow(parameters))
+          engine::nn::borrow_values(values, parameters);
+        else
+          engine::nn::scatter_logical(*values, parameters);
+        return {};
+      },
+      between_sequences);
 }
 
 void ModelSet::stop() {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/base/error.h"
+#include "engine/base/shared_array.h"
 #include "engine/serving/generation_service.h"
 #include "engine/serving/pooling_service.h"
 #include "launch/serve/api/served_model.h"
@@ -28,6 +29,8 @@ struct EngineOptions {
   std::int32_t lookup = 0;             ///< draft tokens of prompt lookup; 0: none
   std::string draft;                   ///< folder of a draft model; "": none
   std::int32_t draft_tokens = 4;       ///< of the draft model
+  /// Whether sequences are generated from the weights or from an 8-bit copy of them.
+  engine::models::WeightFormat weights = engine::models::WeightFormat::full;
 };
 
 /// A model and its engine, which is one of the services. Valid while the shared_ptr is held that
@@ -70,6 +73,10 @@ class ModelSet {
   /// ServedModel::read_weights(); Errc::usage while there are adapters, which have copies of the
   /// weights.
   Result<std::uint64_t> load_weights(const std::string& folder);
+  /// GenerationService::adopt_weights() of the model, without adapters, with the values of all
+  /// logical tensors (engine/nn/logical_tensors.h), which are read where they lie.
+  void adopt_weights(std::uint64_t version, const SharedArray<float>& values,
+                     bool between_sequences);
   /// Ends all requests with Errc::closed.
   void stop();
 

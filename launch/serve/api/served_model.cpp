@@ -88,7 +88,8 @@ Result<ServedModel> ServedModel::load(const ServedModelOptions& options) {
   served.context_ = served.model_.spec().max_positions;
   served.created_ = std::time(nullptr);
   RETURN_IF_ERROR(served.read_head(options.runner));
-  RETURN_IF_ERROR(served.read_generation_config());
+  RETURN_IF_ERROR(served.read_generation_config(options));
+  served.names_versions_ = options.names_versions;
   const std::string& folder = served.model_.folders().text;
   if (const auto tokenizer = served.model_.tokenizer()) {
     served.tokenizer_ = std::make_shared<const engine::tokenizer::Tokenizer>(**tokenizer);
@@ -155,8 +156,17 @@ Result<> ServedModel::read_formats(const ServedModelOptions& options) {
   return {};
 }
 
-Result<> ServedModel::read_generation_config() {
+Result<> ServedModel::read_generation_config(const ServedModelOptions& options) {
   eos_ids_ = model_.spec().eos_ids;
+  if (options.sampling) {
+    defaults_.temperature = options.sampling->temperature;
+    defaults_.top_k = options.sampling->top_k;
+    defaults_.top_p = options.sampling->top_p;
+    defaults_.min_p = options.sampling->min_p;
+    defaults_.repetition_penalty = options.sampling->repetition_penalty;
+    defaults_.presence_penalty = options.sampling->presence_penalty;
+    return {};
+  }
   const std::string path = model_.folders().text + "/generation_config.json";
   if (!std::filesystem::exists(path)) return {};
   const auto file = read_json(path);

@@ -25,6 +25,11 @@ struct ServedModelOptions {
   std::string runner = "auto";   ///< auto, generate, pooling
   std::string tool_call_parser;  ///< of call_format_names(); "": the format of the template
   std::string reasoning_parser;  ///< of reasoning_format_names(); "": none
+  /// Defaults of temperature, top_k, top_p, min_p and the penalties instead of those of
+  /// generation_config.json.
+  std::optional<engine::generate::SamplingParams> sampling = std::nullopt;
+  /// Answers have the versions of the weights, unless a request refuses them.
+  bool names_versions = false;
 };
 
 /// Apart from load() and decoder(), every function may be called from several threads at once.
@@ -60,6 +65,8 @@ class ServedModel {
   /// repetition_penalty of generation_config.json (as vLLM does).
   const engine::generate::SamplingParams& defaults() const { return defaults_; }
   const std::vector<std::int32_t>& eos_ids() const { return eos_ids_; }
+  /// The default of return_weight_versions.
+  bool names_versions() const { return names_versions_; }
 
   /// nullptr: the folder has none, and requests with text are refused.
   const engine::tokenizer::Tokenizer* tokenizer() const { return tokenizer_.get(); }
@@ -81,13 +88,13 @@ class ServedModel {
  private:
   explicit ServedModel(Model model) : model_(std::move(model)) {}
   Result<> read_head(const std::string& runner);
-  Result<> read_generation_config();
+  Result<> read_generation_config(const ServedModelOptions& options);
   Result<> read_formats(const ServedModelOptions& options);
 
   Model model_;
   std::string name_;
   std::int64_t vocabulary_ = 0, context_ = 0, created_ = 0;
-  bool pools_ = false, classifies_tokens_ = false;
+  bool pools_ = false, classifies_tokens_ = false, names_versions_ = false;
   Json labels_;  // id2label of config.json
   engine::generate::SamplingParams defaults_;
   std::vector<std::int32_t> eos_ids_;

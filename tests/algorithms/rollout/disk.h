@@ -26,7 +26,10 @@ struct Disk final : WeightVersions {
   void save_samples(std::int64_t step, const std::vector<FinishedSample>& finished) override {
     samples[step] = finished;
   }
-  std::vector<FinishedSample> load_samples(std::int64_t step) override { return samples.at(step); }
+  std::vector<FinishedSample> load_samples(std::int64_t step) override {
+    if (!samples.contains(step)) throw Failure({Errc::not_found, "no samples"});
+    return samples.at(step);
+  }
   void save(std::int64_t step, const std::vector<SharedWeights>& weights) override {
     versions[step] = weights;
   }

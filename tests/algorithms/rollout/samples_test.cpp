@@ -42,6 +42,9 @@ TEST(Completions, WithOtherVersionsThanTokensAreRejected) {
   shorter.logp.pop_back();
   EXPECT_THAT(refusal({shorter, completion(9, {{2, 3}})}),
               HasSubstr("expected 3 log-probabilities, found 2"));
+  auto marked = completion(4, {{2, 3}});
+  marked.sampled = {1, 0};
+  EXPECT_THAT(refusal({marked, completion(9, {{2, 3}})}), HasSubstr("expected 3 marks, found 2"));
 }
 
 TEST(PackedSamples, KeepTheVersionOfEachToken) {
@@ -54,6 +57,21 @@ TEST(PackedSamples, KeepTheVersionOfEachToken) {
   EXPECT_THAT(batch.token_version, ElementsAre(-1, -1, 2, 2, 2, -1, -1, 2, 3, 3));
   EXPECT_THAT(batch.version, ElementsAre(5u, 5u)) << "losses count updates";
   EXPECT_THAT(batch.slice(1, 2).token_version, ElementsAre(-1, -1, 2, 3, 3));
+}
+
+TEST(PackedSamples, HaveNoTokensOfToolsInTheirMask) {
+  PromptRow row{{1, 2}, "12", Json(), Json()};
+  const PromptBatch prompts{.examples = {&row}, .ids = {0}};
+  RolloutOptions options;
+  options.group = 2;
+  auto sample = completion(0, {{2, 3}});
+  sample.sampled = {1, 0, 1};
+  sample.reward = 0.5;
+  const auto batch = pack_samples(prompts, {sample, completion(1, {{2, 3}})}, 0, options);
+  EXPECT_THAT(batch.tokens, ElementsAre(1, 2, 7, 8, 3, 1, 2, 7, 8, 3));
+  EXPECT_THAT(batch.mask, ElementsAre(0, 0, 1, 0, 1, 0, 0, 1, 1, 1));
+  EXPECT_THAT(batch.token_version, ElementsAre(-1, -1, 2, -1, 2, -1, -1, 2, 2, 2));
+  EXPECT_EQ(sent_rewards({sample}).at(0).reward, 0.5);
 }
 
 }  // namespace

@@ -41,6 +41,17 @@ class NewWeights : public testing::Test {
       return {};
     });
   }
+  void adopt_weights_of(const models::Decoder& other, std::uint64_t version,
+                        bool between_sequences) {
+    service_->adopt_weights(
+        version,
+        [this, &other]() -> Result<> {
+          device_->upload(model_->parameters().values(),
+                          ops::to_host(*device_, other.parameters().values()));
+          return {};
+        },
+        between_sequences);
+  }
   Generation alone(models::Decoder& model, std::int32_t tokens) {
     auto generator = value_or_throw(generate::Generator::create(model, {}));
     return value_or_throw(generator.generate_all({request(tokens)})).at(0);
@@ -86,6 +97,36 @@ TEST_F(NewWeights, AnUnfinishedSequenceContinuesWithThem) {
   std::fill_n(versions.begin(), 5, 0);
   EXPECT_EQ(found.versions, versions);
   EXPECT_EQ(found.finish, generate::FinishReason::length);
+}
+
+TEST_F(NewWeights, BetweenSequencesEachHasOneVersion) {
+  const Generation first = alone(*test::tiny_model(*device_), 30), last = alone(*other_, 12);
+  const auto third = test::tiny_model(*device_, 3);
+  std::promise<std::future<Outcome>> later;
+  int tokens = 0;
+  auto outcome = submit(30, [&] {
+    if (++tokens != 5) return;
+    adopt_weights_of(*third, 6, true);  // newer ones replace them before the sequence ends
+    adopt_weights_of(*other_, 7, true);
+    later.set_value(submit(12));
+  });
+  auto next = later.get_future().get();
+  const Generation running = value_or_throw(outcome.get()), found = value_or_throw(next.get());
+  EXPECT_EQ(running.ids, first.ids);
+  EXPECT_EQ(running.versions, std::vector<std::uint64_t>(30, 0));
+  EXPECT_EQ(found.ids, last.ids);
+  EXPECT_EQ(found.logp, last.logp);
+  EXPECT_EQ(found.versions, std::vector<std::uint64_t>(12, 7));
+}
+
+TEST_F(NewWeights, BetweenTokensASequenceContinuesWithTheVersionGiven) {
+  int tokens = 0;
+  auto outcome = submit(30, [&] {
+    if (++tokens == 5) adopt_weights_of(*other_, 7, false);
+  });
+  std::vector<std::uint64_t> versions(30, 7);
+  std::fill_n(versions.begin(), 5, 0);
+  EXPECT_EQ(value_or_throw(outcome.get()).versions, versions);
 }
 
 TEST_F(NewWeights, NothingStartsDuringAPause) {

@@ -1,0 +1,34 @@
+// RolloutServer: the OpenAI API over the weights of a rollout of a run, and the endpoints of
+// programs that make its samples.
+#pragma once
+
+#include <memory>
+
+#include "actors/roles/rollout_service.h"
+#include "launch/config/run_config.h"
+
+namespace troupe::launch::live {
+
+/// Requests have an engine of their own: a decoder that reads the rollout's weights where they lie,
+/// with a thread and a cache of its own. They do not change what the rollout samples.
+class RolloutServer final : public actors::roles::RolloutService {
+ public:
+  /// Listens as serve.* says; requests wait until there are weights. Errors of
+  /// api::ModelSet::load(), http::ApiKeys::read() and http::Server::start().
+  static Result<std::shared_ptr<RolloutServer>> start(const RunConfig& config);
+  /// Gives requests in progress a second.
+  ~RolloutServer() override;
+
+  void adopt(std::uint64_t version, const SharedArray<float>& values) override;
+  bool makes_samples() const override;
+  void offer(const std::vector<actors::protocol::SampleRequest>& requests,
+             std::uint64_t version) override;
+  std::vector<actors::protocol::Completion> take() override;
+
+ private:
+  struct Impl;
+  explicit RolloutServer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace troupe::launch::live

@@ -1,0 +1,95 @@
+// The body of /v1/experience: which tokens are trained on, and what is refused.
+#include "launch/serve/live/experience_fields.h"
+
+#include <gtest/gtest.h>
+
+#include "launch/serve/api/failure.h"
+
+namespace troupe::launch::live {
+namespace {
+
+constexpr const char* two_turns = R"({
+  "sample_id": 7,
+  "token_ids":       [3, 4, 5, 6, 8, 8, 7, 1],
+  "loss_mask":       [0, 0, 1, 1, 0, 0, 1, 1],
+  "logprobs":        [null, null, -0.5, -0.25, null, 9, -1, 0],
+  "weight_versions": [null, null, 2, 2, null, null, 3, 3],
+  "reward": 0.75
+})";
+
+Json body(const std::string& from = "", const std::string& to = "") {
+  std::string text = two_turns;
+  if (!from.empty()) {
+    const auto at = text.find(from);
+    if (at == std::string::npos) throw std::logic_error(from);
+    text.replace(at, from.size(), to);
+  }
+  return value_or_throw(parse_json(text, "test"));
+}
+
+SentSample read(const Json& json) {
+  return read_sent_sample(json, 10, 8, 3);
+}
+
+/// The error, as its client receives it; "" where there is none.
+std::string refusal(const std::string& from, const std::string& to,
+                    const std::vector<std::int32_t>& prompt = {3, 4}) {
+  try {
+    completion_of(read(body(from, to)), prompt);
+    return "";
+  } catch (const api::ApiFailure& failure) {
+    return failure.response().body;
+  }
+}
+
+TEST(Experience, MarksTheTokensThatThePolicySampled) {
+  const auto sample = completion_of(read(body()), {3, 4});
+  EXPECT_EQ(sample.sample_id, 7u);
+  EXPECT_EQ(sample.ids, (std::vector<std::int32_t>{5, 6, 8, 8, 7, 1}));
+  EXPECT_EQ(sample.sampled, (std::vector<std::uint8_t>{1, 1, 0, 0, 1, 1}));
+  EXPECT_EQ(sample.logp, (std::vector<float>{-0.5f, -0.25f, 0, 0, -1, 0}));
+  EXPECT_EQ(sample.versions, (std::vector<actors::protocol::VersionRun>{{2, 4}, {3, 2}}));
+  EXPECT_EQ(sample.reward, 0.75);
+  EXPECT_EQ(sample.finish_reason, actors::protocol::FinishReason::stop);
+}
+
+TEST(Experience, TokensBeforeTheFirstSampledOneHaveItsVersion) {
+  const auto sample = completion_of(read(body()), {3});
+  EXPECT_EQ(sample.ids.size(), 7u);
+  EXPECT_EQ(sample.sampled.front(), 0);
+  EXPECT_EQ(sample.versions, (std::vector<actors::protocol::VersionRun>{{2, 5}, {3, 2}}));
+}
+
+TEST(Experience, RefusalsNameTheField) {
+  const auto names = [](const std::string& answer, const std::string& field) {
+    return answer.find("\"param\":\"" + field + "\"") != std::string::npos;
+  };
+  EXPECT_TRUE(names(refusal("\"sample_id\": 7", "\"sample_id\": -1"), "sample_id"));
+  EXPECT_TRUE(names(refusal("\"sample_id\": 7,", ""), "sample_id"));
+  EXPECT_TRUE(names(refusal("7, 1]", "7, 10]"), "token_ids[7]"));
+  EXPECT_TRUE(names(refusal("7, 1]", "7, 1, 1]"), "token_ids"));  // longer than 8
+  EXPECT_TRUE(names(refusal("0, 0, 1, 1, 0, 0, 1, 1", "0, 0, 1, 1, 0, 0, 1"), "loss_mask"));
+  EXPECT_TRUE(names(refusal("0, 0, 1, 1, 0, 0, 1, 1", "0, 0, 1, 1, 0, 0, 1, 0.5"), "loss_mask[7]"));
+  EXPECT_TRUE(names(refusal("0, 0, 1, 1, 0, 0, 1, 1", "0, 0, 0, 0, 0, 0, 0, 0"), "loss_mask"));
+  EXPECT_TRUE(names(refusal("0, 0, 1, 1, 0, 0, 1, 1", "0, 1, 1, 1, 0, 0, 1, 1"), "logprobs[1]"));
+  EXPECT_TRUE(names(refusal("-0.25", "0.25"), "logprobs[3]"));
+  EXPECT_TRUE(names(refusal("-0.25", "null"), "logprobs[3]"));
+  EXPECT_TRUE(names(refusal("-0.25", "-1e300"), "logprobs[3]"));
+  EXPECT_TRUE(names(refusal("null, null, 3, 3", "null, null, 3, 4"), "weight_versions[7]"));
+  EXPECT_TRUE(names(refusal("\"reward\": 0.75", "\"reward\": null"), "reward"));
+  EXPECT_TRUE(names(refusal("\"reward\": 0.75", "\"reward\": 1, \"rewards\": 2"), "rewards"));
+  EXPECT_TRUE(names(refusal("\"reward\": 0.75", "\"reward\": 1, \"finish_reason\": \"end\""),
+                    "finish_reason"));
+  EXPECT_TRUE(names(refusal("", "", {3, 5}), "token_ids"));
+  EXPECT_TRUE(names(refusal("", "", {3, 4, 5}), "loss_mask"));
+  EXPECT_EQ(refusal("", ""), "");
+}
+
+TEST(Experience, ATruncatedSampleIsMarked) {
+  const auto sample =
+      completion_of(read(body("\"reward\"", "\"finish_reason\": \"length\", \"reward\"")), {3, 4});
+  EXPECT_EQ(sample.finish_reason, actors::protocol::FinishReason::length);
+}
+
+}  // namespace
+}  // namespace troupe::launch::live
