@@ -77,7 +77,11 @@ Task<void> train(const PpoUpdates& u, std::int64_t step, PpoMinibatch minibatch,
     state.version = policy.version;
   }
   metrics = metrics_of(policy);
-  if (policy_reply) metrics.insert(metrics.end(), critic.metrics.begin(), critic.metrics.end());
+  if (policy_reply)
+    for (const auto& [name, value] : critic.metrics) {
+      const bool of_both = name == "loss_scale" || name == "skipped";
+      metrics.emplace_back(of_both ? cat("critic/", name) : name, value);
+    }
   metrics.emplace_back("critic/vf_loss", critic.loss);
   metrics.emplace_back("critic/grad_norm", critic.grad_norm);
   metrics.emplace_back("critic/lr", critic.learning_rate);

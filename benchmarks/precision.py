@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Training losses with weights and moments in bf16 beside those in f32.
+"""Training losses with weights, gradients and moments in bf16 beside those in f32.
 
 precision.py TROUPE TOKENIZER_FOLDER TEXT [--steps 200] [--tokens 512] [--layers 12] [--width 768]
 
@@ -18,7 +18,8 @@ import sys
 import tempfile
 
 TYPES = {"f32": [], "bf16 products": ["train.dtype=bf16"], "bf16 products, moments": ["train.dtype=bf16", "train.moments=bf16"],
-         "bf16 products, moments, weights": ["train.dtype=bf16", "train.moments=bf16", "train.weights=bf16"]}
+         "bf16 products, moments, weights": ["train.dtype=bf16", "train.moments=bf16", "train.weights=bf16"],
+         "bf16 products, moments, weights, gradients": ["train.dtype=bf16", "train.moments=bf16", "train.weights=bf16", "train.gradients=bf16"]}
 
 
 def make_model(args, folder):

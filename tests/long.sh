@@ -14,7 +14,7 @@
 #   learning  the digit task with async.mode pinned and free, eta 0, 1 and 4, five seeds each: reward and staleness
 #   context   SFT and DPO over 16,384 and 32,768 tokens with parallel.cp 4 beside one rank: losses, memory, MFU
 #   agent     the agent of docs/agents.md, three seeds: from below 0.3 to above 0.9 of its tasks
-#   precision  200 steps of a 110M model with bf16 products, moments and weights beside f32: losses within 1 %
+#   precision  200 steps of a 110M model with bf16 products, moments, weights and gradients beside f32: losses within 1 %
 #   serve     troupe serve: 1,000 random schemas, the time until a cancelled request's pages are free, and 100,000 requests with random cancellations, disconnects and timeouts
 #   package   the .deb and the archive in bare Debian systems (as root)
 # Without arguments, all of them. Each part that passes is recorded in tests/long.log with the date and the commit; commit that file.

@@ -66,13 +66,8 @@ void visit_tensors(const engine::models::Decoder& model, const engine::parallel:
   if (mesh != nullptr && model.pp() != nullptr)
     return engine::nn::gather_each(model.whole().trained(), own, *mesh, visit);
   if (mesh != nullptr) return engine::nn::gather_each(own, *mesh, visit);
-  engine::ops::HostValues host(own.device(), own.values());
-  std::size_t at = 0;
-  for (const auto& parameter : own.all()) {
-    const auto count = static_cast<std::size_t>(parameter.value.count());
-    visit(host.values().subspan(at, count));
-    at += count;
-  }
+  for (const auto& parameter : own.all())
+    visit(engine::ops::HostValues(own.device(), parameter.value).values());
 }
 
 // The trained logical values, on rank 0.

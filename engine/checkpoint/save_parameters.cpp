@@ -54,10 +54,12 @@ std::vector<Shard> split(const Tensors& stored, const SaveOptions& options) {
 }
 
 // Values of a stored tensor, from the parameters that it holds.
-std::vector<float> values_of(const models::StoredTensor& stored, nn::LogicalTensors& tensors) {
+std::vector<float> values_of(const models::StoredTensor& stored, nn::LogicalTensors& tensors,
+                             std::size_t arena) {
   const auto& all = tensors.parameters().all();
   const auto read = [&](const std::string& name) {
-    return tensors.read(0, static_cast<std::size_t>(tensors.parameters().find(name) - all.data()));
+    return tensors.read(arena,
+                        static_cast<std::size_t>(tensors.parameters().find(name) - all.data()));
   };
   if (stored.plain()) return read(stored.rows.front().parameter);
   std::unordered_map<std::string, std::vector<float>> parts;
@@ -86,18 +88,18 @@ std::string shard_name(std::size_t number, std::size_t of) {
 }
 
 Result<> write_shard(const std::string& path, const Tensors& stored, const Shard& shard,
-                     nn::LogicalTensors& tensors, StoredType type) {
+                     nn::LogicalTensors& tensors, const SaveOptions& options) {
   std::vector<SafetensorsWriter::Plan> plans;
   std::unordered_map<std::string_view, std::size_t> by_name;
   for (const auto index : shard) {
-    plans.push_back({stored[index].name, type, stored[index].shape()});
+    plans.push_back({stored[index].name, options.type, stored[index].shape()});
     by_name.emplace(stored[index].name, index);
   }
   auto writer = SafetensorsWriter::create(path, plans);
   RETURN_IF_ERROR(writer);
   for (const auto& tensor : writer->tensors()) {
-    const auto values = values_of(stored[by_name.at(tensor.name)], tensors);
-    RETURN_IF_ERROR(check_range(type, tensor.name, values));
+    const auto values = values_of(stored[by_name.at(tensor.name)], tensors, options.arena);
+    RETURN_IF_ERROR(check_range(options.type, tensor.name, values));
     RETURN_IF_ERROR(writer->write(tensor.name, values));
   }
   return writer->finish();
@@ -107,7 +109,7 @@ Result<> write_weights(const std::string& folder, const Tensors& stored,
                        nn::LogicalTensors& tensors, const SaveOptions& options) {
   const auto shards = split(stored, options);
   if (shards.size() == 1)
-    return write_shard(cat(folder, "/", weights_file), stored, shards[0], tensors, options.type);
+    return write_shard(cat(folder, "/", weights_file), stored, shards[0], tensors, options);
   std::vector<std::pair<std::string, std::string>> map;
   std::size_t total = 0;
   for (std::size_t i = 0; i < shards.size(); ++i) {
@@ -116,7 +118,7 @@ Result<> write_weights(const std::string& folder, const Tensors& stored,
       map.emplace_back(stored[index].name, name);
       total += bytes_of(stored[index], options.type);
     }
-    RETURN_IF_ERROR(write_shard(cat(folder, "/", name), stored, shards[i], tensors, options.type));
+    RETURN_IF_ERROR(write_shard(cat(folder, "/", name), stored, shards[i], tensors, options));
   }
   std::sort(map.begin(), map.end());
   Json::Object weight_map;

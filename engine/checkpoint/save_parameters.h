@@ -22,6 +22,7 @@ struct SaveOptions {
   std::size_t shard_bytes = 5000000000;
   /// chat_template.jinja, in place of the source's; empty: the source's.
   std::string chat_template;
+  std::size_t arena = 0;  ///< of the LogicalTensors, which has the values
 };
 
 /// Writes the parameters, without those of adapters, into the existing folder `folder`, in the
@@ -29,8 +30,7 @@ struct SaveOptions {
 /// existing ones are never overwritten. Errc::io, bad_input.
 Result<> save_parameters(const std::string& folder, const nn::Parameters& parameters,
                          const SaveOptions& options);
-/// Overload for parameters that are split over several ranks; arena 0 of `tensors` holds the
-/// values. The other ranks call serve().
+/// Overload for parameters that are split over several ranks. The other ranks call serve().
 Result<> save_parameters(const std::string& folder, nn::LogicalTensors& tensors,
                          const SaveOptions& options);
 

@@ -13,8 +13,14 @@ namespace troupe::engine::checkpoint {
 
 inline constexpr std::string_view optimizer_file = "training/optimizer.safetensors";
 
-/// Arenas of a checkpoint's LogicalTensors: the weights and, if present, AdamW's moments.
-enum CheckpointArena : std::size_t { weights_arena = 0, exp_avg_arena = 1, exp_avg_sq_arena = 2 };
+/// Arenas of a checkpoint's LogicalTensors: the weights and, if present, AdamW's moments and the
+/// moving average of the weights.
+enum CheckpointArena : std::size_t {
+  weights_arena = 0,
+  exp_avg_arena = 1,
+  exp_avg_sq_arena = 2,
+  average_arena = 3
+};
 
 /// Writes the moments and the master weights, where requested, tensor by tensor. Errc::io.
 Result<> save_training_tensors(const std::string& path, nn::LogicalTensors& tensors,

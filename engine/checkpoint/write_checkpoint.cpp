@@ -84,7 +84,7 @@ class Protocol {
     const bool rounded = snapshot_.model.type != StoredType::f32;
     const bool whole = !snapshot_.only_model;
     const auto bits = bits_of(snapshot_.model.type) + (whole && snapshot_.exp_avg ? 64u : 0u) +
-                      (whole && rounded ? 32u : 0u);
+                      (whole && rounded ? 32u : 0u) + (snapshot_.average ? 32u : 0u);
     return static_cast<std::uint64_t>(values) * bits / 8;
   }
 
@@ -95,6 +95,7 @@ class Protocol {
     const std::string training = cat(temporary_, "/training");
     auto done = step("create folder", [&] { return make(temporary_); });
     if (done) done = step("write model", [&] { return write_model(); });
+    if (done && snapshot_.average) done = write_average(make);
     if (done) done = step("create training folder", [&] { return make(training); });
     const bool rounded = snapshot_.model.type != StoredType::f32;
     if (done && !snapshot_.only_model && (snapshot_.exp_avg || rounded))
@@ -117,6 +118,16 @@ class Protocol {
   Result<> write_model() {
     return snapshot_.write_model ? snapshot_.write_model(temporary_, tensors_)
                                  : save_parameters(temporary_, tensors_, snapshot_.model);
+  }
+
+  template <class MakeFolder>
+  Result<> write_average(const MakeFolder& make) {
+    const std::string folder = cat(temporary_, "/", average_folder);
+    RETURN_IF_ERROR(step("create folder of the average", [&] { return make(folder); }));
+    SaveOptions options = snapshot_.model;
+    options.type = StoredType::f32;
+    options.arena = average_arena;
+    return step("write average", [&] { return save_parameters(folder, tensors_, options); });
   }
 
   Result<> write_manifest() {
@@ -175,7 +186,9 @@ nn::LogicalTensors tensors_of(const Snapshot& snapshot, const parallel::Mesh* me
   check(static_cast<bool>(snapshot.exp_avg) == static_cast<bool>(snapshot.exp_avg_sq),
         "write_checkpoint: one moment without the other");
   std::vector<Tensor> arenas{snapshot.parameters.values()}, moments;  // order of CheckpointArena
+  check(!snapshot.average || snapshot.exp_avg, "write_checkpoint: an average without moments");
   if (snapshot.exp_avg) moments = {snapshot.exp_avg, snapshot.exp_avg_sq};
+  if (snapshot.average) moments.push_back(snapshot.average);
   if (mesh != nullptr && snapshot.shards != nullptr)
     return {snapshot.parameters, std::move(arenas), std::move(moments), *snapshot.shards, *mesh};
   arenas.insert(arenas.end(), moments.begin(), moments.end());

@@ -1,5 +1,6 @@
 // Writing checkpoints of a training run. OUTPUT/checkpoint-STEP/ is a model folder that other tools
-// can load; its training/ folder has the optimizer's moments, state.json and manifest.json.
+// can load; its training/ folder has the optimizer's moments, state.json and manifest.json, its
+// ema/ folder, if the run keeps an average of the weights, is a model folder with that, in f32.
 // OUTPUT/latest is a relative link to the newest, OUTPUT/best to the best one, if the run selects
 // one. Files contain no times or paths: equal runs give
 // equal bytes. After a kill at any moment, the newest checkpoint or the one before it is complete.
@@ -24,6 +25,9 @@ namespace troupe::engine::checkpoint {
 /// Writes the weights of a checkpoint into its folder.
 using ModelWriter = std::function<Result<>(const std::string& folder, nn::LogicalTensors& tensors)>;
 
+/// Folder of a checkpoint with the average of the weights.
+inline constexpr std::string_view average_folder = "ema";
+
 /// Content of a checkpoint.
 struct Snapshot {
   std::int64_t step = 0;
@@ -39,6 +43,7 @@ struct Snapshot {
   const nn::ArenaShards* shards = nullptr;
   /// All tensors of a model with pipeline stages (Decoder::whole()); nullptr: `parameters` are all.
   const nn::Parameters* whole = nullptr;
+  Tensor average = {};  ///< of the weights, divided as the moments, which are there; or absent
 };
 
 struct WriteOptions {

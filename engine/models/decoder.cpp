@@ -167,7 +167,7 @@ struct Decoder::Impl {
         cp(unless_single(part.cp)),
         split(split_over(tp, part.divides_rows, spec)),
         stage(stage_in(part, spec)),
-        parameters(device, parameter_list(spec, split, stage), with_gradients) {
+        parameters(device, parameter_list(spec, split, stage), with_gradients, part.storage) {
     if (cp != nullptr) context = nn::context_groups(*cp, part.ulysses);
     if (pp != nullptr)
       whole =

@@ -30,6 +30,7 @@ struct ModelPart {
   /// (nn/context_part.h); nullptr, or a group of one: this rank has all rows.
   parallel::Communicator* cp = nullptr;
   int ulysses = 1;  ///< size of the groups of `cp` that exchange heads; the others are rings
+  nn::Storage storage = {};  ///< of the parameters
 
   ModelPart(parallel::Communicator* tensor_parallel = nullptr) : tp(tensor_parallel) {}
   ModelPart(parallel::Communicator* tensor_parallel, parallel::Communicator* stages,

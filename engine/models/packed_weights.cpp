@@ -7,7 +7,7 @@ namespace {
 // The matrix that the GEMMs of generation multiply by.
 Tensor matrix_of(const Decoder& model, const nn::Parameter& weight) {
   const bool is_head = model.spec().labels == 0 && model.head().weight == &weight;
-  return is_head ? model.head().matrix() : weight.value;
+  return is_head ? model.head().matrix() : weight.f32(model.device());
 }
 
 }  // namespace

@@ -40,8 +40,13 @@ void Embedding::backward(std::span<const std::int32_t> tokens, const Tensor& dx,
                          const ForwardContext& pass, Saved& saved) const {
   ops::Device& device = pass.device;
   Tensor dsum = gather_rows(pass, norm.backward(dx, pass, saved), "embeddings");  // [T, D]
-  if (positions != nullptr && positions->grad)
-    device.scatter_add_rows(dsum, positions_of(pass), positions->grad);
+  const auto add_rows = [&](const Tensor& from, std::span<const std::int32_t> rows,
+                            const Tensor& grad) {
+    GradientSum sum(device, grad);
+    device.scatter_add_rows(from, rows, sum.f32());
+    sum.finish();
+  };
+  if (positions != nullptr && positions->grad) add_rows(dsum, positions_of(pass), positions->grad);
   if (!table->grad) return;
   if (multiplier != 1) {
     Tensor scaled = device.empty(dsum.shape());
@@ -53,7 +58,7 @@ void Embedding::backward(std::span<const std::int32_t> tokens, const Tensor& dx,
   const auto rows = local_rows(*table, tokens, -1, storage);
   if (table->state && table->state->lookup) return table->state->lookup->add(dsum, rows);
   table->zero_if_unset(device);
-  device.scatter_add_rows(dsum, rows, table->grad);
+  add_rows(dsum, rows, table->grad);
 }
 
 }  // namespace troupe::engine::nn

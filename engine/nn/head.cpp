@@ -40,26 +40,30 @@ VocabularyShard merge_shards(std::span<const VocabularyShard> all, std::size_t r
 /// The matrix of the logits during a pass with gradients, and where its gradient goes: to the
 /// weight, or through the normalization.
 struct MatrixInTraining {
-  const Head& head;
   std::optional<NormalizedRows> normal = {};
-  Tensor gradient = {};
+  Tensor rows;
+  bool accumulates;
+  GradientSum gradient;
 
-  explicit MatrixInTraining(const Head& of) : head(of), gradient(of.weight->grad) {
-    if (!head.normalized) return;
-    normal.emplace(*head.device, *head.weight);
-    if (gradient) gradient = head.device->empty(gradient.shape());
+  explicit MatrixInTraining(const Head& head)
+      : accumulates(!head.normalized && head.weight->next_gemm_accumulates()),
+        gradient(*head.device, head.normalized ? Tensor() : head.weight->grad, accumulates) {
+    if (head.normalized) {
+      normal.emplace(*head.device, *head.weight);
+      if (head.weight->grad) gradient.f32() = head.device->empty(head.weight->grad.shape());
+    }
+    rows = normal ? normal->rows() : head.weight->f32(*head.device);
   }
-  const Tensor& rows() const { return normal ? normal->rows() : head.weight->value; }
-  bool accumulates() const { return !normal && head.weight->next_gemm_accumulates(); }
-  void finish() const {
-    if (normal && gradient) normal->backward(gradient);
+  void finish() {
+    gradient.finish();
+    if (normal && gradient.f32()) normal->backward(gradient.f32());
   }
 };
 
 }  // namespace
 
 Tensor Head::matrix() const {
-  return normalized ? NormalizedRows(*device, *weight).rows() : weight->value;
+  return normalized ? NormalizedRows(*device, *weight).rows() : weight->f32(*device);
 }
 
 void Head::combine(std::span<const std::int32_t> own, TokenScores& scores) const {
@@ -132,10 +136,10 @@ Tensor Head::backward(const Tensor& hidden, std::span<const std::int32_t> target
   ops::HeadAdapter adapter = adapter_inputs(hidden, precision);
   MatrixInTraining matrix(*this);
   device->head_backward(
-      {hidden, matrix.rows(), own, scale_at(inv_temperature), precision, lora ? &adapter : nullptr},
+      {hidden, matrix.rows, own, scale_at(inv_temperature), precision, lora ? &adapter : nullptr},
       {scores.lse, dentropy ? &scores.entropy : nullptr, &scores.saved_logits},
       {dlogp, dentropy ? &dentropy : nullptr},
-      {dhidden, matrix.gradient, lora ? &adapter : nullptr, matrix.accumulates()});
+      {dhidden, matrix.gradient.f32(), lora ? &adapter : nullptr, matrix.accumulates});
   matrix.finish();
   adapter_backward(hidden, adapter, precision, dhidden);
   all_reduce(tp, *device, dhidden, "gradients of the head");
@@ -157,11 +161,11 @@ Head::ForwardBackward Head::forward_backward(const Tensor& hidden,
   ops::HeadAdapter adapter = adapter_inputs(hidden, precision);
   MatrixInTraining matrix(*this);
   device->head_forward_backward(
-      {hidden, matrix.rows(), targets, scale_at(inv_temperature), precision,
+      {hidden, matrix.rows, targets, scale_at(inv_temperature), precision,
        lora ? &adapter : nullptr},
       {dlogp, dentropy ? &dentropy : nullptr},
       {out.scores.logp, out.scores.lse, with_entropy ? &out.scores.entropy : nullptr},
-      {out.dhidden, matrix.gradient, lora ? &adapter : nullptr, matrix.accumulates()});
+      {out.dhidden, matrix.gradient.f32(), lora ? &adapter : nullptr, matrix.accumulates});
   matrix.finish();
   adapter_backward(hidden, adapter, precision, out.dhidden);
   return out;
@@ -220,16 +224,22 @@ TokenScores Head::scores(const Tensor& logits, std::span<const std::int32_t> tar
 
 Tensor ScoreHead::forward(const Tensor& hidden) const {
   Tensor scores = device->empty({hidden.shape()[0], labels()});  // [M, C]
-  device->gemm(hidden, weight->value, scores, {.transpose_b = true});
-  if (bias) device->add_bias(scores, bias->value);
+  device->gemm(hidden, weight->f32(*device), scores, {.transpose_b = true});
+  if (bias) device->add_bias(scores, bias->f32(*device));
   return scores;
 }
 
 Tensor ScoreHead::backward(const Tensor& hidden, const Tensor& dscores) const {
   Tensor dhidden = device->empty(hidden.shape());  // [M, D]
-  device->gemm(dscores, weight->value, dhidden, {});
-  device->gemm(dscores, hidden, weight->grad, {.transpose_a = true, .accumulate = true});
-  if (bias) device->bias_backward(dscores, bias->grad);
+  device->gemm(dscores, weight->f32(*device), dhidden, {});
+  GradientSum dweight(*device, weight->grad);
+  device->gemm(dscores, hidden, dweight.f32(), {.transpose_a = true, .accumulate = true});
+  dweight.finish();
+  if (bias) {
+    GradientSum dbias(*device, bias->grad);
+    device->bias_backward(dscores, dbias.f32());
+    dbias.finish();
+  }
   return dhidden;
 }
 

@@ -17,7 +17,7 @@ void Linear::epilogue(const Tensor& x, const ForwardContext& pass, Saved& saved,
   if (weight->grad || lora) saved.push(x);
   y = sum_rows(pass, tp, y, weight->name);
   if (lora) lora.forward(x, weight->value, pass, tp, saved, y);
-  if (bias) pass.device.add_bias(y, bias->value);
+  if (bias) pass.device.add_bias(y, bias->f32(pass.device));
 }
 
 std::vector<Tensor> forward_grouped(std::initializer_list<const Linear*> layers, const Tensor& x,
@@ -29,7 +29,8 @@ std::vector<Tensor> forward_grouped(std::initializer_list<const Linear*> layers,
   for (const Linear* layer : layers) {
     results.push_back(
         pass.device.empty({x.shape()[0], layer->weight->value.shape()[0]}));  // [T, F]
-    calls.push_back(layer->weight->linear_call(x, pass.precision, pass.packed, results.back()));
+    calls.push_back(
+        layer->weight->linear_call(pass.device, x, pass.precision, pass.packed, results.back()));
   }
   pass.device.grouped_gemm(calls);
   for (std::size_t i = 0; i < layers.size(); ++i)
@@ -37,21 +38,30 @@ std::vector<Tensor> forward_grouped(std::initializer_list<const Linear*> layers,
   return results;
 }
 
+void Linear::add_to_bias(const Tensor& dy, const ForwardContext& pass) const {
+  if (!bias || !bias->grad) return;
+  GradientSum sum(pass.device, bias->grad);
+  pass.device.bias_backward(dy, sum.f32());
+  sum.finish();
+}
+
 void Linear::backward(const Tensor& doutput, const ForwardContext& pass, Saved& saved, Tensor& dx,
                       bool accumulate) const {
   const Tensor dy = tp != nullptr ? gather_rows(pass, doutput, weight->name) : doutput;
   const Lora::OutputGrad grad =
       lora ? lora.output_backward(dy, pass, saved) : Lora::OutputGrad{dy, {}};
-  pass.device.gemm(grad.dz, weight->value, dx,
+  pass.device.gemm(grad.dz, weight->f32(pass.device), dx,
                    {.accumulate = accumulate, .precision = pass.precision});
-  if (bias && bias->grad) pass.device.bias_backward(dy, bias->grad);
+  add_to_bias(dy, pass);
   if (!weight->grad && !lora) return;
   const Tensor x = saved.pop();
-  if (weight->grad)
-    pass.device.gemm(grad.dz, x, weight->grad,
-                     {.transpose_a = true,
-                      .accumulate = weight->next_gemm_accumulates(),
-                      .precision = pass.precision});
+  if (weight->grad) {
+    const bool adds = weight->next_gemm_accumulates();
+    GradientSum sum(pass.device, weight->grad, adds);
+    pass.device.gemm(grad.dz, x, sum.f32(),
+                     {.transpose_a = true, .accumulate = adds, .precision = pass.precision});
+    sum.finish();
+  }
   if (lora) lora.backward(x, grad, pass, dx);
 }
 
@@ -67,21 +77,26 @@ void backward_grouped(std::initializer_list<LinearGrad> layers, const ForwardCon
   std::vector<ops::GemmCall> calls;
   calls.reserve(layers.size());
   for (const auto& [layer, dy] : layers)
-    calls.push_back(
-        {dy, layer.weight->value, dx, {.accumulate = !calls.empty(), .precision = pass.precision}});
+    calls.push_back({dy,
+                     layer.weight->f32(pass.device),
+                     dx,
+                     {.accumulate = !calls.empty(), .precision = pass.precision}});
   pass.device.grouped_gemm(calls);
   calls.clear();
+  std::vector<GradientSum> sums;
+  sums.reserve(layers.size());
   for (const auto& [layer, dy] : layers) {
-    if (layer.bias && layer.bias->grad) pass.device.bias_backward(dy, layer.bias->grad);
+    layer.add_to_bias(dy, pass);
     if (!layer.weight->grad) continue;
+    const bool adds = layer.weight->next_gemm_accumulates();
+    sums.emplace_back(pass.device, layer.weight->grad, adds);
     calls.push_back({dy,
                      saved.pop(),
-                     layer.weight->grad,
-                     {.transpose_a = true,
-                      .accumulate = layer.weight->next_gemm_accumulates(),
-                      .precision = pass.precision}});
+                     sums.back().f32(),
+                     {.transpose_a = true, .accumulate = adds, .precision = pass.precision}});
   }
   pass.device.grouped_gemm(calls);
+  for (GradientSum& sum : sums) sum.finish();
 }
 
 }  // namespace troupe::engine::nn

@@ -29,6 +29,8 @@ struct Linear {
   /// or added to with `accumulate`.
   void backward(const Tensor& dy, const ForwardContext& pass, Saved& saved, Tensor& dx,
                 bool accumulate) const;
+  /// Adds the sum of dy's rows into the gradient of the bias, if it is there and not frozen.
+  void add_to_bias(const Tensor& dy, const ForwardContext& pass) const;
 };
 
 /// Forward pass of several layers over one input as one grouped GEMM. Results and saved tensors

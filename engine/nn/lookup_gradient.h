@@ -20,6 +20,8 @@ class LookupGradient {
 
   /// sum[rows[i]] += from[i], in the order of i; a row below 0 is skipped. from [T, D].
   void add(const Tensor& from, std::span<const std::int32_t> rows);
+  /// Whether the sum is zero, because no row was added.
+  bool empty() const { return rows_.empty(); }
   /// Adds the sum to `grad` [V, D]; the sum becomes zero.
   void move_to(Tensor& grad);
 

@@ -8,10 +8,11 @@ Tensor Norm::forward(const Tensor& x, const ForwardContext& pass, Saved& saved) 
   Tensor inverse = pass.device.empty({x.shape()[0]});  // [T]
   saved.push(x);
   if (kind == Kind::rms) {
-    pass.device.rms_norm(x, gain->value, eps, y, inverse, offset);
+    pass.device.rms_norm(x, gain->f32(pass.device), eps, y, inverse, offset);
   } else {
     Tensor mean = pass.device.empty({x.shape()[0]});  // [T]
-    pass.device.layer_norm(x, gain->value, bias ? bias->value : Tensor(), eps, y, mean, inverse);
+    pass.device.layer_norm(x, gain->f32(pass.device), bias ? bias->f32(pass.device) : Tensor(), eps,
+                           y, mean, inverse);
     saved.push(mean);
   }
   saved.push(inverse);
@@ -24,15 +25,20 @@ Tensor Norm::backward(const Tensor& dy, const ForwardContext& pass, Saved& saved
   Tensor unused =
       gain->grad ? Tensor() : pass.device.empty(gain->value.shape());  // of a frozen gain
   if (unused) pass.device.fill(unused, 0);
-  Tensor& dgain = gain->grad ? gain->grad : unused;
-  const Tensor inverse = saved.pop();
+  GradientSum sum(pass.device, gain->grad ? gain->grad : unused);
+  const Tensor weight = gain->f32(pass.device), inverse = saved.pop();
   if (kind == Kind::rms) {
-    pass.device.rms_norm_backward(saved.pop(), gain->value, inverse, dy, dx, dgain, offset);
-    return dx;
+    pass.device.rms_norm_backward(saved.pop(), weight, inverse, dy, dx, sum.f32(), offset);
+  } else {
+    const Tensor mean = saved.pop();
+    if (bias && bias->grad) {
+      GradientSum bias_sum(pass.device, bias->grad);
+      pass.device.bias_backward(dy, bias_sum.f32());
+      bias_sum.finish();
+    }
+    pass.device.layer_norm_backward(saved.pop(), weight, mean, inverse, dy, dx, sum.f32());
   }
-  const Tensor mean = saved.pop();
-  if (bias && bias->grad) pass.device.bias_backward(dy, bias->grad);
-  pass.device.layer_norm_backward(saved.pop(), gain->value, mean, inverse, dy, dx, dgain);
+  sum.finish();
   return dx;
 }
 

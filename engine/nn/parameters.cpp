@@ -28,22 +28,42 @@ void Parameter::zero_if_unset(ops::Device& device) const {
 
 void Parameter::complete_gradient(ops::Device& device) const {
   zero_if_unset(device);
-  Tensor all = grad;
-  if (state && state->lookup) state->lookup->move_to(all);
+  if (!state || !state->lookup || state->lookup->empty()) return;
+  GradientSum all(device, grad);
+  state->lookup->move_to(all.f32());
+  all.finish();
 }
 
-ops::GemmCall Parameter::linear_call(const Tensor& x, ops::Precision precision, bool use_packed,
-                                     const Tensor& y) const {
+GradientSum::GradientSum(ops::Device& device, const Tensor& grad, bool accumulates)
+    : device_(device), grad_(grad), sum_(grad) {
+  if (!grad || grad.dtype() == DType::f32) return;
+  sum_ = device.empty(grad.shape());
+  if (accumulates) device.copy(grad, sum_);
+}
+
+void GradientSum::finish() {
+  if (grad_ && grad_.dtype() != DType::f32) device_.copy(sum_, grad_);
+}
+
+Tensor Parameter::f32(ops::Device& device) const {
+  if (value.dtype() == DType::f32) return value;
+  Tensor wide = device.empty(value.shape());
+  device.copy(value, wide);
+  return wide;
+}
+
+ops::GemmCall Parameter::linear_call(ops::Device& device, const Tensor& x, ops::Precision precision,
+                                     bool use_packed, const Tensor& y) const {
   const bool read_packed = use_packed && packed;
   return {x,
-          read_packed ? packed : value,
+          read_packed ? packed : f32(device),
           y,
           {.transpose_b = true, .precision = read_packed ? ops::Precision::bf16 : precision}};
 }
 
 void Parameter::linear(ops::Device& device, const Tensor& x, ops::Precision precision,
                        bool use_packed, Tensor& y) const {
-  const ops::GemmCall call = linear_call(x, precision, use_packed, y);
+  const ops::GemmCall call = linear_call(device, x, precision, use_packed, y);
   device.gemm(call.a, call.b, y, call.how);
 }
 
@@ -73,12 +93,12 @@ struct Counts {
 }  // namespace
 
 Parameters::Parameters(ops::Device& device, const std::vector<ParameterSpec>& specs,
-                       bool with_gradients)
+                       bool with_gradients, Storage storage)
     : device_(&device) {
   const Counts counts(specs);
-  values_ = device.empty(Shape{counts.all});
+  values_ = device.empty(Shape{counts.all}, storage.values);
   if (with_gradients) {
-    grads_ = device.empty(Shape{counts.all - counts.frozen});
+    grads_ = device.empty(Shape{counts.all - counts.frozen}, storage.grads);
     device.fill(grads_, 0);
   }
   place(specs, counts.frozen);

@@ -26,6 +26,13 @@ struct GradientState {
   std::unique_ptr<LookupGradient> lookup = {};
 };
 
+/// Element types of values and gradients, f32 or bf16. The operations of modules are in f32: a bf16
+/// value is widened for an operation; a gradient is widened, added to, and rounded to the nearest
+/// bf16 (GradientSum).
+struct Storage {
+  DType values = DType::f32, grads = DType::f32;
+};
+
 struct Parameter {
   std::string name;  ///< "model.layers.0.self_attn.q_proj.weight"
   Tensor value;
@@ -47,14 +54,30 @@ struct Parameter {
   void complete_gradient(ops::Device& device) const;
   /// Shape of the whole tensor, as checkpoints store it.
   Shape logical_shape() const;
+  /// The value in f32: `value`, or a copy of a bf16 one.
+  Tensor f32(ops::Device& device) const;
   /// The GEMM y = x value^T: x [T, D], y [T, F]. With `use_packed`, reads the packed weight where
   /// there is one, in bf16.
-  ops::GemmCall linear_call(const Tensor& x, ops::Precision precision, bool use_packed,
-                            const Tensor& y) const;
+  ops::GemmCall linear_call(ops::Device& device, const Tensor& x, ops::Precision precision,
+                            bool use_packed, const Tensor& y) const;
   void linear(ops::Device& device, const Tensor& x, ops::Precision precision, bool use_packed,
               Tensor& y) const;
   /// Whether weight decay applies: to matrices, not to vectors (norm gains, biases).
   bool decays() const { return value.shape().rank() >= 2; }
+};
+
+/// A gradient in f32 to which operations add: Parameter::grad itself or, for one in bf16, a copy,
+/// which finish() rounds and stores.
+class GradientSum {
+ public:
+  /// `accumulates` false: the first operation assigns the gradient.
+  GradientSum(ops::Device& device, const Tensor& grad, bool accumulates = true);
+  Tensor& f32() { return sum_; }
+  void finish();
+
+ private:
+  ops::Device& device_;
+  Tensor grad_, sum_;
 };
 
 /// A parameter to allocate.
@@ -69,7 +92,8 @@ class Parameters {
  public:
   /// Allocates `specs` in order; frozen parameters come first. Values are undefined, gradients
   /// zero.
-  Parameters(ops::Device& device, const std::vector<ParameterSpec>& specs, bool with_gradients);
+  Parameters(ops::Device& device, const std::vector<ParameterSpec>& specs, bool with_gradients,
+             Storage storage = {});
   /// Names and shapes alone, without memory: values must not be read or written.
   static Parameters described(ops::Device& device, const std::vector<ParameterSpec>& specs);
 

@@ -7,7 +7,10 @@ namespace troupe::engine::nn {
 
 WeightGather::WeightGather(ops::Device& device, const ArenaShards& shards, const Tensor& values) {
   check(values.count() == shards.arena_count(), "WeightGather: arena of another model");
+  // Buckets of f32 are exchanged in place. Those of bf16 need a copy each: two are in flight.
+  const std::size_t max_started = values.dtype() == DType::f32 ? shards.buckets() : 2;
   for (std::size_t b = 0; b < shards.buckets(); ++b) {
+    if (started_.size() == max_started) finish_until(started_.front().end);
     const auto [begin, end] = shards.range(b);
     auto& bucket =
         started_.emplace_back(device, values, begin, end, shards.counts(b), shards.dp().rank());

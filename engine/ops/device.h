@@ -33,7 +33,9 @@ class Device {
   /// device in host memory copies nothing.
   virtual void visit_rows(const Tensor& from, const RowVisitor& visit) = 0;
   virtual void fill(Tensor& x, float value) = 0;
-  virtual void copy(const Tensor& from, Tensor& to) = 0;  ///< same count
+  /// to <- from, of the same count. Between f32 and bf16 it converts: bf16 exactly, f32 to the
+  /// nearest bf16, ties to even.
+  virtual void copy(const Tensor& from, Tensor& to) = 0;
   virtual void synchronize() = 0;
   virtual MemoryUse memory() const = 0;
 
@@ -72,7 +74,7 @@ class Device {
   virtual void row_squares(const Tensor& x, Tensor& sums) = 0;
 
   // Rows. rows[i] < 0 gives a row of zeros in gather_rows and is skipped in scatter_rows.
-  /// to[i] = from[rows[i]]
+  /// to[i] = from[rows[i]]; `from` is f32 or bf16.
   virtual void gather_rows(const Tensor& from, std::span<const std::int32_t> rows, Tensor& to) = 0;
   /// to[rows[i]] = from[i]
   virtual void scatter_rows(const Tensor& from, std::span<const std::int32_t> rows, Tensor& to) = 0;
@@ -148,9 +150,8 @@ class Device {
   /// `part`.
   virtual void store_bf16(const Tensor& from, Tensor& to, const StochasticRounding& how,
                           const FlatPart& part) = 0;
-  /// to (f32) <- from (bf16), exactly.
-  virtual void load_bf16(const Tensor& from, Tensor& to) = 0;
-  virtual double sum_of_squares(const Tensor& x) = 0;  ///< f64, in a fixed order
+  /// f64, in a fixed order. x is f32 or bf16, as in all_finite().
+  virtual double sum_of_squares(const Tensor& x) = 0;
   virtual bool all_finite(const Tensor& x) = 0;
 };
 

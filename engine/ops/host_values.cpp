@@ -8,10 +8,10 @@
 namespace troupe::engine::ops {
 
 HostValues::HostValues(Device& device, Tensor x) : device_(device), tensor_(std::move(x)) {
-  check(tensor_ && tensor_.dtype() == DType::f32, "HostValues: expected an f32 tensor");
   device_.synchronize();
   const auto count = static_cast<std::size_t>(tensor_.count());
-  if (const auto* host = dynamic_cast<const cpu::HostBuffer*>(tensor_.buffer().get())) {
+  const auto* host = dynamic_cast<const cpu::HostBuffer*>(tensor_.buffer().get());
+  if (host != nullptr && tensor_.dtype() == DType::f32) {
     values_ = {reinterpret_cast<float*>(host->data() + tensor_.offset_bytes()), count};
     return;
   }

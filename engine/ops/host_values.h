@@ -8,8 +8,8 @@
 
 namespace troupe::engine::ops {
 
-/// The values of `x` (f32). On a device in host memory they are the tensor's own and nothing is
-/// copied; otherwise they are a copy, which store() uploads.
+/// The values of `x` (f32 or bf16). On a device in host memory those of an f32 tensor are its own
+/// and nothing is copied; otherwise they are a copy, which store() uploads.
 class HostValues {
  public:
   /// Waits for work of the device on `x`.

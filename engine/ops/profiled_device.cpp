@@ -214,9 +214,6 @@ class ProfiledDevice final : public Device, public SpanSource {
                   const FlatPart& part) override {
     moved("store_bf16", {&from, &to}, [&] { to_->store_bf16(from, to, how, part); });
   }
-  void load_bf16(In from, Tensor& to) override {
-    moved("load_bf16", {&from, &to}, [&] { to_->load_bf16(from, to); });
-  }
   double sum_of_squares(In x) override {
     return moved("sum_of_squares", {&x}, [&] { return to_->sum_of_squares(x); });
   }

@@ -12,10 +12,12 @@
 
 namespace troupe::engine::ops {
 
-/// Rounding of the inputs of a product. Sums are always f32.
-enum class Precision : std::uint8_t { f32, bf16 };
-constexpr std::array<std::string_view, 2> names_of(Precision) {
-  return {"f32", "bf16"};
+/// Rounding of the inputs of a product. Sums are always f32. f16 (IEEE 754 binary16): inputs of
+/// GEMMs and of the LM head are rounded, a value of 65520 or more becomes infinite; attention is
+/// computed as in f32.
+enum class Precision : std::uint8_t { f32, bf16, f16 };
+constexpr std::array<std::string_view, 3> names_of(Precision) {
+  return {"f32", "bf16", "f16"};
 }
 
 /// Options of C = op(A) op(B), or C += op(A) op(B) with `accumulate`. op() transposes if the flag

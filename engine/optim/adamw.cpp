@@ -18,10 +18,22 @@ float clip_factor(double norm, double max_norm) {
   return max_norm > 0 ? static_cast<float>(std::min(1.0, max_norm / (norm + 1e-6))) : 1.0f;
 }
 
-/// Values of bf16 moments that are widened at a time: few enough for the L2 cache.
-constexpr std::int64_t moments_chunk = std::int64_t{1} << 18;
+/// Values that are widened at a time: few enough for the L2 cache.
+constexpr std::int64_t chunk_values = std::int64_t{1} << 18;
 /// Random numbers of an update: a sequence for each purpose.
 enum RoundingPurpose : std::uint64_t { round_value = 0, round_exp_avg = 1, round_exp_avg_sq = 2 };
+
+/// Values of a tensor in f32: those of an f32 tensor itself, or a copy in scratch memory.
+Tensor in_f32(ops::Device& device, const Tensor& values, const Tensor& scratch) {
+  if (values.dtype() == DType::f32) return values;
+  Tensor wide = scratch.flat(0, values.count());
+  device.copy(values, wide);
+  return wide;
+}
+
+Tensor scratch_for(ops::Device& device, const Tensor& values, std::int64_t count) {
+  return values.dtype() == DType::f32 ? Tensor() : device.empty(Shape{count});
+}
 
 }  // namespace
 
@@ -43,7 +55,7 @@ AdamW::AdamW(nn::Parameters& parameters, parallel::Communicator* tp,
 std::vector<AdamW::Range> AdamW::ranges(Gradients after) const {
   std::vector<Range> all;
   std::int64_t at = 0;
-  const bool merges = exp_avg_.dtype() == DType::f32;
+  const bool merges = all_in_f32();
   for (std::size_t i = 0; i < parameters_.all().size(); ++i) {
     const auto& parameter = parameters_.all()[i];
     const Range range{at, at + parameter.value.count(), parameter.decays(),
@@ -57,6 +69,11 @@ std::vector<AdamW::Range> AdamW::ranges(Gradients after) const {
     at = range.end;
   }
   return all;
+}
+
+bool AdamW::all_in_f32() const {
+  const auto is_f32 = [](const Tensor& x) { return x.dtype() == DType::f32; };
+  return is_f32(exp_avg_) && is_f32(parameters_.values()) && is_f32(parameters_.gradient_arena());
 }
 
 double AdamW::gradient_norm() {
@@ -84,16 +101,19 @@ Result<AdamW::Report> AdamW::step(double learning_rate, const AdamWConfig& confi
         "AdamW: betas must lie in [0, 1)");
   check(config.eps >= 0 && config.weight_decay >= 0 && config.max_grad_norm >= 0,
         "AdamW: eps, weight_decay, max_grad_norm must be >= 0");
-  const double norm = gradient_norm();
+  const double scale = config.loss_scale > 0 ? config.loss_scale : 1,
+               norm = gradient_norm() / scale;
   if (!std::isfinite(norm)) {
-    const std::string name = first_nonfinite();
+    const std::string name = config.loss_scale > 0 ? "" : first_nonfinite();
     if (after == Gradients::cleared) zero_grad();
+    if (config.loss_scale > 0) return Report{.skipped = true};
     return fail(Errc::bad_input,
                 cat("the gradient of ", name, " is not finite at update ", steps_ + 1,
                     "; no weight was changed. Lower train.learning_rate or check the batch"));
   }
   ++steps_;
-  apply(learning_rate, config, after, clip_factor(norm, config.max_grad_norm));
+  apply(learning_rate, config, after,
+        static_cast<float>(double{clip_factor(norm, config.max_grad_norm)} / scale));
   if (shards_) {
     nn::WeightGather started(parameters_.device(), *shards_, parameters_.values());
     if (gather == nullptr || config.bf16_weights)
@@ -101,7 +121,7 @@ Result<AdamW::Report> AdamW::step(double learning_rate, const AdamWConfig& confi
     else
       *gather = std::move(started);
   }
-  if (config.bf16_weights) round_weights(config.seed);
+  if (config.bf16_weights && parameters_.values().dtype() == DType::f32) round_weights(config.seed);
   for (const auto& parameter : parameters_.all())
     parameter.state->unset = after == Gradients::cleared && parameter.state->assigned_by_gemm;
   return Report{norm};
@@ -111,8 +131,8 @@ template <class Update>
 void AdamW::for_each_part(const Range& range, const Update& update) {
   const auto part = [&](std::int64_t begin, std::int64_t end, std::int64_t at) {
     update(Part{parameters_.values().flat(begin, end), parameters_.grads().flat(begin, end),
-                exp_avg_.flat(at, at + end - begin), exp_avg_sq_.flat(at, at + end - begin),
-                begin});
+                exp_avg_.flat(at, at + end - begin), exp_avg_sq_.flat(at, at + end - begin), begin,
+                at});
   };
   if (!shards_) return part(range.begin, range.end, range.begin);
   for (const auto& piece : shards_->mine(range.begin, range.end))
@@ -132,8 +152,11 @@ void AdamW::apply(double learning_rate, const AdamWConfig& config, Gradients aft
                          .grad_scale = grad_scale,
                          .clear_gradients = range.clears};
     for_each_part(range, [&](Part part) {
-      if (exp_avg_.dtype() == DType::bf16) return update_bf16(part, range, how, config.seed);
-      device.adamw(part.values, part.grads, part.exp_avg, part.exp_avg_sq, how);
+      if (all_in_f32())
+        device.adamw(part.values, part.grads, part.exp_avg, part.exp_avg_sq, how);
+      else
+        update_in_chunks(part, range, how, config.seed);
+      if (average_) update_average(part, config.ema_decay);
     });
     if (!shards_ || !range.clears) continue;
     Tensor whole = parameters_.grads().flat(range.begin, range.end);
@@ -141,24 +164,66 @@ void AdamW::apply(double learning_rate, const AdamWConfig& config, Gradients aft
   }
 }
 
-void AdamW::update_bf16(const Part& part, const Range& range, const ops::AdamW& how,
-                        std::uint64_t seed) {
+void AdamW::update_in_chunks(const Part& part, const Range& range, const ops::AdamW& how,
+                             std::uint64_t seed) {
   auto& device = parameters_.device();
-  const std::int64_t count = part.values.count(), chunk = std::min(count, moments_chunk);
-  const Tensor &value = parameters_.all()[range.parameter].value,
-               first = device.empty(Shape{chunk}), second = device.empty(Shape{chunk});
+  const std::int64_t count = part.values.count(), chunk = std::min(count, chunk_values);
+  const Tensor& value = parameters_.all()[range.parameter].value;
   const std::int64_t width = value.shape().rank() == 2 ? value.shape()[1] : value.count();
-  for (std::int64_t at = 0; at < count; at += chunk) {
-    const std::int64_t end = std::min(count, at + chunk);
-    Tensor values = part.values.flat(at, end), grads = part.grads.flat(at, end),
-           m = part.exp_avg.flat(at, end), v = part.exp_avg_sq.flat(at, end),
-           wide_m = first.flat(0, end - at), wide_v = second.flat(0, end - at);
-    device.load_bf16(m, wide_m);
-    device.load_bf16(v, wide_v);
-    device.adamw(values, grads, wide_m, wide_v, how);
-    const ops::FlatPart where{part.begin - range.begin + at, width};
-    device.store_bf16(wide_m, m, rounding(range.parameter, seed, round_exp_avg), where);
-    device.store_bf16(wide_v, v, rounding(range.parameter, seed, round_exp_avg_sq), where);
+  const Tensor wide_values = scratch_for(device, part.values, chunk),
+               wide_grads = scratch_for(device, part.grads, chunk),
+               wide_m = scratch_for(device, part.exp_avg, chunk),
+               wide_v = scratch_for(device, part.exp_avg_sq, chunk);
+  for (std::int64_t begin = 0; begin < count; begin += chunk) {
+    const std::int64_t end = std::min(count, begin + chunk);
+    Tensor values = part.values.flat(begin, end), grads = part.grads.flat(begin, end),
+           m = part.exp_avg.flat(begin, end), v = part.exp_avg_sq.flat(begin, end);
+    Tensor p = in_f32(device, values, wide_values), g = in_f32(device, grads, wide_grads),
+           first = in_f32(device, m, wide_m), second = in_f32(device, v, wide_v);
+    device.adamw(p, g, first, second, how);
+    const auto store = [&](const Tensor& from, Tensor& to, RoundingPurpose purpose) {
+      if (to.dtype() == DType::bf16)
+        device.store_bf16(from, to, rounding(range.parameter, seed, purpose),
+                          {part.begin - range.begin + begin, width});
+    };
+    store(p, values, round_value);
+    store(first, m, round_exp_avg);
+    store(second, v, round_exp_avg_sq);
+    if (how.clear_gradients && grads.dtype() == DType::bf16) device.fill(grads, 0);
+  }
+}
+
+void AdamW::keep_average() {
+  auto& device = parameters_.device();
+  average_ = device.empty(Shape{exp_avg_.count()});
+  for_each_part({0, parameters_.count(), false, false, 0}, [&](const Part& part) {
+    Tensor to = average_.flat(part.at, part.at + part.values.count());
+    device.copy(part.values, to);
+  });
+}
+
+void AdamW::restore_average(const Tensor& all) {
+  check(average_ && all.count() == parameters_.count() && all.dtype() == DType::f32,
+        "AdamW::restore_average: values of another model");
+  for_each_part({0, parameters_.count(), false, false, 0}, [&](const Part& part) {
+    const std::int64_t count = part.values.count();
+    Tensor to = average_.flat(part.at, part.at + count);
+    parameters_.device().copy(all.flat(part.begin, part.begin + count), to);
+  });
+}
+
+void AdamW::update_average(const Part& part, double decay) {
+  auto& device = parameters_.device();
+  const std::int64_t count = part.values.count(), chunk = std::min(count, chunk_values);
+  const Tensor scratch = device.empty(Shape{chunk});
+  for (std::int64_t begin = 0; begin < count; begin += chunk) {
+    const std::int64_t end = std::min(count, begin + chunk);
+    Tensor average = average_.flat(part.at + begin, part.at + end),
+           added = scratch.flat(0, end - begin);
+    device.copy(part.values.flat(begin, end), added);
+    device.scale(added, static_cast<float>(1 - decay));
+    device.scale(average, static_cast<float>(decay));
+    device.add(average, added, average);
   }
 }
 

@@ -1,5 +1,6 @@
 // AdamW (Loshchilov & Hutter 2019, alg. 2): decoupled weight decay on matrices only, clipping by
-// global norm, as torch.optim.AdamW and torch.nn.utils.clip_grad_norm_ compute them.
+// global norm, as torch.optim.AdamW and torch.nn.utils.clip_grad_norm_ compute them. Weights,
+// gradients and moments are f32 or bf16; an update is computed in f32.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +22,15 @@ struct AdamWConfig {
   double eps = 1e-8;
   double weight_decay = 0;   ///< on matrices; vectors (norm gains, biases) never decay
   double max_grad_norm = 1;  ///< 0: no clipping
-  /// Weights become bf16 after each update, rounded stochastically, without an f32 master copy.
+  /// Weights stored in f32 become values of bf16 after each update, rounded stochastically, as
+  /// weights stored in bf16 always do.
   bool bf16_weights = false;
   std::uint64_t seed = 0;  ///< of stochastic rounding
+  /// The gradients are those of the loss times this (train::LossScale); 0: of the loss itself. A
+  /// gradient that is not finite is then an overflow and not an error.
+  double loss_scale = 0;
+  /// Share of the former average in the moving average of the weights (keep_average()).
+  double ema_decay = 0;
 };
 
 class AdamW {
@@ -37,24 +44,35 @@ class AdamW {
   /// `pp`: the ranks with the other pipeline stages (nullptr: none); as `tp`. The norm is a sum
   /// over tensors, then over the stages in their order; `shards` are by tensor.
   /// `moments`: type in which the moments are stored. bf16 ones are widened for an update and then
-  /// rounded stochastically.
+  /// rounded stochastically, and so are weights that `parameters` stores in bf16.
   explicit AdamW(nn::Parameters& parameters, parallel::Communicator* tp = nullptr,
                  std::shared_ptr<const nn::ArenaShards> shards = nullptr,
                  parallel::Communicator* pp = nullptr, DType moments = DType::f32);
 
   struct Report {
-    double grad_norm = 0;  ///< L2 norm over all logical gradients, before clipping
+    double grad_norm = 0;  ///< L2 norm over all logical gradients of the loss, before clipping
+    bool skipped = false;  ///< a scaled gradient was not finite: no weight and no moment changed
   };
   enum class Gradients { kept, cleared };
   /// One update. If a gradient is not finite, no weight and no moment changes: Errc::bad_input,
-  /// naming the first such parameter. With Gradients::cleared the gradients count as 0 afterwards,
-  /// also after an error: they are cleared in the same pass over memory or marked unset
-  /// (nn::GradientState).
-  /// `gather` receives the exchange of the weights between the shards' replicas, which the caller
-  /// waits for before it reads weights (nullptr: step() waits; with bf16_weights it always does).
+  /// naming the first such parameter; or, with loss_scale, Report::skipped, with the norm 0. With
+  /// Gradients::cleared the gradients count as 0 afterwards, also after an error: they are cleared
+  /// in the same pass over memory or marked unset (nn::GradientState). `gather` receives the
+  /// exchange of the weights between the shards' replicas, which the caller waits for before it
+  /// reads weights (nullptr: step() waits; with bf16_weights it always does). Of weights in bf16
+  /// two buckets are in flight at a time.
   Result<Report> step(double learning_rate, const AdamWConfig& config,
                       Gradients after = Gradients::kept, nn::WeightGather* gather = nullptr);
   void zero_grad();
+
+  /// Keeps an exponential moving average of the weights in f32, of the values that have moments
+  /// here: after each update average <- decay average + (1 - decay) weight. It starts from the
+  /// present weights.
+  void keep_average();
+  /// The average, divided as the moments are; absent without keep_average().
+  const Tensor& average() const { return average_; }
+  /// Restores the average from that of all values [parameters.trained().count()], in f32.
+  void restore_average(const Tensor& all);
 
   /// Numbers of the trained tensors in the whole model, which key stochastic rounding; initially 0,
   /// 1, ... For a rank that has some of them.
@@ -75,8 +93,8 @@ class AdamW {
   void set_steps(std::int64_t steps);
 
  private:
-  /// A range of the arena with uniform weight decay and clearing of gradients; with bf16 moments it
-  /// is one tensor.
+  /// A range of the arena with uniform weight decay and clearing of gradients; with bf16 weights or
+  /// moments it is one tensor.
   struct Range {
     std::int64_t begin, end;
     bool decays, clears;
@@ -86,7 +104,10 @@ class AdamW {
   struct Part {
     Tensor values, grads, exp_avg, exp_avg_sq;
     std::int64_t begin;  ///< first value in the arena
+    std::int64_t at;     ///< of the first value in the moments
   };
+  /// Whether all tensors of an update are f32.
+  bool all_in_f32() const;
   std::vector<Range> ranges(Gradients after) const;
   /// Of the gradients on all ranks.
   double gradient_norm();
@@ -95,8 +116,10 @@ class AdamW {
   template <class Update>
   void for_each_part(const Range& range, const Update& update);
   void apply(double learning_rate, const AdamWConfig& config, Gradients after, float grad_scale);
-  /// An update of a part with bf16 moments, in chunks of f32.
-  void update_bf16(const Part& part, const Range& range, const ops::AdamW& how, std::uint64_t seed);
+  /// An update of a part some of whose tensors are bf16, in chunks of f32.
+  void update_in_chunks(const Part& part, const Range& range, const ops::AdamW& how,
+                        std::uint64_t seed);
+  void update_average(const Part& part, double decay);
   /// Stochastic rounding of a tensor at this update. Random numbers are indexed by the position in
   /// the whole tensor: ranks that hold the same element agree, whatever the grid.
   ops::StochasticRounding rounding(std::size_t parameter, std::uint64_t seed,
@@ -108,6 +131,7 @@ class AdamW {
   std::shared_ptr<const nn::ArenaShards> shards_;
   std::vector<std::uint32_t> numbers_;  ///< of the tensors; empty: 0, 1, ...
   Tensor exp_avg_, exp_avg_sq_;
+  Tensor average_;  ///< absent: none is kept
   std::int64_t steps_ = 0;
 };
 

@@ -116,6 +116,8 @@ Trainer::Trainer(std::unique_ptr<models::Decoder> model, TrainerOptions options,
             model_->cp() == (mesh && mesh->grid().cp > 1 ? &mesh->cp() : nullptr),
         "Trainer: the model belongs to another mesh");
   if (model_->pp() != nullptr) optimizer_.set_numbers(numbers_of(*model_));
+  if (options_.precision == ops::Precision::f16) loss_scale_.emplace(options_.loss_scale);
+  if (options_.optimizer.ema_decay > 0) optimizer_.keep_average();
 }
 
 Trainer::~Trainer() {
@@ -143,7 +145,8 @@ BatchLoss Trainer::one_pass(const data::Experience& batch, const loss::AnyLoss& 
   const bool split = parts.size() > 1;
   MicroBatches run{std::move(parts), loss.needs(), {}, {}};
   run.known = [&](std::size_t i) {
-    return input_independent_grads(loss, run.parts[i], model_->spec());
+    auto grads = input_independent_grads(loss, run.parts[i], model_->spec());
+    return grads ? std::optional(scaled(std::move(*grads))) : std::nullopt;
   };
   run.loss = [&](std::size_t i, HeadOutputs outputs) {
     loss::Report of_part;
@@ -154,7 +157,7 @@ BatchLoss Trainer::one_pass(const data::Experience& batch, const loss::AnyLoss& 
       out.loss = grads.loss;
       out.report = of_part;
     }
-    return grads;
+    return scaled(std::move(grads));
   };
   run_micro_batches(*model_, run, passes());
   exchange_.passes_ended();
@@ -172,7 +175,7 @@ BatchLoss Trainer::two_passes(const data::Experience& batch, const loss::AnyLoss
   first_pass.dropout = dropout_key();
   const HeadOutputs outputs = head_outputs(*model_, batch, loss.needs(), first_pass, dp_);
   const loss::ValueAndGrads grads =
-      loss::value_and_grads(loss, outputs.outputs(), batch, out.report);
+      scaled(loss::value_and_grads(loss, outputs.outputs(), batch, out.report));
   out.loss = grads.loss;
   out.tokens = batch.token_count();
   const auto share = partition_by_tokens(
@@ -226,12 +229,27 @@ Result<optim::AdamW::Report> Trainer::update(double learning_rate) {
           zero_gradient_warning(model_->parameters(), optimizer_.steps() + 1, optimizer_.shards());
       !warning.empty())
     log_warning(warning);
+  optim::AdamWConfig how = options_.optimizer;
+  if (loss_scale_) how.loss_scale = loss_scale_->value();
   auto result = ops::in_phase(device, "optimizer", [&] {
-    return optimizer_.step(learning_rate, options_.optimizer, optim::AdamW::Gradients::cleared,
+    return optimizer_.step(learning_rate, how, optim::AdamW::Gradients::cleared,
                            exchange_.gather());
   });
+  if (loss_scale_ && result) loss_scale_->update(result->skipped);
   passes_ = 0;
   return result;
+}
+
+loss::ValueAndGrads Trainer::scaled(loss::ValueAndGrads grads) const {
+  if (!loss_scale_) return grads;
+  const auto factor = static_cast<float>(loss_scale_->value());
+  const auto scale = [&](std::vector<float>& column) {
+    for (float& each : column) each *= factor;
+  };
+  scale(grads.dlogp);
+  scale(grads.dentropy);
+  std::ranges::for_each(grads.dscores, scale);
+  return grads;
 }
 
 ScoringOptions Trainer::scoring(double temperature) const {

@@ -11,6 +11,7 @@
 #include "engine/models/decoder.h"
 #include "engine/optim/adamw.h"
 #include "engine/parallel/grid.h"
+#include "engine/train/loss_scale.h"
 #include "engine/train/micro_batch_pass.h"
 #include "engine/train/replica_exchange.h"
 #include "engine/train/scoring.h"
@@ -36,6 +37,8 @@ struct TrainerOptions {
   std::int64_t bucket_values = nn::ArenaShards::bucket_values;
   /// Store the moments in bf16 (optim::AdamW).
   bool bf16_moments = false;
+  /// Of the losses, with precision f16.
+  LossScaleConfig loss_scale = {};
 };
 
 /// Result of a forward and backward pass over a whole batch.
@@ -67,7 +70,7 @@ class Trainer {
   /// once costs an extra forward pass, unless one micro-batch holds the batch.
   BatchLoss forward_backward(const data::Experience& batch, const loss::AnyLoss& loss);
   /// Clips, applies and clears the gradients. With a gradient that is not finite no weight changes:
-  /// Errc::bad_input, naming a tensor.
+  /// Errc::bad_input, naming a tensor; or, with a loss scale, Report::skipped.
   Result<optim::AdamW::Report> update(double learning_rate);
   /// [T] log-probabilities of the tokens that the mask selects, under softmax(logits /
   /// temperature). `base`: those of the base model without its adapter, the model that training
@@ -77,7 +80,9 @@ class Trainer {
   std::vector<float> scores(const data::Experience& batch, loss::ReadAt at,
                             const std::vector<std::int32_t>& candidates);
 
-  /// Number of updates over the whole run.
+  /// Of precision f16; nullptr: losses are not scaled.
+  LossScale* loss_scale() { return loss_scale_ ? &*loss_scale_ : nullptr; }
+  /// Number of updates over the whole run, without those that were skipped.
   std::uint64_t version() const { return static_cast<std::uint64_t>(optimizer_.steps()); }
 
  private:
@@ -87,12 +92,15 @@ class Trainer {
   PassOptions passes() const;
   ScoringOptions scoring(double temperature) const;
   std::optional<std::uint64_t> dropout_key() const;
+  /// Gradients of the scaled loss.
+  loss::ValueAndGrads scaled(loss::ValueAndGrads grads) const;
 
   std::unique_ptr<models::Decoder> model_;
   TrainerOptions options_;
   parallel::Communicator* dp_;  ///< divides the sequences of a batch; nullptr: it is not divided
   optim::AdamW optimizer_;
   ReplicaExchange exchange_;
+  std::optional<LossScale> loss_scale_;
   std::uint64_t passes_ = 0;  ///< since the last update
 };
 

@@ -24,6 +24,20 @@ std::uint64_t size(std::int64_t value) {
   return static_cast<std::uint64_t>(std::max<std::int64_t>(0, value));
 }
 
+std::uint64_t bytes_of(StateType type) {
+  return type == StateType::bf16 ? 2 : 4;
+}
+
+/// Bytes of a value of the trained model. The gradients of an adapter are f32.
+struct ValueBytes {
+  std::uint64_t weight = 4, gradient, moment, average;
+  explicit ValueBytes(const RunConfig& config)
+      : gradient(adapts(config) ? 4 : bytes_of(config.train.gradients)),
+        moment(bytes_of(config.train.moments)),
+        average(config.train.ema_decay > 0 ? 4 : 0) {}
+  std::uint64_t all() const { return weight + gradient + 2 * moment + average; }
+};
+
 /// Bytes of the adapter's weights; 0 without one.
 std::uint64_t adapter_bytes(const RunConfig& config, const engine::models::DecoderSpec& spec) {
   return adapts(config) ? 4 * size(trained_values(config, spec)) : 0;
@@ -91,10 +105,9 @@ struct Sharded {
   MemoryPart moments(const std::string& what, std::uint64_t bytes) const {
     return divided(what, bytes, zero ? bytes : bytes * replicas);
   }
-  /// A model with its gradients and its optimizer state.
-  MemoryPart trained(const std::string& what, std::uint64_t weights, std::uint64_t moments) const {
-    return divided(what, 2 * weights + moments,
-                   2 * weights * replicas + moments * (zero ? 1 : replicas));
+  /// A model, its gradients and, which parallel.zero divides, its optimizer state.
+  MemoryPart trained(const std::string& what, std::uint64_t model, std::uint64_t moments) const {
+    return divided(what, model + moments, model * replicas + moments * (zero ? 1 : replicas));
   }
 
  private:
@@ -146,6 +159,24 @@ engine::train::Footprint step_footprint(const RunConfig& config,
   return all;
 }
 
+/// The f32 copies of the largest tensor's bf16 gradient, which an operation adds to, and in f16 of
+/// its rounded values, on every rank.
+void add_widened(std::vector<MemoryPart>& parts, const RunConfig& config,
+                 const engine::models::DecoderSpec& spec) {
+  const ValueBytes value(config);
+  const bool rounds = config.train.dtype == engine::ops::Precision::f16;
+  const std::uint64_t copies = std::uint64_t{value.gradient < 4} + std::uint64_t{rounds};
+  if (copies == 0) return;
+  const auto tp = static_cast<int>(config.parallel.tp);
+  std::int64_t largest = 0;
+  for (const auto& tensor :
+       engine::models::parameter_list(spec, engine::models::split_of(spec, 0, tp)))
+    largest = std::max(largest, tensor.shape.count());
+  const std::uint64_t ranks =
+      size(config.parallel.dp * config.parallel.cp * config.parallel.tp * config.parallel.pp);
+  parts.push_back({"f32 copies of operands", 4 * copies * size(largest) * ranks});
+}
+
 void add_activations(std::vector<MemoryPart>& parts, const RunConfig& config,
                      const engine::models::DecoderSpec& spec) {
   const auto step = step_footprint(config, spec);
@@ -157,6 +188,7 @@ void add_activations(std::vector<MemoryPart>& parts, const RunConfig& config,
                        " tokens", recomputed, " (estimate)"),
                    step.kept + step.passing});
   parts.push_back({"packed GEMM operands and logits of the head (estimate)", step.products});
+  add_widened(parts, config, spec);
 }
 
 /// Weights and KV cache of the rollout actor.
@@ -183,39 +215,60 @@ std::uint64_t trained_bytes(const RunConfig& config, const engine::models::Decod
   return adapts(config) ? adapter_bytes(config, spec) : 4 * size(spec.parameter_count());
 }
 
+namespace {
+
+/// Weights, gradients and optimizer state of the policy.
+void add_model(std::vector<MemoryPart>& parts, const RunConfig& config,
+               const engine::models::DecoderSpec& spec, const Sharded& sharded) {
+  const ValueBytes value(config);
+  const auto count = size(spec.parameter_count()), adapter = adapter_bytes(config, spec),
+             trained = adapter > 0 ? adapter / 4 : count;
+  parts.push_back(sharded.part("weights (f32)", value.weight * count));
+  if (adapter > 0) parts.push_back(sharded.part("adapter", adapter));
+  // Pipeline stages each have one of the two gradients. The one of the lookup is f32.
+  const std::uint64_t lookup = config.parallel.pp > 1 ? 0 : lookup_gradient_bytes(config, spec);
+  parts.push_back(
+      sharded.part(cat(lookup > 0 ? "gradients, two of the tied embedding" : "gradients",
+                       value.gradient < 4 ? " (bf16)" : ""),
+                   value.gradient * trained + lookup));
+  parts.push_back(
+      sharded.moments(value.moment < 4 ? "AdamW's two moments (bf16)" : "AdamW's two moments",
+                      2 * value.moment * trained));
+  if (value.average > 0)
+    parts.push_back(
+        sharded.moments("moving average of the weights (f32)", value.average * trained));
+}
+
+}  // namespace
+
 std::vector<MemoryPart> memory_needed(const RunConfig& config,
                                       const engine::models::DecoderSpec& spec) {
   const std::uint64_t weights = 4 * size(spec.parameter_count());
-  const std::uint64_t adapter = adapter_bytes(config, spec),
-                      trained = adapter > 0 ? adapter : weights;
+  const std::uint64_t adapter = adapter_bytes(config, spec);
   const Sharded sharded(config, spec);
-  std::vector<MemoryPart> parts{sharded.part("weights (f32)", weights)};
-  if (adapter > 0) parts.push_back(sharded.part("adapter", adapter));
-  // Pipeline stages each have one of the two gradients.
-  const std::uint64_t lookup = config.parallel.pp > 1 ? 0 : lookup_gradient_bytes(config, spec);
-  parts.push_back(sharded.part(lookup > 0 ? "gradients, two of the tied embedding" : "gradients",
-                               trained + lookup));
-  const bool half = config.train.moments == StateType::bf16;
-  parts.push_back(sharded.moments(half ? "AdamW's two moments (bf16)" : "AdamW's two moments",
-                                  half ? trained : 2 * trained));
+  std::vector<MemoryPart> parts;
+  add_model(parts, config, spec, sharded);
   const RolesNeeded roles = roles_of(config);
   if (roles.reference.needed) parts.push_back({"reference model", weights});
+  const ValueBytes value(config);
   if (roles.critic.needed)
-    parts.push_back(sharded.trained("critic: weights, gradients and moments", weights,
-                                    half ? weights : 2 * weights));
+    parts.push_back(sharded.trained("critic: weights, gradients and moments",
+                                    (value.weight + value.gradient) * (weights / 4),
+                                    2 * value.moment * (weights / 4)));
   if (roles.reward.needed) parts.push_back({"reward models", reward_bytes(config)});
   add_activations(parts, config, spec);
   if (roles.rollout.needed) add_rollout(parts, config, spec, weights, adapter);
   if (roles.rollout.needed && config.async.on())
     parts.push_back({cat(config.async.eta + 1, config.async.eta == 0 ? " version" : " versions",
                          " of the weights to sample with"),
-                     size(config.async.eta + 1) * trained});
+                     size(config.async.eta + 1) * (adapter > 0 ? adapter : weights)});
   return parts;
 }
 
 std::string bytes_per_parameter(const RunConfig& config) {
-  const int moment = config.train.moments == StateType::bf16 ? 2 : 4;
-  return cat(8 + 2 * moment, " (weight 4, gradient 4, moments ", 2 * moment, ")");
+  const ValueBytes value(config);
+  return cat(value.all(), " (weight ", value.weight, ", gradient ", value.gradient, ", moments ",
+             2 * value.moment, value.average > 0 ? ", average 4)" : ")");
 }
 
 std::string bytes_text(std::uint64_t bytes) {

@@ -14,6 +14,7 @@
 #include "engine/base/fields.h"
 #include "engine/ops/types.h"
 #include "engine/optim/schedule.h"
+#include "engine/train/loss_scale.h"
 #include "launch/config/ranges.h"
 
 namespace troupe::launch {
@@ -89,7 +90,7 @@ constexpr std::array<std::string_view, 4> names_of(SaveDtype) {
   return {"f32", "auto", "bf16", "f16"};
 }
 
-/// Type of the trained weights between updates, and of the optimizer state.
+/// Type of the trained weights between updates, of their gradients and of the optimizer state.
 enum class StateType { f32, bf16 };
 constexpr std::array<std::string_view, 2> names_of(StateType) {
   return {"f32", "bf16"};
@@ -133,7 +134,10 @@ struct TrainConfig : OptimizerConfig, CheckpointConfig {
   std::int64_t max_length = 0;
   engine::ops::Precision dtype = engine::ops::Precision::f32;
   StateType weights = StateType::f32;
+  StateType gradients = StateType::f32;
   StateType moments = StateType::f32;
+  double ema_decay = 0;
+  engine::train::LossScaleConfig loss_scale;
   std::int64_t seed = 0;
   double peak_tflops = 0;
   std::int64_t threads = 0;
@@ -192,15 +196,30 @@ struct TrainConfig : OptimizerConfig, CheckpointConfig {
 
   static void each_type_field(auto& self, auto&& field) {
     field("dtype", self.dtype,
-          "data type of matrix products; sums and gradients are f32, and so are weights and "
-          "optimizer state by default");
+          "data type of matrix products; sums are f32, and so are weights, gradients and optimizer "
+          "state by default; f16: with train.loss_scale");
+    field("loss_scale.initial", self.loss_scale.initial, Range{0, 1e30, true},
+          "train.dtype: f16: factor of the loss at first; an update whose gradient overflows is "
+          "skipped");
+    field("loss_scale.minimum", self.loss_scale.minimum, Range{0, 1e30, true},
+          "the loss scale never falls below this");
+    field("loss_scale.window", self.loss_scale.window, count_from_1,
+          "updates without an overflow after which the loss scale doubles");
+    field("loss_scale.hysteresis", self.loss_scale.hysteresis, count_from_1,
+          "number of the overflow, since the loss scale last grew, from which on each halves it");
     field(
         "weights", self.weights,
         "type of the trained weights; bf16: no f32 master copy, rounded stochastically after each "
         "update");
+    field("gradients", self.gradients,
+          "type of the gradients; bf16: 2 bytes, rounded to the nearest value after each "
+          "micro-batch; an adapter's are f32");
     field("moments", self.moments,
           "type of AdamW's two moments; bf16: half of their memory, rounded stochastically after "
           "each update");
+    field("ema_decay", self.ema_decay, from_0_below_1,
+          "keep an exponential moving average of the weights, of which each update keeps this "
+          "share; saved as the model directory ema/ of a checkpoint; 0: none");
   }
 
   static void each_log_field(auto& self, auto&& field) {

@@ -35,6 +35,7 @@ class General {
     each_number_out_of_range(
         c_, [this](const Field& field, double value, bool whole) { number(field, value, whole); });
     schedule();
+    types();
     data();
     parallel();
     unused();
@@ -118,6 +119,23 @@ class General {
       warn(cat(named("train.save_only_model"),
                ": checkpoints have no optimizer state; this run cannot be resumed"));
     if (t.learning_rate == 0) warn("train.learning_rate is 0: the weights will not change");
+  }
+
+  void types() {
+    const TrainConfig& t = c_.train;
+    if (t.dtype != engine::ops::Precision::f16)
+      v_.unused({"train.loss_scale.initial", "train.loss_scale.minimum", "train.loss_scale.window",
+                 "train.loss_scale.hysteresis"},
+                "only train.dtype: f16 scales the loss");
+    if (t.loss_scale.minimum > t.loss_scale.initial)
+      problem(cat(named("train.loss_scale.minimum"), ": above train.loss_scale.initial = ",
+                  to_text(t.loss_scale.initial), ", which is the nearest valid value"));
+    if (c_.lora.rank == 0 && c_.lora.adapter.empty()) return;
+    if (t.ema_decay > 0)
+      problem(cat(named("train.ema_decay"),
+                  ": an average is kept of a model that is trained whole; set it to 0, or "
+                  "lora.rank to 0"));
+    v_.unused("train.gradients", "not used, the gradients of an adapter are f32");
   }
 
   void warmup(std::string_view section, const OptimizerConfig& optimizer) {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 #include <ctime>
+#include <utility>
 
 #include "engine/base/text.h"
 
@@ -55,6 +56,9 @@ std::string MegatronLog::step(std::int64_t step, const algorithms::Metrics& metr
     const auto count = static_cast<double>(steps_);
     const auto whole = [](std::int64_t value) { return static_cast<long long>(value); };
     const std::int64_t consumed = options_.consumed(step);
+    const double* scale = algorithms::find_metric(metrics, "loss_scale");
+    const double* skipped = algorithms::find_metric(metrics, "skipped");
+    const double before = std::exchange(skipped_, skipped ? *skipped : 0);
     out =
         cat(" [", local_time(clock), "]",
             formatted(" iteration %8lld/%8lld |", whole(step), whole(total_)),
@@ -64,9 +68,11 @@ std::string MegatronLog::step(std::int64_t step, const algorithms::Metrics& metr
                       seconds_ > 0 ? 1e-12 * flops_ / seconds_ / options_.ranks : 0.0),
             formatted(" learning rate: %.6E |", value_of(metrics, "learning_rate")),
             formatted(" global batch size: %5lld |", whole(consumed - options_.consumed(step - 1))),
-            formatted(" lm loss: %.6E |", loss_ / count), " loss scale: 1.0 |",
+            formatted(" lm loss: %.6E |", loss_ / count),
+            formatted(" loss scale: %.1f |", scale ? *scale : 1.0),
             formatted(" grad norm: %.3f |", value_of(metrics, "grad_norm")),
-            " number of skipped iterations:   0 | number of nan iterations:   0 |\n");
+            formatted(" number of skipped iterations: %3.0f |", skipped_ - before),
+            " number of nan iterations:   0 |\n");
     steps_ = 0;
     loss_ = seconds_ = flops_ = 0;
   }

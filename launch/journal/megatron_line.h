@@ -32,6 +32,7 @@ class MegatronLog {
   MegatronLogOptions options_;
   std::int64_t total_ = 0, steps_ = 0;
   double loss_ = 0, seconds_ = 0, flops_ = 0;
+  double skipped_ = 0;  ///< updates of the run, at the last line
 };
 
 }  // namespace troupe::launch

@@ -105,10 +105,13 @@ dist-ckpt-format | 1 | no | checkpoints have the format torch
 
 # mixed precision
 bf16 | 0 | import |
-initial-loss-scale | 1 | program train.dtype | a positive number; bf16 and f32 are trained without a loss scale, as in Megatron
-min-loss-scale, loss-scale-window, hysteresis | 1 | so | of fp16 only, as in Megatron
-fp16, fp16-lm-cross-entropy | 0 | no | train in --bf16
-loss-scale | 1 | no | train in --bf16, without a loss scale
+fp16 | 0 | program train.dtype | with a dynamic loss scale
+initial-loss-scale | 1 | program train.loss_scale.initial | a positive number; of --fp16 only, as in Megatron
+min-loss-scale | 1 | program train.loss_scale.minimum | of --fp16 only, as in Megatron
+loss-scale-window | 1 | program train.loss_scale.window | of --fp16 only, as in Megatron
+hysteresis | 1 | program train.loss_scale.hysteresis | of --fp16 only, as in Megatron
+fp16-lm-cross-entropy | 0 | so | losses are computed in f64 from logits in f32
+loss-scale | 1 | no | the loss scale of --fp16 is dynamic: give --initial-loss-scale
 fp32-residual-connection, apply-query-key-layer-scaling, attention-softmax-in-fp32, accumulate-allreduce-grads-in-fp32 | 0 | so | sums, softmax, residuals and gradients are f32
 
 # distributed

@@ -86,6 +86,15 @@ Result<> add_replicas(const CommandLine& line, std::vector<std::string>& sets) {
   return {};
 }
 
+/// Training in f16.
+void add_loss_scale(const CommandLine& line, std::vector<std::string>& sets) {
+  sets.emplace_back("train.dtype=f16");
+  for (const char* flag :
+       {"initial-loss-scale", "min-loss-scale", "loss-scale-window", "hysteresis"})
+    if (const Given* given = line.find(flag))
+      sets.push_back(cat(given->flag->argument, "=", given->values[0]));
+}
+
 /// What flags set together with others.
 Result<> add_own(const CommandLine& line, std::vector<std::string>& sets) {
   if (const Given* scale = line.find("initial-loss-scale")) {
@@ -96,6 +105,7 @@ Result<> add_own(const CommandLine& line, std::vector<std::string>& sets) {
       return fail(Errc::usage,
                   cat("--initial-loss-scale ", quote(text), ": expected a positive number"));
   }
+  if (line.find("fp16")) add_loss_scale(line, sets);
   const std::int64_t rows = whole(line.value("micro-batch-size", "1"), 0),
                      length = whole(line.value("seq-length", "0"), 0);
   if (rows < 1)

@@ -76,7 +76,8 @@ weight_decay | train.weight_decay | | | 0.01
 clip_grad | train.max_grad_norm | |
 optimizer | train.betas | adam= sgd=! | AdamW is the only optimizer
 bf16 | train.dtype | true=bf16 false= |
-fp16, loss_scale, initial_loss_scale, min_loss_scale, loss_scale_window, hysteresis, fp16_lm_cross_entropy | = | use train.dtype: bf16; there is no fp16 and no loss scale
+fp16 | train.dtype | true=f16 false= | with a dynamic loss scale (train.loss_scale)
+loss_scale, initial_loss_scale, min_loss_scale, loss_scale_window, hysteresis, fp16_lm_cross_entropy | = | train.loss_scale with train.dtype: f16; losses are computed in f64
 fp32_residual_connection, apply_query_key_layer_scaling, attention_softmax_in_fp32, accumulate_allreduce_grads_in_fp32, calculate_per_token_loss | = | sums, softmax and norms are f32
 seed | train.seed | | | 1234
 recompute_activations | train.recompute | true=[attention] |

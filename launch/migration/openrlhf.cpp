@@ -41,7 +41,7 @@ max_norm, actor.max_norm | train.max_grad_norm | |
 optim, actor.optim | train.betas | adam= adamw= | AdamW is the only optimizer
 muon.* | - | AdamW is the only optimizer
 bf16 | train.dtype | true=bf16 false= | master weights stay f32
-param_dtype, ds.param_dtype | train.dtype | bf16=bf16 fp16=! fp32=f32 | | bf16
+param_dtype, ds.param_dtype | train.dtype | bf16=bf16 fp16=f16 fp32=f32 | | bf16
 seed, train.seed | train.seed | | | 42
 full_determinism, train.full_determinism_enable | = | the same run always gives the same bits
 lora_rank, ds.lora.rank | lora.rank | |
@@ -59,7 +59,7 @@ ring_attn_size, ds.ring_attn_size | parallel.cp | |
 ring_head_stride, ds.ring_attn_head_stride | = | the ring is over all heads
 local_rank | = | mpirun or troupe launch start the processes
 aux_loss_coef, model.aux_loss_coef, actor.aux_loss_coef | - | mixtures of experts are not supported
-enable_ema, train.enable_ema, ema_beta, train.ema_beta | - | train.keep_last keeps earlier checkpoints
+enable_ema, train.enable_ema, ema_beta, train.ema_beta | - | set train.ema_decay to the value of ema_beta: checkpoints then have the average in ema/
 disable_fast_tokenizer, data.disable_fast_tokenizer | = | tokenizer.json and SentencePiece models are read directly
 
 # Data

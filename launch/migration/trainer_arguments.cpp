@@ -26,7 +26,8 @@ adam_epsilon | train.eps | |
 optim | train.betas | adamw_torch= adamw_torch_fused= adamw_hf= adamw= | AdamW is the only optimizer
 optim_args, optim_target_modules | - | AdamW is the only optimizer: train.betas, train.eps, train.weight_decay
 bf16 | train.dtype | true=bf16 false= | master weights stay f32
-fp16, half_precision_backend, fp16_opt_level | - | use train.dtype: bf16; there is no fp16
+fp16 | train.dtype | true=f16 false= | with a dynamic loss scale (train.loss_scale)
+half_precision_backend, fp16_opt_level | = | one implementation of each type
 tf32 | = | products are f32 or bf16 (train.dtype)
 dtype, torch_dtype | train.dtype | bfloat16=bf16 float32=f32 auto= | data type of products; weights are read in any type
 seed | train.seed | | | 42

@@ -20,14 +20,15 @@ namespace {
 
 constexpr std::int64_t f32_bytes = 4, half_bytes = 2;
 
-// Bytes of one trained value: its weight, and unless only the model is saved the two moments, and
-// the f32 weight beside a rounded one. `auto` may be f32.
+// Bytes of one trained value: its weight and its average, and unless only the model is saved the
+// two moments, and the f32 weight beside a rounded one. `auto` may be f32.
 std::int64_t bytes_of_value(const RunConfig& config) {
   const bool rounded = !adapts(config) && (config.train.save_dtype == SaveDtype::bf16 ||
                                            config.train.save_dtype == SaveDtype::f16);
   const std::int64_t weight = rounded ? half_bytes : f32_bytes;
-  if (config.train.save_only_model) return weight;
-  return weight + 2 * f32_bytes + (rounded ? f32_bytes : 0);
+  const std::int64_t average = config.train.ema_decay > 0 ? f32_bytes : 0;
+  if (config.train.save_only_model) return weight + average;
+  return weight + average + 2 * f32_bytes + (rounded ? f32_bytes : 0);
 }
 
 std::int64_t checkpoints_in(const std::string& output) {

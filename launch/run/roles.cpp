@@ -88,6 +88,7 @@ roles::Saver trainer_saver(const RunConfig& config, const std::string& source,
     if (!identity.is_null()) whole.set("identity", identity);
     if (trainer.optimizer().steps() != step)
       whole.set("updates", static_cast<double>(trainer.optimizer().steps()));
+    if (const auto* scale = trainer.loss_scale()) whole.set("loss_scale", to_json(*scale));
     auto& optimizer = trainer.optimizer();
     const auto& spec = trainer.model().spec();
     const checkpoint::Snapshot snapshot{
@@ -103,7 +104,8 @@ roles::Saver trainer_saver(const RunConfig& config, const std::string& source,
         spec.lora ? adapter_writer(config, spec) : checkpoint::ModelWriter(),
         config.train.save_only_model,
         optimizer.shards(),
-        trainer.model().pp() ? &trainer.model().whole().trained() : nullptr};
+        trainer.model().pp() ? &trainer.model().whole().trained() : nullptr,
+        optimizer.average()};
     const checkpoint::WriteOptions options{.keep_last = static_cast<int>(config.train.keep_last),
                                            .best_step = state.best_step,
                                            .round_start = state.round_start};

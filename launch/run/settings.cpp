@@ -5,6 +5,7 @@
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "launch/config/values.h"
+#include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"
 #include "launch/recipes/sampling.h"
 #include "launch/recipes/selection.h"
@@ -64,6 +65,11 @@ engine::nn::Recomputed recomputed_settings(const RunConfig& config) {
           recomputes(config, Recompute::activation), recomputes(config, Recompute::norm)};
 }
 
+engine::nn::Storage storage_settings(const RunConfig& config) {
+  if (adapts(config)) return {};
+  return {.grads = config.train.gradients == StateType::bf16 ? DType::bf16 : DType::f32};
+}
+
 engine::train::TrainerOptions trainer_settings(const RunConfig& config) {
   engine::train::TrainerOptions out;
   out.precision = config.train.dtype;
@@ -72,7 +78,9 @@ engine::train::TrainerOptions trainer_settings(const RunConfig& config) {
                    config.train.weight_decay, config.train.max_grad_norm};
   out.optimizer.bf16_weights = config.train.weights == StateType::bf16;
   out.optimizer.seed = static_cast<std::uint64_t>(config.train.seed);
+  out.optimizer.ema_decay = config.train.ema_decay;
   out.bf16_moments = config.train.moments == StateType::bf16;
+  out.loss_scale = config.train.loss_scale;
   out.recomputed = recomputed_settings(config);
   out.share_prefixes = config.train.share_prefixes;
   out.shard_optimizer = config.parallel.zero > 0;

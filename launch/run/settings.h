@@ -29,6 +29,8 @@ std::vector<std::int64_t> layers_of_stages(const RunConfig& config);
 std::vector<std::int64_t> noop_layers(const RunConfig& config);
 /// The recomputed modules, from train.recompute.
 engine::nn::Recomputed recomputed_settings(const RunConfig& config);
+/// How the trained model is stored, from train.gradients.
+engine::nn::Storage storage_settings(const RunConfig& config);
 engine::train::TrainerOptions trainer_settings(const RunConfig& config);
 engine::train::ScoringOptions scoring_settings(const RunConfig& config);
 

@@ -8,6 +8,7 @@
 #include "engine/base/text.h"
 #include "engine/checkpoint/init_weights.h"
 #include "engine/checkpoint/load_decoder.h"
+#include "engine/checkpoint/load_parameters.h"
 #include "engine/checkpoint/manifest.h"
 #include "engine/checkpoint/read_checkpoint.h"
 #include "engine/checkpoint/training_tensors.h"
@@ -79,6 +80,36 @@ std::unique_ptr<engine::models::Decoder> new_model(const RoleParts& parts) {
   return model;
 }
 
+// Restores the moving average of the weights, or starts it from the restored weights, if the
+// checkpoint has none.
+void restore_average(const std::string& folder, bool tied, engine::train::Trainer& trainer) {
+  auto& optimizer = trainer.optimizer();
+  if (!optimizer.average()) return;
+  std::error_code ignored;
+  if (!std::filesystem::exists(folder, ignored)) return optimizer.keep_average();
+  const auto& parameters = trainer.model().parameters();
+  std::vector<engine::nn::ParameterSpec> specs;
+  for (const auto& each : parameters.all())
+    specs.push_back({each.name, each.value.shape(), each.shard, each.trainable, each.adapter});
+  engine::nn::Parameters average(parameters.device(), specs, false);
+  value_or_throw(checkpoint::load_parameters(folder, average,
+                                             {.tied = tied, .whole = &trainer.model().whole()}));
+  optimizer.restore_average(average.values());
+}
+
+void restore_loss_scale(const Json& state, engine::train::Trainer& trainer) {
+  const Json* stored = state.find("loss_scale");
+  if (stored == nullptr || trainer.loss_scale() == nullptr) return;
+  const auto number = [&](const char* key) {
+    const Json* value = stored->find(key);
+    return value != nullptr && value->is_number() ? value->number() : 0.0;
+  };
+  trainer.loss_scale()->restore({.scale = number("scale"),
+                                 .finite = static_cast<std::int64_t>(number("finite")),
+                                 .left = static_cast<std::int64_t>(number("left")),
+                                 .skipped = static_cast<std::int64_t>(number("skipped"))});
+}
+
 // Restores weights, moments and the number of updates, which is below the run's step if the model
 // was not trained in every step.
 std::unique_ptr<engine::train::Trainer> resume_trainer(
@@ -94,6 +125,8 @@ std::unique_ptr<engine::train::Trainer> resume_trainer(
       optimizer.shards(), &trainer->model().whole()));
   const Json* updates = loaded.state.find("updates");
   optimizer.set_steps(updates ? static_cast<std::int64_t>(updates->number()) : loaded.step);
+  restore_loss_scale(loaded.state, *trainer);
+  restore_average(cat(from, "/", checkpoint::average_folder), tied, *trainer);
   return trainer;
 }
 
@@ -135,6 +168,7 @@ void restore_adapter(engine::train::Trainer& trainer, const std::string& from,
   const auto state = value_or_throw(checkpoint::read_training_state(from));
   const Json* updates = state.state.find("updates");
   optimizer.set_steps(updates ? static_cast<std::int64_t>(updates->number()) : state.step);
+  restore_loss_scale(state.state, trainer);
 }
 
 // Sets spec.lora from lora.*, or from the adapter that lora.adapter names. Throws Failure.
@@ -191,11 +225,13 @@ engine::train::TrainerOptions critic_options(const RunConfig& config) {
 }  // namespace
 
 models::ModelPart part_of(const RoleParts& parts) {
-  if (parts.mesh == nullptr) return tp_of(parts);
-  const engine::parallel::Grid& grid = parts.mesh->grid();
   models::ModelPart part = tp_of(parts);
+  part.storage = storage_settings(parts.config);
+  if (parts.mesh == nullptr) return part;
+  const engine::parallel::Grid& grid = parts.mesh->grid();
   if (grid.pp > 1) {
-    part = {&parts.mesh->tp(), &parts.mesh->pp(), layers_of_stages(parts.config)};
+    part.pp = &parts.mesh->pp();
+    part.layers = layers_of_stages(parts.config);
     part.noop = noop_layers(parts.config);
   }
   part.divides_rows = parts.config.parallel.sp;
@@ -204,6 +240,11 @@ models::ModelPart part_of(const RoleParts& parts) {
     part.ulysses = ulysses_degree(parts.config.parallel);
   }
   return part;
+}
+
+Json to_json(const engine::train::LossScale& scale) {
+  const auto& [value, finite, left, skipped] = scale.state();
+  return Json::Object{{"scale", value}, {"finite", finite}, {"left", left}, {"skipped", skipped}};
 }
 
 std::string companion_checkpoint(const std::string& policy, std::string_view folder) {

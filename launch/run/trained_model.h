@@ -29,6 +29,9 @@ inline engine::parallel::Communicator* tp_of(const RoleParts& parts) {
 std::unique_ptr<engine::train::Trainer> load_trainer(const RoleParts& parts);
 std::unique_ptr<engine::train::Trainer> load_critic(const RoleParts& parts);
 
+/// The loss scale of a run in f16, as a checkpoint's state stores it.
+Json to_json(const engine::train::LossScale& scale);
+
 /// The checkpoint of another model of the run (its folder is `folder`) with the step of the
 /// policy's checkpoint `policy`. Throws Failure if it is missing or damaged.
 std::string companion_checkpoint(const std::string& policy, std::string_view folder);

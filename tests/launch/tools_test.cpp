@@ -210,6 +210,35 @@ TEST(Explain, CountsTheOptimizerStateOnceWhereReplicasDivideIt) {
             "AdamW's two moments (bf16), 1015.8 KiB on each of 2 ranks 2.0 MiB");
 }
 
+TEST(Explain, CountsTheBytesOfEachType) {
+  const std::string folder = scratch_folder();
+  ASSERT_TRUE(
+      write_file_durably(folder + "/rows.jsonl", "{\"prompt\":\"a\",\"completion\":\"b\"}\n"));
+  const auto said = [&](const std::string& more) {
+    return run_program(cat("explain --algorithm sft --set model=", data(stories),
+                           " --set data.path=", folder, "/rows.jsonl --set output=", folder, "/out",
+                           more))
+        .out;
+  };
+  const std::string weights = " --set train.weights=bf16",
+                    gradients = " --set train.gradients=bf16",
+                    moments = " --set train.moments=bf16";
+  const auto each = [](const std::string& text) {
+    return testing::ContainsRegex("bytes per trained parameter +" + text);
+  };
+  EXPECT_THAT(said(""), each("16 \\(weight 4, gradient 4, moments 8\\)"));
+  EXPECT_THAT(said(weights), each("16 \\(weight 4, gradient 4, moments 8\\)"));
+  EXPECT_THAT(said(gradients), each("14 \\(weight 4, gradient 2, moments 8\\)"));
+  EXPECT_THAT(said(moments), each("12 \\(weight 4, gradient 4, moments 4\\)"));
+  const std::string all = said(gradients + moments);
+  EXPECT_THAT(all, each("10 \\(weight 4, gradient 2, moments 4\\)"));
+  // 260,032 parameters; the table of 512 x 64 is the largest, and has a second gradient in f32.
+  EXPECT_THAT(all, testing::ContainsRegex("tied embedding \\(bf16\\) +635.9 KiB"));
+  EXPECT_THAT(all, testing::ContainsRegex("f32 copies of operands +128.0 KiB"));
+  EXPECT_THAT(said(" --set train.ema_decay=0.9"), each("20 \\(.*, average 4\\)"));
+  EXPECT_THAT(said(weights + gradients + " --set lora.rank=4"), each("16 "));
+}
+
 TEST(Explain, CountsTheSecondGradientOfATiedEmbedding) {
   const std::string folder = scratch_folder();
   ASSERT_TRUE(

@@ -159,6 +159,25 @@ TEST_P(GridParity, WeightsAreRoundedByTheSameChancesOnEveryGrid) {
         << "replicas are alike";
 }
 
+// Weight decay alone changes the weights, element by element.
+TEST_P(GridParity, WeightsIn2BytesAreRoundedByTheSameChancesOnEveryGrid) {
+  const auto& [model, grid] = GetParam();
+  const auto decayed = [&](const Mesh& mesh) {
+    const auto device = engine::ops::make_cpu_device({.threads = 1});
+    auto part = part_on(mesh, {}, 1);
+    part.storage = {.values = DType::bf16, .grads = DType::bf16};
+    auto decoder = std::make_unique<engine::models::Decoder>(*device, model.spec, true, part);
+    scatter_model(random_values(engine::nn::logical_count(decoder->whole()), 503, 0.5), *decoder);
+    Trainer trainer(std::move(decoder), {.optimizer = {.weight_decay = 0.5, .seed = 11}}, &mesh);
+    const auto before = gather_model(trainer.model(), mesh);
+    value_or_throw(trainer.update(0.1));
+    return std::pair{before, gather_model(trainer.model(), mesh)};
+  };
+  const auto one = decayed(Mesh());
+  EXPECT_NE(one.second, one.first);
+  EXPECT_EQ(on_grid(grid, decayed)[0], one);
+}
+
 TEST_P(GridParity, AGradientThatIsNotFiniteIsRefusedOnAllRanksAlikeByName) {
   const auto& [model, grid] = GetParam();
   const auto last = [&](const Mesh& mesh) { return mesh.world().rank() == grid.ranks() - 1; };

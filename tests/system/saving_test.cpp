@@ -54,6 +54,38 @@ TEST_F(SystemRuns, SaveDtypeAutoIsThatOfTheModelsFiles) {
   EXPECT_EQ(type_of(path("f16/latest")), StoredType::f16);
 }
 
+// The average of the weights is a model directory, and it and the loss scale are resumed. The first
+// updates in f16 overflow.
+TEST_F(SystemRuns, TheAverageOfTheWeightsAndTheLossScaleResumeToTheSameBits) {
+  const std::string average = cat(constant, "--set train.ema_decay=0.5 ");
+  int number = 0;
+  for (const char* more :
+       {"--set train.weights=bf16 --set train.gradients=bf16",
+        "--set train.dtype=f16 --set train.loss_scale.initial=2097152 --set "
+        "train.loss_scale.window=1 --set train.loss_scale.hysteresis=1 "
+        "--set parallel.dp=2 --set parallel.zero=1",
+        "--set parallel.pp=2 --set train.save_dtype=bf16", "--set parallel.tp=2"}) {
+    SCOPED_TRACE(more);
+    const std::string whole = cat("whole-", ++number), parts = cat("parts-", number);
+    const auto of = [&](const std::string& output, int steps) {
+      return arguments("sft", output, cat(average, more, " --set train.steps=", steps));
+    };
+    run(of(whole, 5));
+    run(of(parts, 2));
+    run(of(parts, 5));
+    expect_same_bytes(whole, parts);
+    const std::string folder = path(whole + "/latest/ema");
+    EXPECT_EQ(type_of(folder), StoredType::f32);
+    EXPECT_FALSE(value_or_throw(read_file(folder + "/model.safetensors")) ==
+                 value_or_throw(read_file(path(whole + "/latest/model.safetensors"))))
+        << "the average is not the last weights";
+    EXPECT_EQ(launch::run_program("info " + folder).code, 0);
+  }
+  const std::string metrics = value_or_throw(read_file(path("whole-2/metrics.jsonl")));
+  EXPECT_THAT(metrics, HasSubstr("\"loss_scale\""));
+  EXPECT_THAT(metrics, HasSubstr("\"skipped\":1"));
+}
+
 TEST_F(SystemRuns, ACheckpointOfTheModelAloneIsSmallerAndIsNotResumed) {
   const std::string alone = cat(constant, "--set train.save_only_model=true --set train.steps=");
   EXPECT_THAT(run(arguments("sft", "a", alone + "2")), HasSubstr("this run cannot be resumed"));

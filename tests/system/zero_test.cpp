@@ -50,8 +50,9 @@ TEST_F(Zero, HasTheBytesOfAnUndividedOptimizerUnderMpirun) {
 TEST_F(Zero, AdaptersAndRoundedWeightsHaveTheSameBytes) {
   int number = 0;
   for (const char* more : {"--set lora.rank=4", "--set train.moments=bf16",
-                           "--set train.dtype=bf16 --set "
-                           "train.weights=bf16"}) {
+                           "--set train.dtype=bf16 --set train.weights=bf16",
+                           "--set train.weights=bf16 --set train.gradients=bf16 --set "
+                           "train.moments=bf16 --set train.ema_decay=0.9"}) {
     SCOPED_TRACE(more);
     const std::string name = std::to_string(++number);
     run(run_of("whole-" + name, 2, 1, 0, more));

@@ -1,5 +1,7 @@
 #include "engine/ops/cpu/cpu_device.h"
 
+#include <algorithm>
+
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/ops/cpu/attention/attention.h"
@@ -34,7 +36,16 @@ void CpuDevice::fill(Tensor& x, float value) {
   cpu::fill(context_, x, value);
 }
 
+void CpuDevice::copy(const Tensor& from, Tensor& to) {
+  if (from.dtype() == to.dtype()) return HostDevice::copy(from, to);
+  check(from.count() == to.count(), "copy: operands differ in size");
+  context_.parallel_ranges(from.count(), 1, 4096, [&](std::int64_t begin, std::int64_t end, int) {
+    convert_range(from, to, begin, end);
+  });
+}
+
 void CpuDevice::gather_rows(const Tensor& from, std::span<const std::int32_t> rows, Tensor& to) {
+  if (from.dtype() == DType::bf16) return HostDevice::gather_rows(from, rows, to);
   check_moved_rows("gather_rows", to, rows, from);
   cpu::gather_rows(context_, from, rows, to);
 }
@@ -45,7 +56,49 @@ void CpuDevice::scatter_add_rows(const Tensor& from, std::span<const std::int32_
   cpu::scatter_add_rows(context_, from, rows, table);
 }
 
+Tensor CpuDevice::rounded_to_f16(const Tensor& x) {
+  Tensor out = empty(x.shape(), DType::f32);
+  const float* from = data(x);
+  float* to = mutable_data(out);
+  context_.parallel_ranges(x.count(), 1, 4096, [&](std::int64_t begin, std::int64_t end, int) {
+    std::transform(from + begin, from + end, to + begin, to_f16_value);
+  });
+  return out;
+}
+
+void CpuDevice::gemms_in_f16(std::span<const GemmCall> calls) {
+  const auto same = [](const Tensor& x, const Tensor& y) {
+    return x.buffer() == y.buffer() && x.offset_bytes() == y.offset_bytes() &&
+           x.shape() == y.shape();
+  };
+  std::vector<GemmCall> exact(calls.begin(), calls.end());
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    GemmCall& call = exact[i];
+    call.how.precision = Precision::f32;
+    // An operand that all calls share stays one.
+    call.a = i > 0 && same(call.a, calls[0].a) ? exact[0].a : rounded_to_f16(call.a);
+    call.b = i > 0 && same(call.b, calls[0].b) ? exact[0].b : rounded_to_f16(call.b);
+  }
+  grouped_gemm(exact);
+}
+
+template <class Call>
+void CpuDevice::head_in_f16(const HeadInputs& in, const Call& call) {
+  const Tensor hidden = rounded_to_f16(in.hidden), weight = rounded_to_f16(in.weight);
+  HeadAdapter adapter;
+  if (in.adapter != nullptr) {
+    adapter.down = rounded_to_f16(in.adapter->down);
+    adapter.up = rounded_to_f16(in.adapter->up);
+  }
+  call(HeadInputs{hidden, weight, in.targets, in.scale, Precision::f32,
+                  in.adapter != nullptr ? &adapter : nullptr});
+}
+
 void CpuDevice::gemm(const Tensor& a, const Tensor& b, Tensor& c, Gemm how) {
+  if (how.precision == Precision::f16) {
+    const GemmCall call{a, b, c, how};
+    return gemms_in_f16(std::span(&call, 1));
+  }
   if (is_packed(b)) {
     GemmCall call{a, b, c, how};
     return gemm_with_packed_b(context_, std::span(&call, 1));
@@ -55,6 +108,9 @@ void CpuDevice::gemm(const Tensor& a, const Tensor& b, Tensor& c, Gemm how) {
 }
 
 void CpuDevice::grouped_gemm(std::span<GemmCall> calls) {
+  const bool f16 = std::ranges::any_of(
+      calls, [](const GemmCall& call) { return call.how.precision == Precision::f16; });
+  if (f16) return gemms_in_f16(calls);
   if (!cpu::grouped_gemm(context_, calls)) Device::grouped_gemm(calls);
 }
 
@@ -153,6 +209,8 @@ void CpuDevice::activate_backward(Activation activation, const Tensor& x, const 
 }
 
 void CpuDevice::head(const HeadInputs& in, const HeadOutputs& out) {
+  if (in.precision == Precision::f16)
+    return head_in_f16(in, [&](const HeadInputs& exact) { head(exact, out); });
   check_head(in);
   check_head_outputs(in, out);
   if (out.kept != nullptr) {
@@ -164,6 +222,8 @@ void CpuDevice::head(const HeadInputs& in, const HeadOutputs& out) {
 
 void CpuDevice::head_backward(const HeadInputs& in, const HeadSaved& saved, const HeadUpstream& up,
                               const HeadGradients& to) {
+  if (in.precision == Precision::f16)
+    return head_in_f16(in, [&](const HeadInputs& exact) { head_backward(exact, saved, up, to); });
   check_head(in);
   check_head_gradients(in, up, saved.entropy, to);
   check(saved.lse.count() == up.dlogp.count(), "head_backward: lse [T]");
@@ -172,6 +232,9 @@ void CpuDevice::head_backward(const HeadInputs& in, const HeadSaved& saved, cons
 
 void CpuDevice::head_forward_backward(const HeadInputs& in, const HeadUpstream& up,
                                       const HeadOutputs& out, const HeadGradients& to) {
+  if (in.precision == Precision::f16)
+    return head_in_f16(in,
+                       [&](const HeadInputs& exact) { head_forward_backward(exact, up, out, to); });
   check_head(in);
   check_head_outputs(in, out);
   check_head_gradients(in, up, out.entropy, to);
@@ -207,12 +270,6 @@ void CpuDevice::store_bf16(const Tensor& from, Tensor& to, const StochasticRound
                            const FlatPart& part) {
   context_.parallel_ranges(from.count(), 8, 4096, [&](std::int64_t begin, std::int64_t end, int) {
     store_range(from, to, how, part, begin, end);
-  });
-}
-
-void CpuDevice::load_bf16(const Tensor& from, Tensor& to) {
-  context_.parallel_ranges(from.count(), 1, 4096, [&](std::int64_t begin, std::int64_t end, int) {
-    load_range(from, to, begin, end);
   });
 }
 

@@ -19,6 +19,7 @@ class CpuDevice final : public HostDevice {
   void upload_from(Tensor& to, const Source& source) override;
   void visit_rows(const Tensor& from, const RowVisitor& visit) override;
   void fill(Tensor& x, float value) override;
+  void copy(const Tensor& from, Tensor& to) override;
   void gather_rows(const Tensor& from, std::span<const std::int32_t> rows, Tensor& to) override;
   void scatter_add_rows(const Tensor& from, std::span<const std::int32_t> rows,
                         Tensor& table) override;
@@ -60,11 +61,17 @@ class CpuDevice final : public HostDevice {
   void round_to_bf16(Tensor& x, const StochasticRounding& how) override;
   void store_bf16(const Tensor& from, Tensor& to, const StochasticRounding& how,
                   const FlatPart& part) override;
-  void load_bf16(const Tensor& from, Tensor& to) override;
   double sum_of_squares(const Tensor& x) override;
   bool all_finite(const Tensor& x) override;
 
  private:
+  /// A copy of x with values rounded to f16.
+  Tensor rounded_to_f16(const Tensor& x);
+  /// GEMMs and heads in f16: those in f32 of rounded operands.
+  void gemms_in_f16(std::span<const GemmCall> calls);
+  template <class Call>
+  void head_in_f16(const HeadInputs& in, const Call& call);
+
   ThreadPool pool_;
   Workspace workspace_;
   LmHeadWorkspace lm_head_;

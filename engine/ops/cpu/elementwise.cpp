@@ -62,13 +62,21 @@ void adamw(const Context& context, Tensor& values, Tensor& grads, Tensor& m, Ten
 double sum_of_squares(const Context& context, const Tensor& x) {
   constexpr std::int64_t block = sum_of_squares_block;
   const std::int64_t count = x.count(), blocks = (count + block - 1) / block;
-  const float* values = data(x);
+  const float* values = x.dtype() == DType::bf16 ? nullptr : data(x);
+  const auto block_at = [&](std::int64_t begin, std::int64_t size, int worker) -> const float* {
+    if (values != nullptr) return values + begin;
+    float* wide = context.workspace.tiles(worker).need(block);
+    const auto* bits = bf16_data(x) + begin;
+    std::transform(bits, bits + size, wide, from_bf16);
+    return wide;
+  };
   std::vector<double>& partial_sums = context.workspace.partial_sums;
   partial_sums.resize(static_cast<std::size_t>(blocks));
-  context.parallel_ranges(blocks, block, 1, [&](std::int64_t begin, std::int64_t end, int) {
+  context.parallel_ranges(blocks, block, 1, [&](std::int64_t begin, std::int64_t end, int worker) {
     for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t size = std::min(block, count - i * block);
       partial_sums[static_cast<std::size_t>(i)] =
-          context.kernels.sum_of_squares(values + i * block, std::min(block, count - i * block));
+          context.kernels.sum_of_squares(block_at(i * block, size, worker), size);
     }
   });
   double total = 0;
@@ -77,11 +85,16 @@ double sum_of_squares(const Context& context, const Tensor& x) {
 }
 
 bool all_finite(const Context& context, const Tensor& x) {
-  const float* values = data(x);
+  const auto part_is = [&](std::int64_t begin, std::int64_t end) {
+    if (x.dtype() != DType::bf16) return context.kernels.all_finite(data(x) + begin, end - begin);
+    constexpr unsigned exponent = 0x7f80;
+    const auto* bits = bf16_data(x);
+    return std::none_of(bits + begin, bits + end,
+                        [](unsigned each) { return (each & exponent) == exponent; });
+  };
   std::atomic<bool> finite{true};
   context.parallel_ranges(x.count(), 1, 4096, [&](std::int64_t begin, std::int64_t end, int) {
-    if (!context.kernels.all_finite(values + begin, end - begin))
-      finite.store(false, std::memory_order_relaxed);
+    if (!part_is(begin, end)) finite.store(false, std::memory_order_relaxed);
   });
   return finite.load();
 }

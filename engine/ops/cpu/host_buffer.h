@@ -52,6 +52,11 @@ inline float* mutable_data(Tensor& x) {
   return reinterpret_cast<float*>(raw(x));
 }
 
+inline const std::uint16_t* bf16_data(const Tensor& x) {
+  check(x.dtype() == DType::bf16, "an operand is not bf16");
+  return reinterpret_cast<const std::uint16_t*>(raw(x));
+}
+
 inline std::int64_t rows_of(const Tensor& x) {
   return x.shape().rank() == 0 ? 1 : x.shape()[0];
 }
@@ -72,6 +77,21 @@ inline std::uint16_t to_bf16(float value) {
 }
 inline float from_bf16(std::uint16_t bits) {
   return __builtin_bit_cast(float, static_cast<std::uint32_t>(bits) << 16);
+}
+
+/// Rounds to the nearest value of f16 (IEEE 754 binary16), ties to even: 65520 or more to infinity,
+/// below 2^-14 to a multiple of 2^-24. NaN stays NaN. Free of branches, so that loops are
+/// vectorized.
+inline float to_f16_value(float value) {
+  constexpr float smallest_normal = 0x1p-14F, largest = 65504, multiple_of_quantum = 0.75F;
+  const auto bits = __builtin_bit_cast(std::uint32_t, value);
+  const float size = __builtin_fabsf(value);
+  const float normal =
+      __builtin_bit_cast(float, ((bits & 0x7fffffffU) + 0xfffU + ((bits >> 13) & 1U)) & ~0x1fffU);
+  const float subnormal = (size + multiple_of_quantum) - multiple_of_quantum;
+  const float near = size < smallest_normal ? subnormal : normal;
+  const float finite = near > largest ? __builtin_inff() : near;
+  return __builtin_copysignf(__builtin_isnan(value) ? value : finite, value);
 }
 
 }  // namespace troupe::engine::ops::cpu

@@ -74,8 +74,7 @@ void HostDevice::download(const Tensor& from, std::span<float> values) {
   if (from.dtype() == DType::f32) {
     std::memcpy(values.data(), raw(from), values.size_bytes());
   } else {
-    check(from.dtype() == DType::bf16, "download: integers as floats");
-    const auto* bits = reinterpret_cast<const std::uint16_t*>(raw(from));
+    const auto* bits = bf16_data(from);
     std::transform(bits, bits + values.size(), values.begin(), from_bf16);
   }
 }
@@ -96,21 +95,23 @@ void HostDevice::fill(Tensor& x, float value) {
 }
 
 void HostDevice::copy(const Tensor& from, Tensor& to) {
-  check(from.count() == to.count() && from.dtype() == to.dtype(),
-        "copy: operands differ in size or type");
+  check(from.count() == to.count(), "copy: operands differ in size");
+  if (from.dtype() != to.dtype()) return convert_range(from, to, 0, from.count());
   if (from.count() > 0) std::memmove(raw(to), raw(from), from.bytes());
 }
 
 void HostDevice::gather_rows(const Tensor& from, std::span<const std::int32_t> rows, Tensor& to) {
   const std::int64_t width = width_of(from);
   check_moved_rows("gather_rows", to, rows, from);
-  const float* source = data(from);
   float* target = mutable_data(to);
   for (const std::int32_t row : rows) {
     if (row < 0) {
       std::fill_n(target, width, 0.0F);
+    } else if (from.dtype() == DType::bf16) {
+      const auto* source = bf16_data(from) + row * width;
+      std::transform(source, source + width, target, from_bf16);
     } else {
-      std::copy_n(source + row * width, width, target);
+      std::copy_n(data(from) + row * width, width, target);
     }
     target += width;
   }
@@ -231,15 +232,24 @@ void HostDevice::store_range(const Tensor& from, Tensor& to, const StochasticRou
   }
 }
 
-void HostDevice::load_bf16(const Tensor& from, Tensor& to) {
-  load_range(from, to, 0, from.count());
+void HostDevice::convert_range(const Tensor& from, Tensor& to, std::int64_t begin,
+                               std::int64_t end) {
+  if (from.dtype() == DType::bf16) {
+    const auto* source = bf16_data(from);
+    std::transform(source + begin, source + end, mutable_data(to) + begin, from_bf16);
+    return;
+  }
+  check(to.dtype() == DType::bf16, "copy: expected operands of one type, or f32 and bf16");
+  const float* source = data(from);
+  std::transform(source + begin, source + end, reinterpret_cast<std::uint16_t*>(raw(to)) + begin,
+                 to_bf16);
 }
 
-void HostDevice::load_range(const Tensor& from, Tensor& to, std::int64_t begin, std::int64_t end) {
-  check(from.count() == to.count() && from.dtype() == DType::bf16,
-        "load_bf16: bf16 and f32 of one size");
-  const auto* source = reinterpret_cast<const std::uint16_t*>(raw(from));
-  std::transform(source + begin, source + end, mutable_data(to) + begin, from_bf16);
+Tensor HostDevice::widened(const Tensor& x) {
+  if (x.dtype() == DType::f32) return x;
+  Tensor wide = empty(x.shape(), DType::f32);
+  copy(x, wide);
+  return wide;
 }
 
 }  // namespace troupe::engine::ops::cpu

@@ -31,16 +31,17 @@ class HostDevice : public Device {
   void round_to_bf16(Tensor& x, const StochasticRounding& how) override;
   void store_bf16(const Tensor& from, Tensor& to, const StochasticRounding& how,
                   const FlatPart& part) override;
-  void load_bf16(const Tensor& from, Tensor& to) override;
 
  protected:
   /// round_to_bf16() of rows [begin, end).
   static void round_rows(Tensor& x, const StochasticRounding& how, std::int64_t begin,
                          std::int64_t end);
-  /// store_bf16() and load_bf16() of elements [begin, end).
+  /// store_bf16() of elements [begin, end), and copy() of those between f32 and bf16.
   static void store_range(const Tensor& from, Tensor& to, const StochasticRounding& how,
                           const FlatPart& part, std::int64_t begin, std::int64_t end);
-  static void load_range(const Tensor& from, Tensor& to, std::int64_t begin, std::int64_t end);
+  static void convert_range(const Tensor& from, Tensor& to, std::int64_t begin, std::int64_t end);
+  /// x in f32: x itself, or a copy.
+  Tensor widened(const Tensor& x);
   const std::shared_ptr<BlockPool>& blocks() const { return blocks_; }
 
  private:

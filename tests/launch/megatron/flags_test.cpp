@@ -258,11 +258,24 @@ TEST_F(PublishedCommand, NamesBothValuesOfAContradiction) {
 
 TEST_F(PublishedCommand, RefusesWhatItCannotDo) {
   Words words = published(model_, root_ + "/run");
-  words.insert(words.end(), {"--expert-model-parallel-size", "2", "--fp16", "--nun-layers", "2"});
+  words.insert(words.end(),
+               {"--expert-model-parallel-size", "2", "--loss-scale", "1", "--nun-layers", "2"});
   const std::string problems = result(words);
   EXPECT_THAT(problems, HasSubstr("--expert-model-parallel-size: mixtures of experts"));
-  EXPECT_THAT(problems, HasSubstr("--fp16: train in --bf16"));
+  EXPECT_THAT(problems, HasSubstr("--loss-scale: the loss scale of --fp16 is dynamic"));
   EXPECT_THAT(problems, HasSubstr("did you mean --num-layers?"));
+}
+
+TEST_F(PublishedCommand, ScalesTheLossOfFp16) {
+  Words words = changed(published(model_, root_ + "/run"), "--bf16", {});
+  words.insert(words.end(), {"--fp16", "--min-loss-scale", "2", "--loss-scale-window", "500",
+                             "--hysteresis", "3"});
+  const std::string run = result(words);
+  EXPECT_THAT(run, HasSubstr("dtype: f16")) << run;
+  EXPECT_THAT(run, HasSubstr("train.loss_scale.initial=4096"));
+  EXPECT_THAT(run, HasSubstr("train.loss_scale.minimum=2"));
+  EXPECT_THAT(run, HasSubstr("train.loss_scale.window=500"));
+  EXPECT_THAT(run, HasSubstr("train.loss_scale.hysteresis=3"));
 }
 
 TEST_F(PublishedCommand, DefinesTheModelWithoutAConfig) {

@@ -23,6 +23,11 @@ double dot(const double* a, const double* b, int count) {
   return sum;
 }
 
+/// Attention in f16 rounds nothing.
+Precision rounding_of(Precision given) {
+  return given == Precision::bf16 ? Precision::bf16 : Precision::f32;
+}
+
 std::vector<double> all_of(const Tensor& x, Precision precision) {
   return operand(data(x), x.count(), 1, precision);
 }
@@ -73,7 +78,8 @@ void store(const std::vector<double>& values, float* to) {
 }  // namespace
 
 void attention(const AttentionInputs& in, Tensor& out, Tensor* lse) {
-  const auto& [q, kv, layout, shape, precision] = in;
+  const auto& [q, kv, layout, shape, given] = in;
+  const Precision precision = rounding_of(given);
   const int size = shape.head_size;
   const std::int64_t width = std::int64_t{shape.kv_heads} * size;
   const std::vector<double> queries = all_of(q, precision), keys = all_of(kv.k, precision),
@@ -106,7 +112,8 @@ void attention(const AttentionInputs& in, Tensor& out, Tensor* lse) {
 }
 
 void attention_backward(const AttentionInputs& in, const AttentionBackward& with) {
-  const auto& [q, kv, layout, shape, precision] = in;
+  const auto& [q, kv, layout, shape, given] = in;
+  const Precision precision = rounding_of(given);
   const int size = shape.head_size;
   const std::int64_t width = std::int64_t{shape.kv_heads} * size;
   const std::vector<double> queries = all_of(q, precision), keys = all_of(kv.k, precision),

@@ -8,8 +8,7 @@
 
 namespace troupe::engine::ops::cpu::reference {
 
-/// Returns x as doubles, rounded to bf16 first if `precision` is bf16. Elements have stride
-/// `stride`.
+/// Returns x as doubles, rounded to `precision` first. Elements have stride `stride`.
 std::vector<double> operand(const float* x, std::int64_t count, std::int64_t stride,
                             Precision precision);
 /// Rounds a value that becomes an operand.

@@ -257,13 +257,15 @@ void ReferenceDevice::adamw(Tensor& values, Tensor& grads, Tensor& m, Tensor& v,
 }
 
 double ReferenceDevice::sum_of_squares(const Tensor& x) {
+  const Tensor wide = widened(x);
   double sum = 0;
-  for (std::int64_t i = 0; i < x.count(); ++i) sum += double{data(x)[i]} * double{data(x)[i]};
+  for (std::int64_t i = 0; i < x.count(); ++i) sum += double{data(wide)[i]} * double{data(wide)[i]};
   return sum;
 }
 
 bool ReferenceDevice::all_finite(const Tensor& x) {
-  return row(data(x), 0, x.count()).isFinite().all();
+  const Tensor wide = widened(x);
+  return row(data(wide), 0, x.count()).isFinite().all();
 }
 
 }  // namespace troupe::engine::ops::cpu::reference
