@@ -210,8 +210,12 @@ Outcome measure(const Options& options) {
   say(cat("prompt lookup, one repetitive sequence, drafts of ", sizes.draft, " tokens, ",
           to_text(100 * right, 0), " % right: ", to_text(quotient(rounds.plain, rounds.drafted), 2),
           " times the tokens/s"));
-  return {tokens / median(rounds.served), "tokens/s", tokens / median(rounds.offline),
-          quotient(rounds.offline, rounds.served), peak_rss_mib()};
+  Outcome outcome{tokens / median(rounds.served), "tokens/s", tokens / median(rounds.offline),
+                  quotient(rounds.offline, rounds.served), peak_rss_mib()};
+  outcome.figures = {{"streamed_ratio", quotient(rounds.offline, rounds.streamed)},
+                     {"cached_first_token_ratio", quotient(rounds.cached, rounds.first)},
+                     {"lookup_speedup", quotient(rounds.plain, rounds.drafted)}};
+  return outcome;
 }
 
 }  // namespace

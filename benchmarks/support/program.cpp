@@ -76,6 +76,7 @@ int run(const char* name, const Takes& takes, int count, char** words,
   if (outcome.peak > 0)
     line.set("peak", rounded(outcome.peak)).set("peak_ratio", rounded(outcome.peak_ratio));
   line.set("peak_rss_mib", rounded(outcome.peak_rss_mib));
+  for (const auto& [key, value] : outcome.figures) line.set(key, rounded(value));
   if (options->int8) line.set("weights", "int8");
   if (options->peer) add_peer(line, outcome);
   say(line.dump());

@@ -4,6 +4,8 @@
 
 #include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "benchmarks/support/options.h"
 #include "benchmarks/support/peer.h"
@@ -22,6 +24,8 @@ struct Outcome {
   double comparable = 0;
   double peak = 0;        ///< GFLOP/s of the processor's instructions; 0: the ceiling is memory
   double peak_ratio = 0;  ///< operations per second divided by `peak`
+  /// Further figures of the JSON object, by name.
+  std::vector<std::pair<std::string, double>> figures = {};
 };
 
 /// Returns VmHWM of this process. Read it before a ceiling allocates memory.

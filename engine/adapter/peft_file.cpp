@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <unordered_map>
+#include <utility>
 
 #include "engine/adapter/peft_config.h"
 #include "engine/base/check.h"
@@ -128,35 +130,115 @@ Result<AdapterSpec> read_adapter(const std::string& folder, const models::Decode
                      name && name->is_string() ? name->string() : ""};
 }
 
+namespace {
+
+/// This rank's part of a tensor, in the order of the parameter.
+Result<std::vector<float>> read_values(const SafetensorsFile& file, const StoredTensor& tensor,
+                                       const nn::Parameter& parameter,
+                                       const models::DecoderSpec& spec) {
+  const auto form = stored_layout(parameter.name, parameter.logical_shape(), spec);
+  std::vector<float> values(
+      static_cast<std::size_t>(form.plain() ? parameter.value.count() : tensor.count()));
+  RETURN_IF_ERROR(form.plain() ? file.read_part(tensor.name, parameter.shard, values)
+                               : file.read_f32(tensor.name, values));
+  RETURN_IF_ERROR(checkpoint::check_finite(values, file.path(), tensor.name));
+  if (form.plain()) return values;
+  const auto whole = from_file(form, std::move(values));
+  values.assign(static_cast<std::size_t>(parameter.value.count()), 0);
+  nn::copy_shard(whole, parameter, values);
+  return values;
+}
+
+Result<> check_copy(const SafetensorsFile& file, const StoredTensor& tensor,
+                    const nn::Parameter& parameter, ops::Device& device,
+                    const std::vector<float>& values) {
+  if (ops::to_host(device, parameter.value) == values) return {};
+  return fail(Errc::unsupported, cat(file.path(), ": tensor ", quote(tensor.name),
+                                     " differs from the base model's: the adapter belongs to "
+                                     "another base, or its embedding was changed"));
+}
+
+/// The weight of the base that a module multiplies by.
+const nn::Parameter& weight_of(const models::LoraTarget& target, const models::Decoder& base) {
+  if (target.module == "lm_head") return *base.head().weight;
+  const nn::Parameter* weight = base.parameters().find(target.module + ".weight");
+  check(weight != nullptr, cat("load_lora_model: no ", target.module));
+  return *weight;
+}
+
+nn::Parameters allocate(const models::LoraSpec& lora, const models::Decoder& base) {
+  std::vector<nn::ParameterSpec> wanted;
+  for (const auto& target : lora.targets) {
+    const nn::Parameter& weight = weight_of(target, base);
+    const nn::ParameterSpec of_base{weight.name, weight.value.shape(), weight.shard};
+    std::ranges::move(models::lora_tensors(target, of_base, lora.dora, true),
+                      std::back_inserter(wanted));
+  }
+  return {base.device(), wanted, false};
+}
+
+std::unordered_map<const nn::Parameter*, nn::Lora> modules_of(const models::LoraSpec& lora,
+                                                              const models::Decoder& base,
+                                                              nn::Parameters& tensors) {
+  static constexpr bool enabled = true;
+  std::unordered_map<const nn::Parameter*, nn::Lora> modules;
+  for (const auto& target : lora.targets)
+    modules[&weight_of(target, base)] = {
+        .a = &tensors.at(cat(target.module, models::lora_a)),
+        .b = &tensors.at(cat(target.module, models::lora_b)),
+        .magnitude = tensors.find(cat(target.module, models::lora_magnitude)),
+        .scale = static_cast<float>(target.scale),
+        .enabled = &enabled};
+  return modules;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const nn::LoraModel>> load_lora_model(const std::string& folder,
+                                                             const models::Decoder& base) {
+  check(!base.spec().lora && base.spec().labels == 0 && base.pp() == nullptr,
+        "load_lora_model: expected a language model without an adapter and without stages");
+  const auto adapter = read_adapter(folder, base.spec());
+  RETURN_IF_ERROR(adapter);
+  const models::LoraSpec& lora = adapter->lora;
+  if (base.spec().normalized_head && lora.targets.back().module == "lm_head")
+    return fail(Errc::usage, cat(folder,
+                                 ": an adapter of lm_head is not possible for a model whose output "
+                                 "matrix is normalized (NormHead)"));
+  const auto file = SafetensorsFile::open(cat(folder, "/", weights_file));
+  RETURN_IF_ERROR(file);
+  nn::Parameters tensors = allocate(lora, base);
+  for (const auto& tensor : file->tensors()) {
+    nn::Parameter* const own = tensors.find(name_of(tensor));
+    const nn::Parameter* const of_base = own ? nullptr : base.parameters().find(name_of(tensor));
+    const nn::Parameter* const parameter = own ? own : of_base;
+    check(parameter != nullptr, cat("load_lora_model: no ", name_of(tensor)));
+    const auto values = read_values(*file, tensor, *parameter, base.spec());
+    RETURN_IF_ERROR(values);
+    if (own)
+      base.device().upload(own->value, *values);
+    else
+      RETURN_IF_ERROR(check_copy(*file, tensor, *of_base, base.device(), *values));
+  }
+  auto modules = modules_of(lora, base, tensors);
+  return std::make_shared<const nn::LoraModel>(std::move(tensors), std::move(modules));
+}
+
 Result<> load_adapter(const std::string& folder, models::Decoder& model) {
   const auto file = SafetensorsFile::open(cat(folder, "/", weights_file));
   RETURN_IF_ERROR(file);
   RETURN_IF_ERROR(check_tensors(*file, model.spec()));
   nn::Parameters& parameters = model.parameters();
-  std::vector<float> values;
   for (const auto& tensor : file->tensors()) {
     nn::Parameter* const own = parameters.find(name_of(tensor));
     if (own == nullptr && model.whole().find(name_of(tensor)) != nullptr) continue;
     check(own != nullptr, cat("load_adapter: no ", name_of(tensor)));
-    nn::Parameter& parameter = *own;
-    const auto form = stored_layout(parameter.name, parameter.logical_shape(), model.spec());
-    values.resize(
-        static_cast<std::size_t>(form.plain() ? parameter.value.count() : tensor.count()));
-    auto read = form.plain() ? file->read_part(tensor.name, parameter.shard, values)
-                             : file->read_f32(tensor.name, values);
-    if (!read) return read;
-    RETURN_IF_ERROR(checkpoint::check_finite(values, file->path(), tensor.name));
-    if (!form.plain()) {
-      const auto whole = from_file(form, std::move(values));
-      values.resize(static_cast<std::size_t>(parameter.value.count()));
-      nn::copy_shard(whole, parameter, values);
-    }
-    if (parameter.trainable)
-      parameters.device().upload(parameter.value, values);
-    else if (ops::to_host(parameters.device(), parameter.value) != values)
-      return fail(Errc::unsupported, cat(file->path(), ": tensor ", quote(tensor.name),
-                                         " differs from the base model's: the adapter belongs to "
-                                         "another base, or its embedding was changed"));
+    const auto values = read_values(*file, tensor, *own, model.spec());
+    RETURN_IF_ERROR(values);
+    if (own->trainable)
+      parameters.device().upload(own->value, *values);
+    else
+      RETURN_IF_ERROR(check_copy(*file, tensor, *own, parameters.device(), *values));
   }
   return {};
 }

@@ -2,6 +2,7 @@
 // tensors are named base_model.model.MODULE.lora_A.weight, .lora_B.weight, .lora_magnitude_vector.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "engine/models/decoder.h"
 #include "engine/models/storage.h"
 #include "engine/nn/logical_tensors.h"
+#include "engine/nn/lora_rows.h"
 
 namespace troupe::engine::adapter {
 
@@ -36,6 +38,12 @@ Result<AdapterSpec> read_adapter(const std::string& folder, const models::Decode
 /// whose base is loaded. Rejects NaN and infinity, and copies of base weights that differ from the
 /// base.
 Result<> load_adapter(const std::string& folder, models::Decoder& model);
+
+/// The adapter in `folder` for a language model without one: its own tensors only, this rank's
+/// part. `base` must outlive it, and another thread may compute with it meanwhile. Errors of
+/// read_adapter and load_adapter; usage for an adapter of a normalized output head.
+Result<std::shared_ptr<const nn::LoraModel>> load_lora_model(const std::string& folder,
+                                                             const models::Decoder& base);
 
 /// Writes both files into the existing folder, durably; never overwrites files. Equal adapters give
 /// equal bytes. Arena 0 of `tensors` holds the values of the trained parameters; the other ranks

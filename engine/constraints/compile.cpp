@@ -10,10 +10,10 @@ namespace troupe::engine::constraints {
 namespace {
 
 template <class Add>
-Result<Grammar> compile(Add add) {
+Result<Grammar> compile(Reasoning before, Add add) {
   try {
     Grammar grammar;
-    grammar.set_root(add(grammar));
+    grammar.set_root(add_reasoning(grammar, add(grammar), before));
     RETURN_IF_ERROR(grammar.finish());
     return grammar;
   } catch (const Failure& failure) {
@@ -23,12 +23,12 @@ Result<Grammar> compile(Add add) {
 
 }  // namespace
 
-Result<Grammar> compile_schema(const Json& schema) {
-  return compile([&](Grammar& grammar) { return add_json_schema(grammar, schema); });
+Result<Grammar> compile_schema(const Json& schema, Reasoning before) {
+  return compile(before, [&](Grammar& grammar) { return add_json_schema(grammar, schema); });
 }
 
-Result<Grammar> compile_regex(std::string_view pattern) {
-  return compile([&](Grammar& grammar) {
+Result<Grammar> compile_regex(std::string_view pattern, Reasoning before) {
+  return compile(before, [&](Grammar& grammar) {
     const Grammar::Rule rule = grammar.add_rule();
     const Grammar::Node end = add_regex(grammar, grammar.begin(rule), pattern, TextForm::plain);
     grammar.add_empty(end, grammar.end(rule));
@@ -36,12 +36,12 @@ Result<Grammar> compile_regex(std::string_view pattern) {
   });
 }
 
-Result<Grammar> compile_ebnf(std::string_view text) {
-  return compile([&](Grammar& grammar) { return add_ebnf(grammar, text); });
+Result<Grammar> compile_ebnf(std::string_view text, Reasoning before) {
+  return compile(before, [&](Grammar& grammar) { return add_ebnf(grammar, text); });
 }
 
-Result<Grammar> compile_choice(const std::vector<std::string>& texts) {
-  return compile([&](Grammar& grammar) {
+Result<Grammar> compile_choice(const std::vector<std::string>& texts, Reasoning before) {
+  return compile(before, [&](Grammar& grammar) {
     const Grammar::Rule rule = grammar.add_rule();
     for (const std::string& each : texts)
       grammar.add_empty(grammar.text(grammar.begin(rule), each), grammar.end(rule));

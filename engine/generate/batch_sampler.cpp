@@ -6,6 +6,7 @@
 #include "engine/generate/host_logits.h"
 #include "engine/generate/sampler.h"
 #include "engine/generate/validate_request.h"
+#include "engine/nn/lora_rows.h"
 
 namespace troupe::engine::generate {
 
@@ -23,15 +24,23 @@ std::vector<SampledToken> BatchSampler::sample(std::vector<RowToSample> rows,
   return out;
 }
 
+Tensor BatchSampler::logits(std::span<const RowToSample> rows, const Tensor& hidden) const {
+  std::vector<std::int32_t> indices;
+  nn::LoraRows lora;
+  for (const RowToSample& each : rows) {
+    lora.add(std::ssize(indices), 1, each.request->adapter.get());
+    indices.push_back(each.row);
+  }
+  Tensor last = decoder_.device().empty({std::ssize(rows), decoder_.spec().width});  // [M, D]
+  decoder_.device().gather_rows(hidden, indices, last);
+  return decoder_.head().logits(last, precision_, packed_, &lora);
+}
+
 void BatchSampler::sample_block(std::span<const RowToSample> rows, const Tensor& hidden,
                                 std::vector<SampledToken>& out) const {
   ops::Device& device = decoder_.device();
-  std::vector<std::int32_t> indices;
-  for (const RowToSample& each : rows) indices.push_back(each.row);
-  Tensor last = device.empty({std::ssize(rows), decoder_.spec().width});  // [M, D]
-  device.gather_rows(hidden, indices, last);
   const nn::Head& head = decoder_.head();
-  const Tensor logits = head.logits(last, precision_, packed_);  // [M, V/tp]
+  const Tensor logits = this->logits(rows, hidden);  // [M, V/tp]
   const HostLogits host(decoder_, logits);
 
   std::vector<std::int32_t> ids(rows.size());

@@ -56,6 +56,8 @@ class BatchSampler {
   std::vector<SampledToken> sample(std::vector<RowToSample> rows, const Tensor& hidden) const;
 
  private:
+  /// [M, V/tp].
+  Tensor logits(std::span<const RowToSample> rows, const Tensor& hidden) const;
   void sample_block(std::span<const RowToSample> rows, const Tensor& hidden,
                     std::vector<SampledToken>& out) const;
   std::vector<float> sampling_logprobs(std::span<const RowToSample> rows, const Tensor& logits,

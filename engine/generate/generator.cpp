@@ -10,8 +10,11 @@
 #include "engine/base/text.h"
 #include "engine/generate/batch_sampler.h"
 #include "engine/generate/draft_model.h"
+#include "engine/generate/generator_sizes.h"
 #include "engine/generate/kv_cache.h"
+#include "engine/generate/prompt_groups.h"
 #include "engine/generate/prompt_lookup.h"
+#include "engine/generate/prompt_scores.h"
 #include "engine/generate/row_batch.h"
 #include "engine/generate/rows_to_sample.h"
 #include "engine/generate/scheduler.h"
@@ -24,65 +27,12 @@ namespace troupe::engine::generate {
 
 namespace {
 
-constexpr std::int64_t max_rows_per_step = 1 << 20;
-constexpr std::int32_t max_draft = 256;
-
-/// Unfinished requests with the same prompt; they share its pages.
-struct PromptGroup {
-  std::uint64_t number = 0;
-  std::size_t users = 0;
-};
-
-Result<> check_drafts(const GeneratorConfig& config, const models::DecoderSpec& spec) {
-  if (config.lookup < 0 || config.lookup > max_draft) {
-    return fail(Errc::usage, cat("generator: lookup is ", config.lookup, "; allowed: 0 to ",
-                                 max_draft, " tokens"));
-  }
-  if (config.draft == nullptr) return {};
-  if (config.lookup > 0)
-    return fail(Errc::usage, "generator: prompt lookup and a draft model exclude each other");
-  if (config.draft_tokens < 1 || config.draft_tokens > max_draft) {
-    return fail(Errc::usage, cat("generator: draft_tokens is ", config.draft_tokens,
-                                 "; allowed: 1 to ", max_draft));
-  }
-  return DraftModel::check_model(config.draft->spec(), spec);
-}
-
-/// Fills in the sizes that are 0 and validates the others.
-Result<SchedulerConfig> sizes_of(const GeneratorConfig& config, const models::DecoderSpec& spec) {
-  if (config.page_size < 1 || config.page_size > 4096) {
-    return fail(Errc::usage,
-                cat("generator: page_size is ", config.page_size, "; allowed: 1 to 4096 tokens"));
-  }
-  if (config.max_sequences < 1 || config.max_sequences > max_rows_per_step / 2) {
-    return fail(Errc::usage, cat("generator: max_sequences is ", config.max_sequences,
-                                 "; allowed: 1 to ", max_rows_per_step / 2));
-  }
-  const std::int32_t rows =
-      config.tokens_per_step == 0 ? config.max_sequences + 512 : config.tokens_per_step;
-  if (rows < config.max_sequences || rows > max_rows_per_step) {
-    return fail(Errc::usage,
-                cat("generator: tokens_per_step is ", rows, "; allowed: max_sequences (",
-                    config.max_sequences, ") to ", max_rows_per_step));
-  }
-  RETURN_IF_ERROR(check_drafts(config, spec));
-  const std::int64_t pages = cache_pages(config, spec);
-  if (pages < 1 || pages > max_cached_tokens / config.page_size) {
-    return fail(Errc::usage,
-                cat("generator: ", pages, " pages of ", config.page_size, " tokens; allowed: 1 to ",
-                    max_cached_tokens / config.page_size, " pages of that size"));
-  }
-  return SchedulerConfig{config.page_size, static_cast<std::int32_t>(pages), config.max_sequences,
-                         rows, config.prefix_cache && !spec.keys_depend_on_length()};
+/// A request whose rows are computed and sampled like those of any other.
+bool is_plain(const Request& request) {
+  return request.adapter == nullptr && !request.scores_prompt() && request.generates;
 }
 
 }  // namespace
-
-std::int64_t cache_pages(const GeneratorConfig& config, const models::DecoderSpec& spec) {
-  return config.pages == 0
-             ? default_pages(spec, config.page_size, config.max_sequences, config.longest)
-             : config.pages;
-}
 
 struct Generator::Impl {
   models::Decoder& decoder;
@@ -94,9 +44,10 @@ struct Generator::Impl {
   bool weights_are_new = true;  // and not packed yet
   SequenceStates sequences;
   std::unordered_map<std::uint64_t, std::uint64_t> numbers;  // request id -> order of arrival
-  std::map<std::vector<std::int32_t>, PromptGroup> groups;
+  PromptGroups groups;
+  std::size_t special = 0;  ///< unfinished requests that are not plain
   std::vector<Generation> finished;
-  std::uint64_t arrivals = 0, group_numbers = 0, version = 0;
+  std::uint64_t arrivals = 0, version = 0;
   GeneratorStats stats;
 
   Impl(models::Decoder& model, GeneratorConfig how, SchedulerConfig sizes);
@@ -105,6 +56,7 @@ struct Generator::Impl {
     return request.decode ? request.decode : config.decode;
   }
   void add(Request request);
+  void forget(const Request& request);
   void end(std::uint64_t sequence, FinishReason reason);
   void cancel_all();
   void interrupt(const WeightChange& change);
@@ -112,6 +64,9 @@ struct Generator::Impl {
 
   void step();
   void count_admissions(const Plan& plan);
+  void order_by_adapter(Plan& plan) const;
+  void score_prompts(Plan& plan, const Tensor& hidden);
+  void end_prompt(Work& work, SequenceState& state);
   Tensor forward(const Plan& plan);
   std::vector<SampledToken> sample(const Plan& plan, const BatchSampler& sampler,
                                    const Tensor& hidden);
@@ -124,7 +79,8 @@ Generator::Impl::Impl(models::Decoder& model, GeneratorConfig how, SchedulerConf
       config(std::move(how)),
       scheduler(sizes),
       cache(model.make_cache(sizes.pages, sizes.page_size)),
-      packed(model, config.precision, config.weights) {
+      packed(model, config.precision, config.weights),
+      groups(!model.spec().keys_depend_on_length()) {
   config.pages = sizes.pages;
   config.tokens_per_step = sizes.tokens_per_step;
   if (decoder.spec().keys_depend_on_length()) {  // they would depend on the drafts
@@ -166,9 +122,6 @@ Result<> Generator::Impl::validate(const Request& request) const {
 
 void Generator::Impl::add(Request request) {
   const std::uint64_t number = ++arrivals;
-  PromptGroup& group = groups[request.prompt];
-  // Keys that depend on the length of their sequence cannot be shared.
-  if (group.users++ == 0 || decoder.spec().keys_depend_on_length()) group.number = ++group_numbers;
   const auto length = static_cast<std::int32_t>(request.prompt.size());
   SequenceState fresh;
   fresh.limit = static_cast<std::int32_t>(
@@ -180,9 +133,18 @@ void Generator::Impl::add(Request request) {
   fresh.result.sample_id = request.sample_id;
   fresh.result.prompt_tokens = length;
   numbers.emplace(request.id, number);
+  special += is_plain(request) ? 0 : 1;
   fresh.request = std::move(request);
   const SequenceState& state = sequences.emplace(number, std::move(fresh)).first->second;
-  scheduler.add(number, length, state.limit, group.number, &state.tokens);
+  scheduler.add(number, length, state.limit, groups.join(state.request),
+                state.request.scores_prompt() ? nullptr : &state.tokens,
+                cache_context(state.request));
+}
+
+void Generator::Impl::forget(const Request& request) {
+  groups.leave(request);
+  numbers.erase(request.id);
+  special -= is_plain(request) ? 0 : 1;
 }
 
 void Generator::Impl::end(std::uint64_t sequence, FinishReason reason) {
@@ -192,9 +154,7 @@ void Generator::Impl::end(std::uint64_t sequence, FinishReason reason) {
   const TextDecoder& decode = decoder_of(done.request);
   if (decode && done.result.stop_string.empty()) done.result.text = decode(done.result.ids);
   scheduler.finish(sequence);
-  if (const auto group = groups.find(done.request.prompt); --group->second.users == 0)
-    groups.erase(group);
-  numbers.erase(done.request.id);
+  forget(done.request);
   finished.push_back(std::move(done.result));
   sequences.erase(found);
 }
@@ -225,26 +185,28 @@ void Generator::Impl::restart(std::uint64_t sequence) {
   const auto found = sequences.find(sequence);
   Request request = std::move(found->second.request);
   const Generation before = std::move(found->second.result);
+  const bool prompt_is_done = found->second.prompt_is_done;
   scheduler.finish(sequence);
-  if (const auto group = groups.find(request.prompt); --group->second.users == 0)
-    groups.erase(group);
-  numbers.erase(before.id);
+  forget(request);
   sequences.erase(found);
   add(std::move(request));
-  Generation& again = sequences.at(arrivals).result;
-  again.interruptions = before.interruptions;
-  again.restarts = before.restarts + 1;
+  SequenceState& again = sequences.at(arrivals);
+  again.prompt_is_done = prompt_is_done;
+  again.result.interruptions = before.interruptions;
+  again.result.restarts = before.restarts + 1;
 }
 
 void Generator::Impl::step() {
   if (std::exchange(weights_are_new, false)) packed.refresh();
   Plan plan = scheduler.plan();
   count_admissions(plan);
+  if (special > 0) order_by_adapter(plan);
   if (config.lookup > 0)
     stats.drafted += propose_by_lookup(plan, scheduler, sequences, config.lookup);
   if (draft_model) stats.drafted += draft_model->propose(plan, scheduler, sequences);
   copy_pages(decoder.device(), cache, plan.copies);
   const Tensor hidden = forward(plan);  // [T, D]
+  if (special > 0) score_prompts(plan, hidden);
   const BatchSampler sampler(decoder, config.precision, packed.in_use());
   std::vector<SampledToken> sampled = sample(plan, sampler, hidden);
   std::ranges::sort(sampled, [](const SampledToken& a, const SampledToken& b) {
@@ -277,6 +239,51 @@ void Generator::Impl::count_admissions(const Plan& plan) {
   }
 }
 
+/// Rows of one adapter become neighbours, in the order of the first ones.
+void Generator::Impl::order_by_adapter(Plan& plan) const {
+  std::map<const nn::LoraModel*, std::size_t> places;
+  const auto place = [&](const Work& work) {
+    const auto* adapter = sequences.at(work.sequence).request.adapter.get();
+    return places.emplace(adapter, places.size()).first->second;
+  };
+  for (const Work& work : plan.work) place(work);
+  if (places.size() > 1) std::ranges::stable_sort(plan.work, {}, place);
+}
+
+void Generator::Impl::score_prompts(Plan& plan, const Tensor& hidden) {
+  const PromptScorer scorer(decoder, config.precision, packed.in_use());
+  std::optional<RequestFailure> failed;  // thrown when all are scored
+  std::int64_t row = 0;
+  for (Work& work : plan.work) {
+    const std::int64_t first = row;
+    row += work.count;
+    SequenceState& state = sequences.at(work.sequence);
+    if (state.prompt_is_done || !(state.request.scores_prompt() || !state.request.generates))
+      continue;
+    try {
+      if (state.request.scores_prompt())
+        scorer.score(state.request, work.first, hidden.rows(first, row), state.prompt_scores);
+      end_prompt(work, state);
+    } catch (const Failure& failure) {
+      failed.emplace(state.request.id, failure.error());
+    }
+  }
+  if (!failed) return;
+  scheduler.repeat_samples(plan);
+  throw RequestFailure(*failed);
+}
+
+/// Where the prompt is computed: reports its scores, and ends a sequence that generates nothing.
+void Generator::Impl::end_prompt(Work& work, SequenceState& state) {
+  if (work.first + work.count < std::ssize(state.request.prompt)) return;
+  state.prompt_is_done = true;
+  if (config.on_prompt && state.request.scores_prompt())
+    config.on_prompt(state.request.id, std::exchange(state.prompt_scores, {}));
+  if (state.request.generates) return;
+  work.samples = false;
+  end(work.sequence, FinishReason::length);
+}
+
 Tensor Generator::Impl::forward(const Plan& plan) {
   RowBatch batch;
   for (const Work& work : plan.work) {
@@ -284,7 +291,8 @@ Tensor Generator::Impl::forward(const Plan& plan) {
     const auto& known = work.drafts > 0 ? state.proposed : state.tokens;
     batch.add(std::span(known).subspan(static_cast<std::size_t>(work.first),
                                        static_cast<std::size_t>(work.count)),
-              work.first, static_cast<std::int32_t>(known.size()), work.pages);
+              work.first, static_cast<std::int32_t>(known.size()), work.pages,
+              state.request.adapter.get());
   }
   return batch.forward(decoder, cache, config.precision, packed.in_use());
 }

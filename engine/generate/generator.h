@@ -25,6 +25,9 @@
 namespace troupe::engine::constraints {
 class Constraint;
 }
+namespace troupe::engine::nn {
+class LoraModel;
+}
 
 namespace troupe::engine::generate {
 
@@ -43,6 +46,17 @@ struct Request {
   std::shared_ptr<constraints::Constraint> constraint;
   /// The first token of a constrained output begins with no space, which decoding would drop.
   bool begins_without_space = false;
+  /// Of a decoder that has no adapter of its own; nullptr: none. Rows of all adapters are computed
+  /// in one pass. The draft model drafts without it.
+  std::shared_ptr<const nn::LoraModel> adapter;
+  /// Requests with different salts share no keys and values.
+  std::string cache_salt;
+  /// Scores the tokens of the prompt for GeneratorConfig::on_prompt, with this many alternatives
+  /// each; -1: does not. The whole prompt is then computed, and its pages are not shared.
+  int prompt_alternatives = -1;
+  bool generates = true;  ///< false: ends after the prompt; max_new_tokens is then not used
+
+  bool scores_prompt() const { return prompt_alternatives >= 0; }
 };
 
 /// A candidate token and its log-probability at temperature 1.
@@ -81,6 +95,17 @@ struct TokenEvent {
   std::uint64_t version = 0;         ///< of the weights
 };
 using TokenCallback = std::function<void(const TokenEvent&)>;
+
+/// Scores of the tokens of a prompt: OpenAI's `echo` with `logprobs`, vLLM's `prompt_logprobs`.
+/// Entry t belongs to token t given the tokens before it; the first entry is 0 and without
+/// alternatives.
+struct PromptScores {
+  std::vector<float> logp;                    ///< [T] at temperature 1
+  std::vector<std::vector<Alternative>> top;  ///< [T], empty without alternatives
+};
+/// The scores of the prompt of request `id`, before its first token. The callback does not call
+/// cancel().
+using PromptCallback = std::function<void(std::uint64_t id, const PromptScores&)>;
 
 /// A failure of step() that concerns one request: cancel() it and continue.
 class RequestFailure : public Failure {
@@ -121,6 +146,7 @@ struct GeneratorConfig {
   std::vector<std::int32_t> eos_ids;  ///< end tokens (config.json, generation_config.json)
   TextDecoder decode;                 ///< required for stop strings
   TokenCallback on_token;
+  PromptCallback on_prompt;
   /// Asked before each step of generate_all() and of beam_search(): true ends it.
   std::function<bool()> stop;
 };

@@ -1,27 +1,33 @@
-// Scores of the tokens of a prompt under the model, without generating: OpenAI's `echo` with
-// `logprobs`, vLLM's `prompt_logprobs`.
+// Scores of the tokens of a prompt from the hidden states of the pass that computes its keys.
 #pragma once
 
 #include <cstdint>
-#include <span>
-#include <vector>
 
 #include "engine/generate/generator.h"
 #include "engine/models/decoder.h"
 
 namespace troupe::engine::generate {
 
-/// Entry t belongs to token t given the tokens before it; the first entry is 0 and without
-/// alternatives.
-struct PromptScores {
-  std::vector<float> logp;                    ///< [T] at temperature 1
-  std::vector<std::vector<Alternative>> top;  ///< [T], empty without alternatives
-};
+class PromptScorer {
+ public:
+  /// `decoder` must outlive this. `packed`: logits are products with the packed weights.
+  PromptScorer(models::Decoder& decoder, ops::Precision precision, bool packed)
+      : decoder_(decoder), precision_(precision), packed_(packed) {}
 
-/// One forward pass over `tokens` [T], T at least 1, each in the vocabulary. The log-probabilities
-/// have the bits of train::logprobs(). Throws Failure (Errc::bad_input) when a logit is not finite.
-/// Collective over the decoder's tensor-parallel group.
-PromptScores score_prompt(models::Decoder& decoder, ops::Precision precision,
-                          std::span<const std::int32_t> tokens, int alternatives);
+  /// Scores those tokens of the prompt that follow its tokens `first` .., of which `hidden` [T, D]
+  /// has the states. The log-probabilities have the bits of train::logprobs(). Throws Failure
+  /// (Errc::bad_input) when a logit is not finite. Collective over the decoder's tensor-parallel
+  /// group.
+  void score(const Request& request, std::int32_t first, const Tensor& hidden,
+             PromptScores& out) const;
+
+ private:
+  void score_block(const Request& request, std::size_t first, const Tensor& hidden,
+                   PromptScores& out) const;
+
+  models::Decoder& decoder_;
+  ops::Precision precision_;
+  bool packed_;
+};
 
 }  // namespace troupe::engine::generate

@@ -5,7 +5,8 @@
 namespace troupe::engine::generate {
 
 void RowBatch::add(std::span<const std::int32_t> tokens, std::int32_t first, std::int32_t length,
-                   const std::vector<std::int32_t>& pages) {
+                   const std::vector<std::int32_t>& pages, const nn::LoraModel* adapter) {
+  lora_.add(rows(), std::ssize(tokens), adapter);
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
   for (std::size_t i = 0; i < tokens.size(); ++i)
     layout_.positions.push_back(first + static_cast<std::int32_t>(i));
@@ -16,8 +17,9 @@ void RowBatch::add(std::span<const std::int32_t> tokens, std::int32_t first, std
 
 Tensor RowBatch::forward(models::Decoder& decoder, nn::KvCache& cache, ops::Precision precision,
                          bool packed) const {
-  const nn::ForwardContext pass{decoder.device(), layout_,  precision, &cache, pages_,
-                                nullptr,          lengths_, {},        packed};
+  nn::ForwardContext pass{decoder.device(), layout_,  precision, &cache, pages_,
+                          nullptr,          lengths_, {},        packed};
+  if (!lora_.runs.empty()) pass.lora_rows = &lora_;
   nn::Saved nothing = nn::Saved::nothing();
   return ops::in_phase(decoder.device(), "forward",
                        [&] { return decoder.forward(tokens_, pass, nothing); });

@@ -23,7 +23,8 @@ std::int32_t Scheduler::pages_for(std::int64_t tokens) const {
 }
 
 void Scheduler::add(std::uint64_t sequence, std::int32_t prompt_length, std::int32_t max_length,
-                    std::uint64_t prompt_group, const std::vector<std::int32_t>* tokens) {
+                    std::uint64_t prompt_group, const std::vector<std::int32_t>* tokens,
+                    PrefixCache::Context context) {
   check(sequences_.empty() || sequences_.back().number < sequence,
         "Scheduler: numbers must increase");
   check(prompt_length >= 1 && max_length > prompt_length,
@@ -34,7 +35,8 @@ void Scheduler::add(std::uint64_t sequence, std::int32_t prompt_length, std::int
                         .prompt_length = prompt_length,
                         .length = prompt_length,
                         .pages = {},
-                        .tokens = prefixes_ ? tokens : nullptr});
+                        .tokens = prefixes_ ? tokens : nullptr,
+                        .context = std::move(context)});
 }
 
 Scheduler::Sequence& Scheduler::at(std::uint64_t number) {
@@ -178,7 +180,8 @@ void Scheduler::take_work(Sequence& sequence, Plan& plan) {
 std::vector<std::int32_t> Scheduler::cached_prefix(const Sequence& sequence) {
   if (sequence.tokens == nullptr || sequence.group == no_group) return {};
   return prefixes_->match(
-      std::span(*sequence.tokens).first(static_cast<std::size_t>(sequence.length - 1)));
+      std::span(*sequence.tokens).first(static_cast<std::size_t>(sequence.length - 1)),
+      sequence.context);
 }
 
 /// Enters the full pages of the tokens that are computed after this plan. Sequences that are
@@ -193,9 +196,9 @@ void Scheduler::keep_full_pages(Sequence& sequence) {
     const auto tokens = std::span(*sequence.tokens)
                             .subspan(static_cast<std::size_t>(sequence.kept * size),
                                      static_cast<std::size_t>(size));
-    const std::int32_t known = prefixes_->find(before, tokens);
+    const std::int32_t known = prefixes_->find(before, tokens, sequence.context);
     if (known == PrefixCache::no_page) {
-      prefixes_->insert(before, tokens, page, pool_);
+      prefixes_->insert(before, tokens, page, pool_, sequence.context);
     } else if (known != page) {
       // Another sequence has computed the same. This plan still writes to the own page; the next
       // one replaces it.

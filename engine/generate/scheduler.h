@@ -65,8 +65,10 @@ class Scheduler {
   /// prompt. A sequence that could exceed the cache is a Bug: check pages_for(prompt + new tokens)
   /// first. `tokens`: for the prefix cache, the sequence's tokens, of which as many are read as
   /// append() has announced; they must outlive it. nullptr: none of its pages is found or kept.
+  /// `context`: of its pages in the prefix cache.
   void add(std::uint64_t sequence, std::int32_t prompt_length, std::int32_t max_length,
-           std::uint64_t prompt_group, const std::vector<std::int32_t>* tokens = nullptr);
+           std::uint64_t prompt_group, const std::vector<std::int32_t>* tokens = nullptr,
+           PrefixCache::Context context = {});
   /// Plans the next step; empty only without sequences. Planned rows count as computed.
   Plan plan();
   /// Adds rows for at most `wanted` draft tokens to a Work of the plan that samples, where rows and
@@ -106,6 +108,7 @@ class Scheduler {
     bool running = false, admitted = false;
     std::vector<std::int32_t> pages;
     const std::vector<std::int32_t>* tokens = nullptr;
+    PrefixCache::Context context;
     std::int32_t kept = 0;  // full pages that are in the prefix cache
     std::int32_t pending() const { return length - cached; }
     bool planned() const { return cached > ready; }

@@ -19,6 +19,8 @@ struct SequenceState {
   std::int32_t limit = 0;                ///< maximum tokens of prompt and output
   OutputConstraint constraint;
   Generation result;
+  PromptScores prompt_scores;   ///< of what is computed so far
+  bool prompt_is_done = false;  ///< and its scores were reported
   /// The draft model has not computed the token before the last one.
   bool draft_is_behind = false;
 

@@ -41,6 +41,7 @@ struct Recomputed {
 
 struct SharedRows;
 struct ContextPart;
+struct LoraRows;
 
 /// Called between the blocks of a pass, which are numbered from 0 on each rank; empty: not called.
 struct PassHooks {
@@ -76,6 +77,8 @@ struct ForwardContext {
   parallel::Communicator* rows_group = nullptr;
   std::int64_t rows = 0;
   const PassHooks* hooks = nullptr;  ///< nullptr: none
+  /// Rows with adapters of their own, in generation (lora_rows.h); nullptr: none.
+  const LoraRows* lora_rows = nullptr;
 };
 
 }  // namespace troupe::engine::nn

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "engine/nn/lora_rows.h"
 #include "engine/nn/normalized_rows.h"
 #include "engine/nn/tensor_parallel.h"
 #include "engine/parallel/all_reduce.h"
@@ -183,7 +184,8 @@ std::vector<float> Head::collision(const Tensor& hidden, std::span<const std::in
   return out;
 }
 
-Tensor Head::logits(const Tensor& hidden, ops::Precision precision, bool packed) const {
+Tensor Head::logits(const Tensor& hidden, ops::Precision precision, bool packed,
+                    const LoraRows* lora_rows) const {
   Tensor z = device->empty({hidden.shape()[0], weight->value.shape()[0]});  // [M, V/tp]
   if (normalized && !(packed && weight->packed))
     device->gemm(hidden, matrix(), z, {.transpose_b = true, .precision = precision});
@@ -192,6 +194,10 @@ Tensor Head::logits(const Tensor& hidden, ops::Precision precision, bool packed)
   if (lora)
     device->gemm(down_project(hidden, precision), lora.b->value, z,
                  {.transpose_b = true, .accumulate = true, .precision = precision});
+  if (lora_rows != nullptr) {
+    const ops::Layout none;
+    lora_rows->apply(*weight, hidden, {*device, none, precision}, nullptr, z);
+  }
   device->scale_logits(z, scale_at(1));
   return z;
 }

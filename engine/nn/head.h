@@ -63,8 +63,9 @@ struct Head {
                                const TokenScores& scores) const;
 
   /// This rank's part of the logits, scaled and capped, [M, V/tp]: the argument of scores().
-  /// `packed` as in ForwardContext.
-  Tensor logits(const Tensor& hidden, ops::Precision precision, bool packed = false) const;
+  /// `packed` and `lora_rows` as in ForwardContext.
+  Tensor logits(const Tensor& hidden, ops::Precision precision, bool packed = false,
+                const LoraRows* lora_rows = nullptr) const;
   /// Logits of the whole vocabulary, [M, V], on the host of every rank.
   std::vector<float> gather_logits(const Tensor& logits) const;
   /// The bits of forward(), without entropy, from logits().

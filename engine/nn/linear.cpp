@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/nn/lora_rows.h"
 #include "engine/nn/sequence_parallel.h"
 
 namespace troupe::engine::nn {
@@ -17,6 +18,7 @@ void Linear::epilogue(const Tensor& x, const ForwardContext& pass, Saved& saved,
   if (weight->grad || lora) saved.push(x);
   y = sum_rows(pass, tp, y, weight->name);
   if (lora) lora.forward(x, weight->value, pass, tp, saved, y);
+  if (pass.lora_rows != nullptr) pass.lora_rows->apply(*weight, x, pass, tp, y);
   if (bias) pass.device.add_bias(y, bias->f32(pass.device));
 }
 

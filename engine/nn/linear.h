@@ -23,7 +23,7 @@ struct Linear {
 
   /// x [T, D] -> [T, F]. Saves x.
   Tensor forward(const Tensor& x, const ForwardContext& pass, Saved& saved) const;
-  /// Adds the sum over `tp`, the adapter's output and the bias to y = x W^T. Saves x.
+  /// Adds the sum over `tp`, the outputs of adapters and the bias to y = x W^T. Saves x.
   void epilogue(const Tensor& x, const ForwardContext& pass, Saved& saved, Tensor& y) const;
   /// dy [T, F]: adds into the gradients of parameters that are not frozen; dx [T, D] is assigned,
   /// or added to with `accumulate`.

@@ -51,12 +51,8 @@ Generation cancelled_before_start(const generate::Request& request) {
 
 class GenerationService::Loop {
  public:
-  Loop(models::Decoder& decoder, ops::Precision precision, generate::Generator generator,
-       ServiceLimits limits)
-      : decoder_(decoder),
-        precision_(precision),
-        generator_(std::move(generator)),
-        limits_(limits) {}
+  Loop(generate::Generator generator, ServiceLimits limits)
+      : generator_(std::move(generator)), limits_(limits) {}
 
   void start() {
     publish();
@@ -64,6 +60,7 @@ class GenerationService::Loop {
   }
   void stop();
   void on_token(const generate::TokenEvent& event);
+  void on_prompt(std::uint64_t id, const generate::PromptScores& scores);
   Result<> check_request(const generate::Request& request) const {
     return generator_.check_request(request);
   }
@@ -92,8 +89,6 @@ class GenerationService::Loop {
   void end(std::uint64_t id, Result<Generation> result);
   void publish();
 
-  models::Decoder& decoder_;
-  ops::Precision precision_;
   generate::Generator generator_;
   ServiceLimits limits_;
 
@@ -257,11 +252,8 @@ bool GenerationService::Loop::take_changes() {
   }
   const auto most = static_cast<std::size_t>(limits_.max_batch);
   while (steps_ && !weights_hold_sequences() && active_.size() + starting_.size() < most &&
-         !waiting_.empty()) {
+         !waiting_.empty())
     starting_.push_back(waiting_.pop());
-    // Scoring takes a forward pass: one per step, so that sequences in the batch go on.
-    if (starting_.back().job.score_prompt) break;
-  }
   return true;
 }
 
@@ -289,23 +281,7 @@ void GenerationService::Loop::begin(Pending pending) {
   const std::uint64_t id = pending.job.request.id;
   const Job& job = active_.emplace(id, std::move(pending)).first->second.job;
   prompt_tokens_ += std::ssize(job.request.prompt);
-  try {
-    if (job.score_prompt) {
-      job.on_prompt(generate::score_prompt(decoder_, precision_, job.request.prompt,
-                                           job.prompt_alternatives));
-    }
-    if (!job.generates) {
-      Generation none = cancelled_before_start(job.request);
-      none.finish = FinishReason::length;
-      return end(id, std::move(none));
-    }
-    if (auto accepted = generator_.submit(job.request); !accepted) end(id, fail(accepted));
-  } catch (const Failure& failure) {
-    end(id, fail(failure));
-  } catch (const std::exception& problem) {
-    log_error(cat("scoring a prompt: ", problem.what()));
-    end(id, fail(Errc::internal, "the prompt could not be scored"));
-  }
+  if (auto accepted = generator_.submit(job.request); !accepted) end(id, fail(accepted));
 }
 
 void GenerationService::Loop::step() {
@@ -354,6 +330,11 @@ void GenerationService::Loop::on_token(const generate::TokenEvent& event) {
     if (found->second.job.on_token) found->second.job.on_token(event);
 }
 
+void GenerationService::Loop::on_prompt(std::uint64_t id, const generate::PromptScores& scores) {
+  if (const auto found = active_.find(id); found != active_.end())
+    if (found->second.job.on_prompt) found->second.job.on_prompt(scores);
+}
+
 void GenerationService::Loop::publish() {
   const generate::GeneratorStats& stats = generator_.stats();
   const std::lock_guard lock(mutex_);
@@ -389,10 +370,12 @@ Result<std::unique_ptr<GenerationService>> GenerationService::start(
   config.stop = {};
   const auto target = std::make_shared<Loop*>(nullptr);  // the generator exists before the loop
   config.on_token = [target](const generate::TokenEvent& event) { (*target)->on_token(event); };
-  const ops::Precision precision = config.precision;
+  config.on_prompt = [target](std::uint64_t id, const generate::PromptScores& scores) {
+    (*target)->on_prompt(id, scores);
+  };
   auto generator = generate::Generator::create(decoder, std::move(config));
   RETURN_IF_ERROR(generator);
-  auto loop = std::make_unique<Loop>(decoder, precision, std::move(*generator), limits);
+  auto loop = std::make_unique<Loop>(std::move(*generator), limits);
   *target = loop.get();
   loop->start();
   return std::unique_ptr<GenerationService>(new GenerationService(std::move(loop)));

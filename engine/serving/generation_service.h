@@ -15,7 +15,6 @@
 
 #include "engine/base/error.h"
 #include "engine/generate/generator.h"
-#include "engine/generate/prompt_scores.h"
 
 namespace troupe::engine::serving {
 
@@ -23,10 +22,7 @@ namespace troupe::engine::serving {
 /// event over and return. They may call cancel().
 struct Job {
   generate::Request request;  ///< the service chooses its id
-  bool score_prompt =
-      false;  ///< scores the prompt before generating; without its last token's next
-  int prompt_alternatives = 0;
-  bool generates = true;  ///< false: only scores the prompt
+  /// The scores of the prompt, where the request asks for them, before its first token.
   std::function<void(const generate::PromptScores&)> on_prompt;
   std::function<void(const generate::TokenEvent&)> on_token;
   /// The finished sequence (finish: cancelled after cancel()), or Errc::timeout after the deadline,
@@ -53,7 +49,7 @@ struct ServiceCounters {
 class GenerationService {
  public:
   /// Starts the thread. `decoder` must outlive the service, and no one else may use it. `config`:
-  /// max_sequences, on_token and stop are replaced. Errc::usage for invalid sizes.
+  /// max_sequences, on_token, on_prompt and stop are replaced. Errc::usage for invalid sizes.
   static Result<std::unique_ptr<GenerationService>> start(models::Decoder& decoder,
                                                           generate::GeneratorConfig config,
                                                           ServiceLimits limits);

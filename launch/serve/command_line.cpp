@@ -84,6 +84,30 @@ void add_admin_options(CLI::App& command, ServeOptions& o) {
                                  "folder below which checkpoints are loaded by name"));
 }
 
+void add_generation_options(CLI::App& command, ServeOptions& o) {
+  command
+      .add_option_function<std::string>(
+          "--weights",
+          [&o](const std::string& format) {
+            using engine::models::WeightFormat;
+            o.engine.weights = format == "int8" ? WeightFormat::int8 : WeightFormat::full;
+          },
+          "full, or int8: generate with weights of 8 bits for speed; log-probabilities are "
+          "those of the quantized weights")
+      ->check(CLI::IsMember({"full", "int8"}))
+      ->default_str("full");
+  command
+      .add_option("--lookup", o.engine.lookup,
+                  "draft tokens per step by prompt lookup; 0: none; does not change results")
+      ->check(CLI::Range(0, 256));
+  path_option(command.add_option(
+      "--draft", o.engine.draft,
+      "folder of a draft model with the same tokenizer; does not change results"));
+  command.add_option("--draft-tokens", o.engine.draft_tokens, "tokens per step of the draft model")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+}
+
 void add_load_limits(CLI::App& command, ServeOptions& o) {
   command.add_option("--max-batch", o.engine.max_batch, "sequences generated at the same time")
       ->check(CLI::Range(1, 4096))
@@ -98,16 +122,6 @@ void add_load_limits(CLI::App& command, ServeOptions& o) {
                   "tokens in the cache of keys and values; 0: enough for the batch, at most 1 GiB")
       ->check(
           CLI::Range(std::int64_t{0}, std::numeric_limits<std::int32_t>::max() - std::int64_t{16}));
-  command
-      .add_option("--lookup", o.engine.lookup,
-                  "draft tokens per step by prompt lookup; 0: none; does not change results")
-      ->check(CLI::Range(0, 256));
-  path_option(command.add_option(
-      "--draft", o.engine.draft,
-      "folder of a draft model with the same tokenizer; does not change results"));
-  command.add_option("--draft-tokens", o.engine.draft_tokens, "tokens per step of the draft model")
-      ->check(CLI::Range(1, 256))
-      ->capture_default_str();
   command.add_flag("--no-prefix-cache", o.engine.no_prefix_cache,
                    "compute every prompt anew, also where another began with the same tokens");
   command
@@ -132,6 +146,7 @@ void add_serve(CLI::App& app, std::function<int()>& action) {
   add_adapters(*command, *options);
   add_server_options(*command, *options);
   add_admin_options(*command, *options);
+  add_generation_options(*command, *options);
   add_load_limits(*command, *options);
   command->footer(
       "Example:\n  troupe serve --model DIR --port 8000\nPrints `listening on http://HOST:PORT` "

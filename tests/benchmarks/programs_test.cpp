@@ -66,8 +66,10 @@ std::vector<std::string> keys_of(const std::string& name, const std::vector<std:
   static const std::set<std::string> compute{"attention", "dpo_step", "gemm",
                                              "grpo_step", "head",     "train_step"};
   std::vector<std::string> out = keys;
-  if (compute.contains(name))
-    out.insert(std::find(out.begin(), out.end(), "peak_rss_mib"), {"peak", "peak_ratio"});
+  const auto memory = [&out] { return std::find(out.begin(), out.end(), "peak_rss_mib"); };
+  if (compute.contains(name)) out.insert(memory(), {"peak", "peak_ratio"});
+  if (name == "serve")
+    out.insert(memory() + 1, {"streamed_ratio", "cached_first_token_ratio", "lookup_speedup"});
   return out;
 }
 

@@ -58,6 +58,19 @@ class Stories(unittest.TestCase):
         self.assertEqual(end["usage"], found[1]["usage"])
         self.assertGreaterEqual(self.server.metric("vllm:prefix_cache_queries_total"), 3 * tokens)
 
+    def test_salts_separate_cached_prompts(self):
+        fields = {"prompt": "There was a boy named Tim who liked to play with his red car. " * 4, "max_tokens": 4, "seed": 3}
+
+        def cached(**more):
+            answer = self.server.complete(**fields, **more)
+            texts.add(answer["choices"][0]["text"])
+            return answer["usage"]["prompt_tokens_details"]["cached_tokens"]
+
+        texts = set()
+        self.assertEqual([cached(cache_salt="one"), cached(cache_salt="two"), cached()], [0, 0, 0])
+        self.assertGreater(min(cached(cache_salt="one"), cached(cache_salt="two"), cached()), 32)
+        self.assertEqual(len(texts), 1)
+
     def test_drafts_change_nothing(self):
         prompt = "The cat sat. The dog sat. The cat sat. The dog"
         settings = {"seed": 5, "max_tokens": 60, "temperature": 0.5}
@@ -221,6 +234,7 @@ class Stories(unittest.TestCase):
                  ({"prompt": "a", "structured_outputs": {"regex": "a", "choice": ["b"]}}, "structured_outputs.choice"),
                  ({"prompt": "a", "structured_outputs": {"tag": "a"}}, "structured_outputs.tag"),
                  ({"prompt": "a", "guided_choice": ["a", 5]}, "guided_choice"),
+                 ({"prompt": "a", "cache_salt": ""}, "cache_salt"), ({"prompt": "a", "cache_salt": "x" * 257}, "cache_salt"),
                  ({"prompt": [3] * 512}, "prompt"), ({"prompt": "a", "stop": ["b", 3]}, "stop[1]")]
         for body, param in cases:
             status, _, answer = self.server.request("POST", "/v1/completions", body)

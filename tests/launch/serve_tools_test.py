@@ -15,6 +15,10 @@ MESSAGES = [{"role": "user", "content": "Add."}]
 CALL = '<tool_call>\n{"name": "add", "arguments": {"a": 5, "unit": "cm"}}\n</tool_call>'
 
 
+# The prompt ends with the end of a reasoning.
+THOUGHT = {"messages": MESSAGES + [{"role": "assistant", "content": "</think>"}], "add_generation_prompt": False}
+
+
 def assembled(events):
     """The message and the finish reason of a stream, as clients put them together."""
     message = {"content": "", "reasoning_content": "", "tool_calls": []}
@@ -138,25 +142,41 @@ class Mistral(Tools):
 
     def test_calls_follow_a_marker(self):
         text = '[TOOL_CALLS] [{"name": "add", "arguments": {"a": 5}}, {"name": "stop", "arguments": {}}]'
-        self.assertEqual(self.answers(tools=[ADD, STOP], guided_choice=[text])[:3], (None, [("add", '{"a": 5}'), ("stop", "{}")], "tool_calls"))
+        self.assertEqual(self.answers(tools=[ADD, STOP], guided_choice=[text], **THOUGHT)[:3], (None, [("add", '{"a": 5}'), ("stop", "{}")], "tool_calls"))
 
     def test_reasoning_precedes_the_content(self):
-        content, calls, finish, message = self.answers(guided_choice=["<think>\nWhy?\n</think>\n\nSo."])
+        content, calls, finish, message = self.answers(guided_choice=["<think>\nWhy?\n</think>\n\nSo."], **THOUGHT)
         self.assertEqual((message["reasoning_content"], content, calls, finish), ("\nWhy?\n", "\n\nSo.", [], "stop"))
-        self.assertIsNone(self.answers(guided_choice=["So."])[3]["reasoning_content"])
+        self.assertIsNone(self.answers(guided_choice=["So."], **THOUGHT)[3]["reasoning_content"])
+
+    def test_a_constraint_is_of_what_follows_the_reasoning(self):
+        mark = str(self.server.post("/tokenize", prompt="a<", add_special_tokens=False)["tokens"][-1])
+        content, _, finish, message = self.answers(guided_choice=["So."], logit_bias={mark: -100})
+        self.assertEqual((message["reasoning_content"], content, finish), (None, "So.", "stop"))
+        content, _, finish, message = self.answers(guided_choice=["So."], logit_bias={mark: 100}, max_tokens=20)
+        self.assertEqual((content, finish), ("", "length"))
+        self.assertRegex(message["reasoning_content"], "^<+$")
+        content, _, finish, message = self.answers(tools=[ADD], tool_choice="required", logit_bias={mark: 100}, max_tokens=20)
+        self.assertEqual((content, finish, message["tool_calls"]), ("", "length", []))
 
 
 class Llama(Tools):
-    options = ("--tool-call-parser", "llama3_json", "--reasoning-parser", "deepseek_r1")
+    options = ("--tool-call-parser", "llama3_json")
 
     def test_the_output_is_a_call(self):
         text = '{"name": "add", "parameters": {"a": 5}}'
         self.assertEqual(self.answers(tools=[ADD], guided_choice=[text])[:3], (None, [("add", '{"a": 5}')], "tool_calls"))
 
-    def test_a_free_output_begins_with_reasoning(self):
+
+class DeepSeek(Tools):
+    options = ("--reasoning-parser", "deepseek_r1")
+
+    def test_an_output_begins_with_reasoning_that_is_free(self):
         content, _, finish, message = self.answers(max_tokens=10)
         self.assertEqual((content, finish), ("", "length"))
         self.assertNotEqual(message["reasoning_content"], "")
+        constrained = self.answers(max_tokens=10, structured_outputs={"regex": "[0-9]"})[3]
+        self.assertEqual(constrained["reasoning_content"], message["reasoning_content"])
 
 
 class Start(unittest.TestCase):

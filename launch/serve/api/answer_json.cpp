@@ -19,23 +19,23 @@ Json usage_json(const Usage& usage) {
 
 }  // namespace
 
-AnswerJson::AnswerJson(const GenerationRequest& request, const ServedModel& model,
+AnswerJson::AnswerJson(const GenerationRequest& request, const Served& served,
                        const std::string& id)
     : request_(request),
-      model_(model),
+      served_(served),
       id_(cat(request.endpoint == Endpoint::chat ? "chatcmpl-" : "cmpl-", id)),
       created_(std::time(nullptr)) {
 }
 
 Json AnswerJson::head(const char* object) const {
   return Json::Object{
-      {"id", id_}, {"object", object}, {"created", created_}, {"model", model_.name()}};
+      {"id", id_}, {"object", object}, {"created", created_}, {"model", served_.name}};
 }
 
 Json AnswerJson::logprobs(const ChoicePart& part) const {
   if (!request_.logprobs) return nullptr;
-  if (chat()) return chat_logprobs(model_, part.tokens, request_.tokens_as_ids);
-  return completion_logprobs(model_, part.tokens, request_.tokens_as_ids, part.offset);
+  if (chat()) return chat_logprobs(*served_.model, part.tokens, request_.tokens_as_ids);
+  return completion_logprobs(*served_.model, part.tokens, request_.tokens_as_ids, part.offset);
 }
 
 /// Nine letters or digits: templates of Mistral accept no others.
@@ -113,7 +113,7 @@ Json AnswerJson::response(std::span<const ChoicePart> choices, const Usage& usag
   Json out = head(chat() ? "chat.completion" : "text_completion");
   const auto prompt_scores = [&](std::size_t prompt) -> Json {
     if (request_.prompt_logprobs < 0) return nullptr;
-    return prompt_logprobs(model_, request_.prompts[prompt], scores[prompt],
+    return prompt_logprobs(*served_.model, request_.prompts[prompt], scores[prompt],
                            request_.prompt_logprobs);
   };
   Json::Array all;

@@ -10,6 +10,7 @@
 #include "engine/base/json.h"
 #include "launch/serve/api/generation_request.h"
 #include "launch/serve/api/message/message_part.h"
+#include "launch/serve/api/model_set.h"
 #include "launch/serve/api/token_json.h"
 
 namespace troupe::launch::api {
@@ -37,8 +38,8 @@ struct Usage {
 
 class AnswerJson {
  public:
-  /// `request` and `model` must outlive this. `id`: of the HTTP request.
-  AnswerJson(const GenerationRequest& request, const ServedModel& model, const std::string& id);
+  /// `request` and `served` must outlive this. `id`: of the HTTP request.
+  AnswerJson(const GenerationRequest& request, const Served& served, const std::string& id);
 
   /// `scores`: by prompt, empty unless prompt_logprobs is wanted.
   Json response(std::span<const ChoicePart> choices, const Usage& usage,
@@ -60,7 +61,7 @@ class AnswerJson {
   std::string call_id(int choice, int call) const;
 
   const GenerationRequest& request_;
-  const ServedModel& model_;
+  const Served& served_;
   std::string id_;
   std::int64_t created_;
 };

@@ -44,14 +44,13 @@ std::string percent_decoded(std::string_view text) {
 }
 
 Json model_entry(const Served& served) {
-  const ServedModel& model = *served.model;
-  return Json::Object{{"id", model.name()},
+  return Json::Object{{"id", served.name},
                       {"object", "model"},
-                      {"created", model.created()},
+                      {"created", served.created},
                       {"owned_by", "troupe"},
-                      {"root", model.name()},
+                      {"root", served.name},
                       {"parent", served.parent.empty() ? Json() : Json(served.parent)},
-                      {"max_model_len", model.context()}};
+                      {"max_model_len", served.model->context()}};
 }
 
 /// The whole text of one conversation or prompt of /tokenize.
@@ -201,8 +200,7 @@ ServedPointer Api::named_in(const Json& body) const {
   if (!name) return models_.first();
   if (auto found = models_.find(*name)) return found;
   std::vector<std::string> known;
-  for (const ServedPointer& each : models_.all())
-    known.push_back(cat("`", each->model->name(), "`"));
+  for (const ServedPointer& each : models_.all()) known.push_back(cat("`", each->name, "`"));
   throw ApiFailure(
       404, {cat("The model `", *name, "` does not exist; this server has ", join(known, ", "), "."),
             "invalid_request_error", "model", "model_not_found"});

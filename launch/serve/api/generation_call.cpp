@@ -54,7 +54,7 @@ GenerationCall::GenerationCall(const Backend& backend, GenerationRequest request
     : backend_(backend),
       request_(std::move(request)),
       responder_(std::move(responder)),
-      json_(request_, backend.model(), from.id),
+      json_(request_, *backend.served, from.id),
       received_(from.received) {
   if (const auto* tokenizer = backend_.model().tokenizer()) {
     for (const auto& prompt : request_.prompts)
@@ -75,13 +75,15 @@ Job GenerationCall::make_job(std::size_t prompt, int index) {
   job.request.begins_without_space = request_.constraint != nullptr && !texts_.empty() &&
                                      texts_[prompt].context_bytes() == 0 &&
                                      backend_.model().drops_first_space();
-  job.generates = request_.generates;
+  job.request.generates = request_.generates;
+  job.request.adapter = backend_.served->adapter;
+  job.request.cache_salt = request_.cache_salt;
   const auto self = shared_from_this();
   Choice& choice = choices_[prompt * static_cast<std::size_t>(request_.best_of) +
                             static_cast<std::size_t>(index)];
   if (index == 0 && request_.scores_prompt()) {
-    job.score_prompt = true;
-    job.prompt_alternatives = std::max(request_.prompt_logprobs, request_.params.top_logprobs);
+    job.request.prompt_alternatives =
+        std::max(request_.prompt_logprobs, request_.params.top_logprobs);
     job.on_prompt = [self, prompt](const engine::generate::PromptScores& scores) {
       self->scores_[prompt] = scores;
     };

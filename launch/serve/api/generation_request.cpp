@@ -1,6 +1,9 @@
 #include "launch/serve/api/generation_request.h"
 
 #include <algorithm>
+#include <optional>
+#include <string_view>
+#include <utility>
 
 #include "engine/base/text.h"
 #include "launch/serve/api/chat_messages.h"
@@ -14,15 +17,10 @@ namespace troupe::launch::api {
 
 namespace {
 
-constexpr std::int64_t default_completion_tokens = 16;  // of the OpenAI API
+using engine::constraints::Reasoning;
 
-/// Compiles the constraint of the outputs.
-void read_output_constraint(RequestFields& fields, const ServedModel& model,
-                            GenerationRequest& request) {
-  const auto text = read_constraint(fields);
-  if (!text) return;
-  request.constraint = value_or_refuse(text->field, model.constrain(*text));
-}
+constexpr std::int64_t default_completion_tokens = 16;  // of the OpenAI API
+constexpr std::size_t max_salt_bytes = 256;
 
 void refuse_of_chat(RequestFields& fields) {
   for (const char* name : {"functions", "function_call"})
@@ -96,23 +94,30 @@ void read_output(RequestFields& fields, const ServedModel& model, GenerationRequ
   request.return_weight_versions = fields.flag("return_weight_versions", model.names_versions());
   request.include_stop = fields.flag("include_stop_str_in_output", false);
   request.skip_special = fields.flag("skip_special_tokens", true);
+  if (const auto salt = fields.text("cache_salt")) {
+    if (salt->empty() || salt->size() > max_salt_bytes)
+      refuse("cache_salt",
+             cat("cache_salt has ", salt->size(), " bytes; allowed: 1 to ", max_salt_bytes));
+    request.cache_salt = *salt;
+  }
 }
 
-/// How calls stand in the answer; constrains an answer that must be one.
-void read_tool_output(const Tools& tools, const ServedModel& model, GenerationRequest& request) {
-  if (tools.choice == ToolChoice::none) return;
+/// How calls stand in the answer, and the constraint of an answer that must be one. `constrained`:
+/// the request has another constraint.
+std::optional<ConstraintText> read_tool_output(const Tools& tools, const ServedModel& model,
+                                               bool constrained, GenerationRequest& request) {
+  if (tools.choice == ToolChoice::none) return std::nullopt;
   if (!model.template_has_tools())
     refuse_unsupported("tools",
                        "tools: the chat template does not show them to the model; use another "
                        "one, see --template");
-  if (const auto text = tool_constraint(tools)) {
-    if (request.constraint)
+  if (auto text = tool_constraint(tools)) {
+    if (constrained)
       refuse("tool_choice", "tool_choice: a call is required, and the output constrained, too");
-    request.constraint = value_or_refuse("tools", model.constrain(*text));
     const bool one = tools.choice == ToolChoice::function;
     request.message.calls = one ? CallFormat::arguments : CallFormat::list;
     request.message.function = tools.function;
-    return;
+    return text;
   }
   request.message.calls = model.call_format();
   if (request.message.calls == CallFormat::none)
@@ -122,11 +127,21 @@ void read_tool_output(const Tools& tools, const ServedModel& model, GenerationRe
                      join(call_format_names(), ", "), "), or set tool_choice to \"required\""));
   // The markers of calls are special tokens of some models.
   request.skip_special = false;
+  return std::nullopt;
 }
 
-void read_chat_prompt(RequestFields& fields, const ServedModel& model, GenerationRequest& request) {
+/// What stands before the constrained part of an answer to `prompt`.
+Reasoning reasoning_before(const MessageFormat& message, std::string_view prompt) {
+  if (message.reasoning == ReasoningFormat::none) return Reasoning::none;
+  if (message.reasoning_open) return Reasoning::open;
+  return closes_reasoning(prompt) ? Reasoning::none : Reasoning::optional;
+}
+
+void read_chat_prompt(RequestFields& fields, const ServedModel& model,
+                      std::optional<ConstraintText> constraint, GenerationRequest& request) {
   const Tools tools = read_tools(fields);
-  read_tool_output(tools, model, request);
+  if (auto call = read_tool_output(tools, model, constraint.has_value(), request))
+    constraint = std::move(call);
   const bool add_special = fields.flag("add_special_tokens", false);
   engine::tokenizer::RenderInput conversation = read_conversation(fields);
   conversation.tools = tools.list;
@@ -134,10 +149,24 @@ void read_chat_prompt(RequestFields& fields, const ServedModel& model, Generatio
   request.prompts.push_back(value_or_refuse("messages", model.encode(text, add_special)));
   request.prompt_texts.push_back(text);
   request.message.reasoning = model.reasoning_format();
-  // A constraint describes the whole output: reasoning that began in the prompt is not part of it.
   request.message.reasoning_open =
-      !request.constraint &&
-      (request.message.reasoning == ReasoningFormat::deepseek_r1 || opens_reasoning(text));
+      request.message.reasoning == ReasoningFormat::deepseek_r1 || opens_reasoning(text);
+  if (!constraint) return;
+  constraint->before = reasoning_before(request.message, text);
+  request.constraint = value_or_refuse(constraint->field, model.constrain(*constraint));
+}
+
+void read_completion_prompts(RequestFields& fields, const ServedModel& model,
+                             const std::optional<ConstraintText>& constraint,
+                             GenerationRequest& request) {
+  if (constraint)
+    request.constraint = value_or_refuse(constraint->field, model.constrain(*constraint));
+  request.echo = fields.flag("echo", false);
+  fields.ignore({"parallel_tool_calls"});
+  fields.unsupported("suffix", "the model does not fill in the middle");
+  Prompts prompts = read_prompts(fields, "prompt", fields.flag("add_special_tokens", true), model);
+  request.prompts = std::move(prompts.ids);
+  request.prompt_texts = std::move(prompts.texts);
 }
 
 std::optional<std::int64_t> read_max_tokens(RequestFields& fields, Endpoint endpoint,
@@ -188,7 +217,7 @@ GenerationRequest read_generation_request(const Json& body, Endpoint endpoint,
   RequestFields fields(body);
   GenerationRequest request;
   request.endpoint = endpoint;
-  read_output_constraint(fields, model, request);
+  auto constraint = read_constraint(fields);
   refuse_others(fields);
   request.params = read_sampling(fields, model);
   read_stream(fields, request);
@@ -197,15 +226,9 @@ GenerationRequest read_generation_request(const Json& body, Endpoint endpoint,
   read_output(fields, model, request);
   if (endpoint == Endpoint::chat) {
     refuse_of_chat(fields);
-    read_chat_prompt(fields, model, request);
+    read_chat_prompt(fields, model, std::move(constraint), request);
   } else {
-    request.echo = fields.flag("echo", false);
-    fields.ignore({"parallel_tool_calls"});
-    fields.unsupported("suffix", "the model does not fill in the middle");
-    Prompts prompts =
-        read_prompts(fields, "prompt", fields.flag("add_special_tokens", true), model);
-    request.prompts = std::move(prompts.ids);
-    request.prompt_texts = std::move(prompts.texts);
+    read_completion_prompts(fields, model, constraint, request);
   }
   read_lengths(fields, model, request);
   unknown = fields.unknown();

@@ -43,6 +43,7 @@ struct GenerationRequest {
   bool return_token_ids = false, return_weight_versions = false;
   bool include_stop = false;  ///< include_stop_str_in_output
   bool skip_special = true;
+  std::string cache_salt;  ///< requests with different ones share no cached prompts
 
   MessageFormat message;  ///< chat: the parts of an output
 

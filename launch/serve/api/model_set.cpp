@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <optional>
 #include <utility>
 
@@ -20,22 +21,6 @@ using engine::serving::ServiceLimits;
 namespace {
 
 constexpr std::size_t max_adapters = 64;
-
-void add(const ServiceCounters& from, ServiceCounters& sum) {
-  sum.running += from.running;
-  sum.waiting += from.waiting;
-  sum.pages += from.pages;
-  sum.free_pages += from.free_pages;
-  sum.idle_pages += from.idle_pages;
-  sum.prefix_queries += from.prefix_queries;
-  sum.prefix_hits += from.prefix_hits;
-  sum.drafted += from.drafted;
-  sum.accepted += from.accepted;
-  sum.prompt_tokens += from.prompt_tokens;
-  sum.generated_tokens += from.generated_tokens;
-  sum.preemptions += from.preemptions;
-  sum.steps += from.steps;
-}
 
 }  // namespace
 
@@ -86,36 +71,19 @@ Result<> ModelSet::Host::start(const EngineOptions& options, const ModelOptions&
   return {};
 }
 
-ModelSet::ModelSet(ServedModelOptions model, EngineOptions engine)
-    : model_(std::move(model)), engine_(engine) {
-}
-
-Result<ModelSet::Entry> ModelSet::make_entry(const ServedModelOptions& model,
-                                             const std::string& parent) const {
-  auto loaded = ServedModel::load(model);
-  RETURN_IF_ERROR(loaded);
-  Entry entry{std::make_unique<Host>(std::move(*loaded)), nullptr, {}};
-  RETURN_IF_ERROR(entry.host->start(engine_, model.model));
-  const auto released = std::make_shared<std::promise<void>>();
-  entry.released = released->get_future();
-  Host& host = *entry.host;
-  // The last request may end in a thread of the engine, which cannot destroy the engine.
-  entry.served =
-      ServedPointer(new Served{&host.model, host.generation.get(), host.pooling.get(), parent},
-                    [released](const Served* served) {
-                      delete served;
-                      released->set_value();
-                    });
-  return entry;
+ModelSet::ModelSet(std::unique_ptr<Host> host) : host_(std::move(host)) {
+  const ServedModel& model = host_->model;
+  served_.push_back(std::make_shared<const Served>(Served{
+      model.name(), &model, host_->generation.get(), host_->pooling.get(), std::time(nullptr)}));
 }
 
 Result<std::unique_ptr<ModelSet>> ModelSet::load(const ServedModelOptions& model,
                                                  const EngineOptions& engine) {
-  std::unique_ptr<ModelSet> made(new ModelSet(model, engine));
-  auto entry = made->make_entry(model, "");
-  RETURN_IF_ERROR(entry);
-  made->entries_.push_back(std::move(*entry));
-  return made;
+  auto loaded = ServedModel::load(model);
+  RETURN_IF_ERROR(loaded);
+  auto host = std::make_unique<Host>(std::move(*loaded));
+  RETURN_IF_ERROR(host->start(engine, model.model));
+  return std::unique_ptr<ModelSet>(new ModelSet(std::move(host)));
 }
 
 ModelSet::~ModelSet() {
@@ -124,107 +92,79 @@ ModelSet::~ModelSet() {
 
 ServedPointer ModelSet::first() const {
   const std::lock_guard lock(mutex_);
-  return entries_.front().served;
+  return served_.front();
 }
 
 ServedPointer ModelSet::find(const std::string& name) const {
   const std::lock_guard lock(mutex_);
-  for (const Entry& entry : entries_)
-    if (entry.served->model->name() == name) return entry.served;
+  for (const ServedPointer& each : served_)
+    if (each->name == name) return each;
   return nullptr;
 }
 
 std::vector<ServedPointer> ModelSet::all() const {
   const std::lock_guard lock(mutex_);
-  std::vector<ServedPointer> out;
-  for (const Entry& entry : entries_) out.push_back(entry.served);
-  return out;
+  return served_;
 }
 
 ServiceCounters ModelSet::counters() const {
-  ServiceCounters sum;
-  for (const ServedPointer& each : all())
-    add(each->generation ? each->generation->counters() : each->pooling->counters(), sum);
-  return sum;
+  return host_->generation ? host_->generation->counters() : host_->pooling->counters();
 }
 
 Result<> ModelSet::load_adapter(const std::string& name, const std::string& folder) {
-  free_unloaded();
-  const ServedPointer base = first();
-  if (base->generation == nullptr)
+  if (host_->generation == nullptr)
     return fail(Errc::usage, "the model generates no text and is served without adapters");
   if (name.empty() || find(name) != nullptr)
     return fail(Errc::usage, cat("an adapter cannot be called ", quote(name),
                                  name.empty() ? "" : ": another model has this name"));
   if (all().size() > max_adapters)
     return fail(Errc::full, cat("there are ", max_adapters, " adapters; unload one"));
-  ServedModelOptions options = model_;
-  options.name = name;
-  options.model.adapter = folder;
-  auto entry = make_entry(options, base->model->name());
-  RETURN_IF_ERROR(entry);
+  auto adapter = host_->model.load_adapter(folder);
+  RETURN_IF_ERROR(adapter);
+  Served served = *first();
+  served.parent = std::exchange(served.name, name);
+  served.created = std::time(nullptr);
+  served.adapter = std::move(*adapter);
   const std::lock_guard lock(mutex_);
-  if (paused_) entry->served->generation->pause();
-  entries_.push_back(std::move(*entry));
+  served_.push_back(std::make_shared<const Served>(std::move(served)));
   return {};
 }
 
 Result<> ModelSet::unload_adapter(const std::string& name) {
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = std::find_if(entries_.begin() + 1, entries_.end(), [&](const Entry& each) {
-      return each.served->model->name() == name;
-    });
-    if (found == entries_.end())
-      return fail(Errc::not_found, cat("there is no adapter ", quote(name)));
-    found->served = nullptr;
-    unloaded_.push_back(std::move(*found));
-    entries_.erase(found);
-  }
-  free_unloaded();
+  const std::lock_guard lock(mutex_);
+  const auto found = std::find_if(served_.begin() + 1, served_.end(),
+                                  [&](const ServedPointer& each) { return each->name == name; });
+  if (found == served_.end())
+    return fail(Errc::not_found, cat("there is no adapter ", quote(name)));
+  std::erase_if(unloaded_, [](const auto& each) { return each.expired(); });
+  unloaded_.push_back(*found);
+  served_.erase(found);
   return {};
 }
 
-/// Frees the adapters whose requests have ended.
-void ModelSet::free_unloaded() {
-  std::vector<Entry> freed;  // destroyed without the mutex: their threads end
-  const std::lock_guard lock(mutex_);
-  for (Entry& each : unloaded_)
-    if (each.released.wait_for(std::chrono::seconds(0)) == std::future_status::ready)
-      freed.push_back(std::move(each));
-  std::erase_if(unloaded_, [](const Entry& each) { return each.host == nullptr; });
-}
-
 void ModelSet::set_paused(bool paused) {
-  const std::lock_guard lock(mutex_);
-  paused_ = paused;
-  for (const std::vector<Entry>* entries : {&entries_, &unloaded_}) {
-    for (const Entry& entry : *entries) {
-      if (entry.host->generation == nullptr) continue;
-      if (paused)
-        entry.host->generation->pause();
-      else
-        entry.host->generation->resume();
-    }
-  }
+  if (host_->generation == nullptr) return;
+  if (paused)
+    host_->generation->pause();
+  else
+    host_->generation->resume();
 }
 
 bool ModelSet::paused() const {
-  const std::lock_guard lock(mutex_);
-  return paused_;
+  return host_->generation != nullptr && host_->generation->paused();
 }
 
 Result<std::uint64_t> ModelSet::load_weights(const std::string& folder) {
-  Host* host = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    if (entries_.size() + unloaded_.size() > 1)
-      return fail(Errc::usage, "adapters have copies of the model's weights; unload them first");
-    host = entries_.front().host.get();
+    const auto in_use = [](const auto& each) { return !each.expired(); };
+    if (served_.size() > 1 || std::ranges::any_of(unloaded_, in_use))
+      return fail(Errc::usage,
+                  "adapters belong to the weights that they were trained over; unload them first");
   }
-  const auto write = host->model.read_weights(folder);
+  const auto write = host_->model.read_weights(folder);
   RETURN_IF_ERROR(write);
-  return host->generation->change_weights(*write);
+  return host_->generation->change_weights(*write);
 }
 
 void ModelSet::adopt_weights(std::uint64_t version, const SharedArray<float>& values,
@@ -247,9 +187,7 @@ void ModelSet::adopt_weights(std::uint64_t version, const SharedArray<float>& va
 }
 
 void ModelSet::stop() {
-  const std::lock_guard lock(mutex_);
-  for (const std::vector<Entry>* entries : {&entries_, &unloaded_})
-    for (const Entry& entry : *entries) entry.host->stop();
+  host_->stop();
 }
 
 }  // namespace troupe::launch::api

@@ -1,9 +1,8 @@
-// ModelSet: the models of a server, each with the engine that computes its answers: one model, and
-// adapters of it, which come and go while requests run.
+// ModelSet: the models of a server: one model with the engine that computes its answers, and
+// adapters of it, which use its weights and its engine and come and go while requests run.
 #pragma once
 
 #include <cstdint>
-#include <future>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -19,7 +18,7 @@ namespace troupe::launch::api {
 
 constexpr int page_tokens = 16;  ///< of the KV cache
 
-/// Limits of each model.
+/// Of the model and all adapters together.
 struct EngineOptions {
   std::int32_t max_batch = 64;         ///< sequences generated at the same time
   std::int64_t max_waiting = 1024;     ///< sequences that wait
@@ -33,13 +32,16 @@ struct EngineOptions {
   engine::models::WeightFormat weights = engine::models::WeightFormat::full;
 };
 
-/// A model and its engine, which is one of the services. Valid while the shared_ptr is held that
-/// ModelSet gave.
+/// What a name in requests stands for: a model and its engine, which is one of the services, or an
+/// adapter of that model. Valid while the shared_ptr is held that ModelSet gave.
 struct Served {
+  std::string name;
   const ServedModel* model = nullptr;
   engine::serving::GenerationService* generation = nullptr;
   engine::serving::PoolingService* pooling = nullptr;
-  std::string parent;  ///< of an adapter: the name of its model
+  std::int64_t created = 0;  ///< Unix time of its load
+  std::string parent = {};   ///< of an adapter: the name of its model
+  std::shared_ptr<const engine::nn::LoraModel> adapter = nullptr;
 };
 using ServedPointer = std::shared_ptr<const Served>;
 
@@ -57,21 +59,20 @@ class ModelSet {
   /// nullptr: no model has the name.
   ServedPointer find(const std::string& name) const;
   std::vector<ServedPointer> all() const;  ///< the model first
-  /// The sums of all models.
   engine::serving::ServiceCounters counters() const;
 
-  /// Adds an adapter of the model, in a pause paused. Errc::usage for a name in use and for a model
-  /// that generates no text, full beyond 64 adapters; errors of ServedModel::load().
+  /// Adds an adapter of the model. Errc::usage for a name in use and for a model that generates no
+  /// text, full beyond 64 adapters; errors of ServedModel::load_adapter().
   Result<> load_adapter(const std::string& name, const std::string& folder);
-  /// New requests no longer find the adapter; those in progress end, and then its memory is free,
-  /// at the latest with the next call of load_adapter() or unload_adapter(). Errc::not_found.
+  /// New requests no longer find the adapter; those in progress end as usual, and then its memory
+  /// is free. Errc::not_found.
   Result<> unload_adapter(const std::string& name);
-  /// Pauses or resumes the generation of all models.
+  /// Pauses or resumes generation.
   void set_paused(bool paused);
   bool paused() const;
   /// GenerationService::change_weights() with the weights of a folder. Errors of
-  /// ServedModel::read_weights(); Errc::usage while there are adapters, which have copies of the
-  /// weights.
+  /// ServedModel::read_weights(); Errc::usage while there are adapters, which belong to the weights
+  /// that they were trained over.
   Result<std::uint64_t> load_weights(const std::string& folder);
   /// GenerationService::adopt_weights() of the model, without adapters, with the values of all
   /// logical tensors (engine/nn/logical_tensors.h), which are read where they lie.
@@ -82,20 +83,12 @@ class ModelSet {
 
  private:
   struct Host;
-  struct Entry {
-    std::unique_ptr<Host> host;
-    ServedPointer served;
-    std::future<void> released;  // no ServedPointer is left
-  };
-  ModelSet(ServedModelOptions model, EngineOptions engine);
-  Result<Entry> make_entry(const ServedModelOptions& model, const std::string& parent) const;
-  void free_unloaded();
+  explicit ModelSet(std::unique_ptr<Host> host);
 
-  const ServedModelOptions model_;
-  const EngineOptions engine_;
-  mutable std::mutex mutex_;  // of what follows
-  std::vector<Entry> entries_, unloaded_;
-  bool paused_ = false;
+  const std::unique_ptr<Host> host_;
+  mutable std::mutex mutex_;           // of what follows
+  std::vector<ServedPointer> served_;  // the model first
+  std::vector<std::weak_ptr<const Served>> unloaded_;
 };
 
 }  // namespace troupe::launch::api

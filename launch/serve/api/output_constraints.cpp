@@ -20,17 +20,17 @@ constexpr std::size_t kept_bytes = std::size_t{40} << 20;
 Result<Grammar> compile_grammar(const ConstraintText& text) {
   switch (text.kind) {
     case ConstraintKind::schema:
-      return engine::constraints::compile_schema(text.value);
+      return engine::constraints::compile_schema(text.value, text.before);
     case ConstraintKind::regex:
-      return engine::constraints::compile_regex(text.value.string());
+      return engine::constraints::compile_regex(text.value.string(), text.before);
     case ConstraintKind::grammar:
-      return engine::constraints::compile_ebnf(text.value.string());
+      return engine::constraints::compile_ebnf(text.value.string(), text.before);
     case ConstraintKind::choice:
       break;
   }
   std::vector<std::string> choices;
   for (const Json& each : text.value.array()) choices.push_back(each.string());
-  return engine::constraints::compile_choice(choices);
+  return engine::constraints::compile_choice(choices, text.before);
 }
 
 }  // namespace
@@ -51,7 +51,8 @@ bool OutputConstraints::drops_first_space() {
 }
 
 Result<std::shared_ptr<Constraint>> OutputConstraints::compile(const ConstraintText& text) {
-  const std::string key = cat(static_cast<int>(text.kind), text.value.dump());
+  const std::string key =
+      cat(static_cast<int>(text.kind), " ", static_cast<int>(text.before), " ", text.value.dump());
   std::shared_ptr<const engine::constraints::TokenTable> tokens;
   {
     const std::lock_guard lock(mutex_);

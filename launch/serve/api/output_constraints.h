@@ -12,6 +12,7 @@
 
 #include "engine/base/json.h"
 #include "engine/constraints/constraint.h"
+#include "engine/constraints/reasoning.h"
 #include "engine/tokenizer/tokenizer.h"
 
 namespace troupe::launch::api {
@@ -23,6 +24,7 @@ struct ConstraintText {
   ConstraintKind kind = ConstraintKind::schema;
   Json value;         ///< the schema, the list of choices, or the text of an expression or grammar
   std::string field;  ///< of the request, for messages
+  engine::constraints::Reasoning before = engine::constraints::Reasoning::none;
 };
 
 /// Every function may be called from several threads at once.

@@ -1,9 +1,9 @@
 #include "launch/serve/api/served_model.h"
 
 #include <algorithm>
-#include <ctime>
 #include <filesystem>
 
+#include "engine/adapter/peft_file.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"
@@ -79,6 +79,16 @@ Result<std::function<Result<>()>> ServedModel::read_weights(const std::string& f
   });
 }
 
+Result<std::shared_ptr<const engine::nn::LoraModel>> ServedModel::load_adapter(
+    const std::string& folder) {
+  if (model_.spec().lora)
+    return fail(Errc::usage,
+                cat(folder, ": the served model is the adapter ", model_.folders().adapter,
+                    "; serve its base to have other adapters beside it"));
+  RETURN_IF_ERROR(engine::checkpoint::verify_model_files(folder));
+  return engine::adapter::load_lora_model(folder, model_.decoder());
+}
+
 Result<ServedModel> ServedModel::load(const ServedModelOptions& options) {
   auto model = Model::load(options.model);
   RETURN_IF_ERROR(model);
@@ -86,7 +96,6 @@ Result<ServedModel> ServedModel::load(const ServedModelOptions& options) {
   served.name_ = options.name.empty() ? options.model.model : options.name;
   served.vocabulary_ = served.model_.spec().vocabulary;
   served.context_ = served.model_.spec().max_positions;
-  served.created_ = std::time(nullptr);
   RETURN_IF_ERROR(served.read_head(options.runner));
   RETURN_IF_ERROR(served.read_generation_config(options));
   served.names_versions_ = options.names_versions;

@@ -16,6 +16,10 @@
 #include "launch/serve/api/message/message_reader.h"
 #include "launch/serve/api/output_constraints.h"
 
+namespace troupe::engine::nn {
+class LoraModel;
+}
+
 namespace troupe::launch::api {
 
 struct ServedModelOptions {
@@ -44,13 +48,15 @@ class ServedModel {
   /// model with an adapter; bad_input unless the folder's config.json is that of the model; errors
   /// of load_decoder().
   Result<std::function<Result<>()>> read_weights(const std::string& folder);
+  /// The adapter of the model in a folder; may be called while another thread computes with the
+  /// decoder. Errc::usage where the served model is an adapter itself; errors of load_lora_model().
+  Result<std::shared_ptr<const engine::nn::LoraModel>> load_adapter(const std::string& folder);
   engine::models::Decoder& decoder() { return model_.decoder(); }
   engine::ops::Precision precision() const { return model_.precision(); }
   const std::string& name() const { return name_; }
   std::int64_t vocabulary() const { return vocabulary_; }
   /// Maximum tokens of prompt and output.
   std::int64_t context() const { return context_; }
-  std::int64_t created() const { return created_; }  ///< Unix time of load()
 
   /// Whether the server answers with scores or embeddings instead of generating text.
   bool pools() const { return pools_; }
@@ -93,7 +99,7 @@ class ServedModel {
 
   Model model_;
   std::string name_;
-  std::int64_t vocabulary_ = 0, context_ = 0, created_ = 0;
+  std::int64_t vocabulary_ = 0, context_ = 0;
   bool pools_ = false, classifies_tokens_ = false, names_versions_ = false;
   Json labels_;  // id2label of config.json
   engine::generate::SamplingParams defaults_;

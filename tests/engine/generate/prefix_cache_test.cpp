@@ -59,6 +59,18 @@ TEST(PrefixCache, FindsTheLongestPrefixOfFullPages) {
   EXPECT_THROW(cache.insert(a, Tokens{3, 4}, pool.take(), pool), Bug);
 }
 
+TEST(PrefixCache, ContextsShareNoPage) {
+  PagePool pool(8);
+  PrefixCache cache(2, 8);
+  const std::int32_t a = pool.take(), ab = pool.take(), other = pool.take();
+  cache.insert(PrefixCache::no_page, Tokens{1, 2}, a, pool);
+  cache.insert(a, Tokens{3, 4}, ab, pool);
+  cache.insert(PrefixCache::no_page, Tokens{1, 2}, other, pool, {7});
+  EXPECT_THAT(cache.match(Tokens{1, 2, 3, 4}), ElementsAre(a, ab));
+  EXPECT_THAT(cache.match(Tokens{1, 2, 3, 4}, {7}), ElementsAre(other));
+  EXPECT_THAT(cache.match(Tokens{1, 2, 3, 4}, {7, 0}), IsEmpty());
+}
+
 TEST(PrefixCache, EvictsTheLeastRecentlyUsedEndOfABranch) {
   PagePool pool(4);
   PrefixCache cache(1, 4);
@@ -194,6 +206,35 @@ TEST(PrefixCache, OnlyTheRestOfAPromptIsComputed) {
   EXPECT_EQ(generator.stats().rows, 72);
   EXPECT_EQ(generator.stats().prefix_queries, 176);
   EXPECT_EQ(generator.stats().prefix_hits, 104);
+}
+
+TEST(PrefixCache, SaltsSeparateRequestsOneAfterAnotherAndAtOnce) {
+  const auto device = ops::make_reference_device();
+  const auto model = test::tiny_model(*device);
+  auto generator = value_or_throw(
+      Generator::create(*model, {.page_size = 8, .pages = 80, .prefix_cache = true}));
+  Request request;
+  request.prompt.resize(60, 7);
+  request.params.max_new_tokens = 1;
+  const auto cached = [&](const std::string& salt) {
+    request.cache_salt = salt;
+    return value_or_throw(generator.generate_all({request})).at(0).cached_tokens;
+  };
+  EXPECT_EQ(cached("a"), 0);
+  EXPECT_EQ(cached("b"), 0);
+  EXPECT_EQ(cached(""), 0);
+  EXPECT_EQ(cached("a"), 56);
+  EXPECT_EQ(cached("ab"), 0);
+  EXPECT_EQ(cached("b"), 56);
+  std::vector<Request> both(4, request);
+  for (std::uint64_t n = 0; n < both.size(); ++n) {
+    both[n].id = n;
+    both[n].cache_salt = n < 2 ? "x" : "y";
+  }
+  const std::int64_t rows = generator.stats().rows;
+  value_or_throw(generator.generate_all(both));
+  EXPECT_GE(generator.stats().rows - rows, 2 * 60) << "one prompt for each salt";
+  EXPECT_LT(generator.stats().rows - rows, 3 * 60);
 }
 
 TEST(PrefixCache, RequestsOfOneStepShareTheirBeginning) {

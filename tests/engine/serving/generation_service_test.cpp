@@ -128,16 +128,14 @@ TEST_F(GenerationServiceTest, ScoresThePromptAndThenGenerates) {
   generate::PromptScores scores;
   std::vector<Job> jobs(1);
   jobs[0].request = request(5);
-  jobs[0].score_prompt = true;
-  jobs[0].prompt_alternatives = 3;
+  jobs[0].request.prompt_alternatives = 3;
   jobs[0].on_prompt = [&](const generate::PromptScores& found) { scores = found; };
   jobs[0].on_end = [&](Outcome outcome) { done.set_value(std::move(outcome)); };
   value_or_throw(service->submit(std::move(jobs), ""));
   // The service uses the model until the outcome is there.
   const Generation found = value_or_throw(done.get_future().get());
   EXPECT_EQ(found.ids, alone(request(5)).ids);
-  EXPECT_EQ(scores.logp,
-            generate::score_prompt(*model_, ops::Precision::f32, request(5).prompt, 0).logp);
+  EXPECT_EQ(scores.logp, test::trainer_logp(*model_, request(5).prompt, 1.0F));
   EXPECT_EQ(scores.top.at(1).size(), 3U);
 }
 

@@ -1,10 +1,15 @@
+// Scores of the tokens of prompts, computed beside sequences that are generated.
 #include "engine/generate/prompt_scores.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <random>
+
 #include "engine/ops/cpu/cpu_options.h"
 #include "engine/train/scoring.h"
+#include "tests/engine/generate/same_generation.h"
 #include "tests/engine/generate/tiny_model.h"
 
 namespace troupe::engine::generate {
@@ -12,24 +17,53 @@ namespace {
 
 const std::vector<std::int32_t> tokens = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3};
 
+Request scoring(std::uint64_t id, std::vector<std::int32_t> prompt, int alternatives) {
+  Request out;
+  out.id = id;
+  out.prompt = std::move(prompt);
+  out.params.max_new_tokens = 1;
+  out.prompt_alternatives = alternatives;
+  out.generates = false;
+  return out;
+}
+
+/// The scores of a prompt without anything beside it.
+PromptScores scores_of(models::Decoder& model, const std::vector<std::int32_t>& prompt,
+                       int alternatives, GeneratorConfig config = {}) {
+  PromptScores out;
+  config.on_prompt = [&](std::uint64_t id, const PromptScores& scores) {
+    EXPECT_EQ(id, 7U);
+    out = scores;
+  };
+  auto generator = value_or_throw(Generator::create(model, std::move(config)));
+  const auto done = value_or_throw(generator.generate_all({scoring(7, prompt, alternatives)}));
+  EXPECT_TRUE(done.at(0).ids.empty());
+  EXPECT_EQ(done.at(0).finish, FinishReason::length);
+  EXPECT_EQ(generator.free_pages(), generator.pages());
+  return out;
+}
+
 TEST(PromptScores, HaveTheBitsOfTheTrainersLogProbabilities) {
   const auto device = ops::make_reference_device();
   const auto model = test::tiny_model(*device);
   data::Experience batch;
   batch.append(tokens, std::vector<float>(tokens.size(), 1.0F));
-  const auto expected = train::logprobs(*model, batch, {.every_token = true});
-  const PromptScores scores = score_prompt(*model, ops::Precision::f32, tokens, 0);
-  ASSERT_EQ(scores.logp.size(), tokens.size());
-  EXPECT_EQ(scores.logp[0], 0.0F);
-  for (std::size_t t = 1; t < tokens.size(); ++t) EXPECT_EQ(scores.logp[t], expected[t]) << t;
-  EXPECT_TRUE(scores.top.empty());
+  auto expected = train::logprobs(*model, batch, {.every_token = true});
+  expected[0] = 0;
+  for (const std::int32_t rows : {1, 3, 5, 16, 100}) {
+    const PromptScores scores =
+        scores_of(*model, tokens, 0,
+                  {.page_size = 4, .pages = 10, .max_sequences = 1, .tokens_per_step = rows});
+    EXPECT_EQ(scores.logp, expected) << rows;
+    EXPECT_TRUE(scores.top.empty());
+  }
 }
 
 TEST(PromptScores, AlternativesContainTheTokenWithItsLogProbability) {
   const auto device = ops::make_reference_device();
   const auto model = test::tiny_model(*device);
   const auto all = static_cast<int>(model->spec().vocabulary);
-  const PromptScores scores = score_prompt(*model, ops::Precision::f32, tokens, all);
+  const PromptScores scores = scores_of(*model, tokens, all);
   EXPECT_TRUE(scores.top[0].empty());
   for (std::size_t t = 1; t < tokens.size(); ++t) {
     const auto& top = scores.top[t];
@@ -45,8 +79,66 @@ TEST(PromptScores, AlternativesContainTheTokenWithItsLogProbability) {
 TEST(PromptScores, OfOneTokenAreEmpty) {
   const auto device = ops::make_reference_device();
   const auto model = test::tiny_model(*device);
-  const std::vector<std::int32_t> one = {7};
-  EXPECT_THAT(score_prompt(*model, ops::Precision::f32, one, 2).logp, testing::ElementsAre(0.0F));
+  EXPECT_THAT(scores_of(*model, {7}, 2).logp, testing::ElementsAre(0.0F));
+}
+
+TEST(PromptScores, OfALongPromptStallNoRunningSequence) {
+  const auto device = ops::make_reference_device();
+  const auto model = test::tiny_model(*device);
+  bool scored = false;
+  int tokens_seen = 0, steps = 0;
+  GeneratorConfig config{.page_size = 4, .pages = 60, .max_sequences = 2, .tokens_per_step = 8};
+  config.on_prompt = [&](std::uint64_t, const PromptScores&) { scored = true; };
+  config.on_token = [&](const TokenEvent&) { ++tokens_seen; };
+  auto generator = value_or_throw(Generator::create(*model, config));
+  Request running = scoring(1, {3, 1, 4}, -1);
+  running.generates = true;
+  running.params.max_new_tokens = 50;
+  value_or_throw(generator.submit(running));
+  generator.step();
+  value_or_throw(generator.submit(scoring(2, std::vector<std::int32_t>(70, 5), 1)));
+  for (; !scored; ++steps) generator.step();
+  EXPECT_EQ(steps, 10) << "seven rows of the prompt in each";
+  EXPECT_EQ(tokens_seen, 1 + steps);
+  generator.discard_all();
+}
+
+TEST(PromptScores, ChangeNoBitWhateverIsComputedBesideThem) {
+  const auto device = ops::make_cpu_device({.threads = 2});
+  const auto model = test::tiny_model(*device);
+  for (unsigned seed = 0; seed < 6; ++seed) {
+    std::mt19937 random(seed);
+    const auto below = [&](int n) { return static_cast<std::int32_t>(random() % n); };
+    std::vector<Request> requests;
+    for (std::uint64_t id = 0; id < 20; ++id) {
+      Request each = scoring(id, tokens, below(3) - 1);
+      each.prompt.resize(1 + below(16));
+      for (int n = below(30); n > 0; --n) each.prompt.push_back(below(37));
+      each.generates = !each.scores_prompt() || below(2) == 0;
+      each.params.max_new_tokens = each.generates ? 1 + below(12) : 1;
+      requests.push_back(std::move(each));
+    }
+    std::map<std::uint64_t, PromptScores> found;
+    GeneratorConfig config{.page_size = 4,
+                           .pages = 18 + below(20),
+                           .max_sequences = 1 + below(6),
+                           .prefix_cache = true};
+    config.tokens_per_step = config.max_sequences + below(12);
+    config.on_prompt = [&](std::uint64_t id, const PromptScores& scores) {
+      EXPECT_TRUE(found.emplace(id, scores).second) << "once per request";
+    };
+    auto generator = value_or_throw(Generator::create(*model, config));
+    const auto done = value_or_throw(generator.generate_all(requests));
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      Request plain = requests[i];
+      plain.prompt_alternatives = -1;
+      if (plain.generates)
+        test::expect_same_bits(done[i], test::generated_alone(*model, {plain}, config).at(i));
+      if (!requests[i].scores_prompt()) continue;
+      EXPECT_EQ(found.at(i).logp, test::trainer_logp(*model, plain.prompt, 1.0F)) << seed << i;
+    }
+    EXPECT_EQ(generator.free_pages() + generator.idle_pages(), generator.pages());
+  }
 }
 
 }  // namespace

@@ -11,6 +11,11 @@ constexpr std::string_view think = "<think>", think_end = "</think>";
 constexpr std::pair<std::string_view, ReasoningFormat> reasoning_formats[] = {
     {"deepseek_r1", ReasoningFormat::deepseek_r1}, {"qwen3", ReasoningFormat::qwen3}};
 
+bool ends_with_mark(std::string_view prompt, std::string_view mark) {
+  while (!prompt.empty() && is_json_space(prompt.back())) prompt.remove_suffix(1);
+  return prompt.ends_with(mark);
+}
+
 }  // namespace
 
 std::vector<std::string> reasoning_format_names() {
@@ -26,8 +31,10 @@ std::optional<ReasoningFormat> reasoning_format_of(std::string_view name) {
 }
 
 bool opens_reasoning(std::string_view prompt) {
-  while (!prompt.empty() && is_json_space(prompt.back())) prompt.remove_suffix(1);
-  return prompt.ends_with(think);
+  return ends_with_mark(prompt, think);
+}
+bool closes_reasoning(std::string_view prompt) {
+  return ends_with_mark(prompt, think_end);
 }
 
 MessageReader::MessageReader(const MessageFormat& format)

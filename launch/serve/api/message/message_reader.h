@@ -37,8 +37,9 @@ struct MessageFormat {
   bool has_parts() const { return calls != CallFormat::none || reasoning != ReasoningFormat::none; }
 };
 
-/// Whether reasoning begins in a prompt of this text.
+/// Whether reasoning begins at the end of a prompt of this text, and whether it ends there.
 bool opens_reasoning(std::string_view prompt);
+bool closes_reasoning(std::string_view prompt);
 
 class MessageReader {
  public:
