@@ -5,14 +5,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>
-#include <thread>
+#include <memory>
 
 #include "benchmarks/support/bandwidth.h"
 #include "benchmarks/support/clock.h"
-#include "benchmarks/support/made_text.h"
+#include "benchmarks/support/documents.h"
 #include "benchmarks/support/program.h"
-#include "benchmarks/support/scratch.h"
-#include "engine/base/file.h"
 #include "engine/base/text.h"
 #include "engine/tokenizer/tokenizer.h"
 
@@ -23,8 +21,6 @@ using troupe::cat;
 using troupe::to_text;
 using troupe::value_or_throw;
 using troupe::engine::tokenizer::Tokenizer;
-
-constexpr std::string_view mark = "<|endoftext|>";
 
 // Best of the rounds in processor seconds, which other load does not affect; the peer is timed in
 // the same way.
@@ -55,41 +51,6 @@ double processor_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-struct Documents {
-  std::vector<std::string> texts;
-  double megabytes = 0;
-
-  void add_file(const std::string& path) {
-    const std::string text = value_or_throw(troupe::read_file(path));
-    const std::string_view separator = text.find(mark) == std::string::npos ? "\n" : mark;
-    for (std::size_t from = 0; from < text.size();) {
-      const std::size_t end = std::min(text.find(separator, from), text.size());
-      if (end > from) {
-        texts.push_back(text.substr(from, end - from));
-        megabytes += 1e-6 * static_cast<double>(end - from);
-      }
-      from = end + separator.size();
-    }
-  }
-};
-
-// Tokens of every `threads`-th document, from `first` on.
-std::size_t encode(const Tokenizer& tokenizer, const Documents& documents, std::size_t first,
-                   int threads) {
-  std::size_t tokens = 0;
-  for (std::size_t i = first; i < documents.texts.size(); i += static_cast<std::size_t>(threads))
-    tokens += tokenizer.encode(documents.texts[i], false).size();
-  return tokens;
-}
-
-void encode_all(const Tokenizer& tokenizer, const Documents& documents, int threads) {
-  std::vector<std::jthread> others;
-  for (int i = 1; i < threads; ++i)
-    others.emplace_back(
-        [&, i] { encode(tokenizer, documents, static_cast<std::size_t>(i), threads); });
-  encode(tokenizer, documents, 0, threads);
-}
-
 PeerAnswer ask_tokenizers(const Options& options, const std::vector<std::string>& words) {
   const char* python = std::getenv("TROUPE_PYTHON");
   std::string command =
@@ -106,25 +67,10 @@ PeerAnswer ask_tokenizers(const Options& options, const std::vector<std::string>
           0};
 }
 
-// A folder and a text, of the command line or synthetic.
-std::vector<std::string> words_of(const Options& options, const ScratchFolder& scratch) {
-  if (!options.words.empty()) return options.words;
-  const std::string folder = scratch.path().string(), text = folder + "/text.txt";
-  value_or_throw(
-      troupe::write_file_durably(folder + "/tokenizer.json",
-                                 made_tokenizer(options.tiny() ? 1000 : options.shape.vocabulary)));
-  value_or_throw(troupe::write_file_durably(
-      text, made_text(options.shape.vocabulary, options.tiny() ? 10000 : 4000000)));
-  return {folder, text};
-}
-
 Outcome measure(const Options& options) {
   const auto scratch = std::make_shared<ScratchFolder>();
-  const auto words = words_of(options, *scratch);
-  if (words.size() < 2)
-    throw troupe::Failure({troupe::Errc::usage, "a folder with a tokenizer wants texts behind it"});
-  Documents documents;
-  for (std::size_t i = 1; i < words.size(); ++i) documents.add_file(words[i]);
+  const auto words = folder_and_texts(options, *scratch);
+  const Documents documents = documents_of(words);
   const auto tokenizer = value_or_throw(Tokenizer::load(words[0]));
   double best = 1e30;
   std::size_t tokens = 0;

@@ -139,7 +139,9 @@ void add_generate(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "generate", "Generate completions: JSON lines from stdin to stdout, or --prompt TEXT");
   add_model(*command, options->model);
+  add_overrides(*command, options->model.overrides);
   add_sampling(*command, *options);
+  add_task(*command, *options);
   add_template(*command, *options);
   const auto returned = [options](std::int64_t count) {
     options->settings.set("num_return_sequences", count);
@@ -169,10 +171,15 @@ void add_chat(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "chat", "Chat with a model: /help lists the commands, Ctrl-C stops a reply, Ctrl-D exits");
   add_model(*command, options->model);
+  add_overrides(*command, options->model.overrides);
   add_sampling(*command, *options);
   add_template(*command, *options);
   add_server(*command, *options);
   command->add_option("--system", options->system, "system message");
+  command
+      ->add_option("--history-turns", options->history_turns,
+                   "earlier turns that are sent with a message; 0: all that fit into the context")
+      ->check(CLI::Range(0, 1 << 20));
   command->callback([options, &action] { action = [options] { return chat(*options); }; });
 }
 
@@ -181,6 +188,7 @@ void add_score(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "score", "Evaluate a reward model on preference pairs: accuracy, margin, calibration");
   add_model(*command, options->model);
+  add_overrides(*command, options->model.overrides);
   command
       ->add_option("--data", options->data,
                    "files of preference pairs, in any format of --algorithm orm")
@@ -255,6 +263,7 @@ void add_logprobs(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "logprobs", "Compute log-probabilities: {\"ids\"} or {\"text\"} to {\"logprobs\", \"nll\"}");
   add_model(*command, *options);
+  add_overrides(*command, options->overrides);
   command->footer(
       "logprobs: one per token; the first is null. nll: their negative sum in nats. Special tokens "
       "are added to text.");
@@ -314,6 +323,7 @@ void add_merge(CLI::App& app, Action& action) {
   command
       ->add_option("--dtype", options->dtype, "f32, bf16 or f16: data type of the stored weights")
       ->capture_default_str();
+  add_overrides(*command, options->overrides);
   command->callback([options, &action] { action = [options] { return merge(*options); }; });
 }
 
@@ -335,6 +345,7 @@ void add_info(CLI::App& app, Action& action) {
                       "compare the folder's files with a list of SHA-256 sums, as sha256sum writes "
                       "it; exit code 5 if a file differs, is missing or is not in the list");
   command->add_flag("--json", options->json, "print one JSON object");
+  add_overrides(*command, options->overrides);
   command->callback([options, &action] { action = [options] { return info(*options); }; });
 }
 

@@ -10,6 +10,7 @@
 #include "engine/checkpoint/load_parameters.h"
 #include "engine/checkpoint/not_a_model.h"
 #include "engine/checkpoint/safetensors_folder.h"
+#include "engine/models/overrides.h"
 #include "engine/models/split.h"
 
 namespace troupe::engine::checkpoint {
@@ -57,13 +58,15 @@ double normal(std::uint64_t seed, std::uint64_t index) {
 
 }  // namespace
 
-Result<models::DecoderSpec> read_folder_spec(const std::string& folder) {
+Result<models::DecoderSpec> read_folder_spec(const std::string& folder, const Json& overrides) {
   const std::string path = folder + "/config.json";
-  const auto config = read_json(path, {.bytes = 16u << 20});
+  auto config = read_json(path, {.bytes = 16u << 20});
   std::error_code ignored;
   if (!config &&
       (config.error().code == Errc::not_found || std::filesystem::is_regular_file(folder, ignored)))
     return fail(Errc::not_found, cat(folder, ": ", why_not_a_model(folder)));
+  RETURN_IF_ERROR(config);
+  config = models::with_overrides(std::move(*config), overrides, path);
   RETURN_IF_ERROR(config);
   auto spec = models::read_spec(*config, path);
   if (!spec) return spec;

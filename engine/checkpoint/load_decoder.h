@@ -10,8 +10,10 @@
 
 namespace troupe::engine::checkpoint {
 
-/// Reads config.json and adds the end tokens of generation_config.json. Does not read weights.
-Result<models::DecoderSpec> read_folder_spec(const std::string& folder);
+/// Reads config.json, with values in place of its own (models/overrides.h), and adds the end tokens
+/// of generation_config.json. Does not read weights.
+Result<models::DecoderSpec> read_folder_spec(const std::string& folder,
+                                             const Json& overrides = Json());
 
 /// Loads a model, or with `part` this rank's part of it. Compares sizes with the weight files
 /// before it allocates memory. Errc::not_found, io, corrupt, bad_input, unsupported; usage when the

@@ -12,6 +12,7 @@
 #include "engine/checkpoint/safetensors_writer.h"
 #include "engine/checkpoint/stored_map.h"
 #include "engine/models/head_config.h"
+#include "engine/models/overrides.h"
 
 namespace troupe::engine::checkpoint {
 namespace {
@@ -137,6 +138,9 @@ Result<Json> config_of(const nn::Parameters& parameters, const SaveOptions& opti
   if (!config->is_object())
     return fail(Errc::bad_input, cat(options.source, "/config.json: expected an object, found ",
                                      config->type_name()));
+  config = models::with_overrides(std::move(*config), options.overrides,
+                                  cat(options.source, "/config.json"));
+  RETURN_IF_ERROR(config);
   const char* dtype = options.type == StoredType::f32    ? "float32"
                       : options.type == StoredType::bf16 ? "bfloat16"
                                                          : "float16";

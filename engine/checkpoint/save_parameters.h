@@ -6,6 +6,7 @@
 #include <string>
 
 #include "engine/base/error.h"
+#include "engine/base/json.h"
 #include "engine/checkpoint/stored_type.h"
 #include "engine/nn/logical_tensors.h"
 #include "engine/nn/parameters.h"
@@ -16,6 +17,7 @@ struct SaveOptions {
   /// Model folder that the weights started from: config.json (with dtype and tie_word_embeddings
   /// updated), generation_config.json and tokenizer files are copied. Empty: weights only.
   std::string source;
+  Json overrides;                     ///< values of config.json, as for read_folder_spec()
   bool tied = false;                  ///< the head is tied to the embedding and not stored
   StoredType type = StoredType::f32;  ///< f32 keeps every bit; bf16, f16 round
   /// A larger model is split into several files with an index, as in transformers.

@@ -179,7 +179,23 @@ class Search {
         std::min<std::int64_t>(static_cast<std::int64_t>(beam), logits.shape()[0] - 1));
   }
 
-  /// The best continuations over all beams, best first.
+  bool sampling() const { return !request_.params.is_greedy(); }
+  BeamDraw draw(const Beam& beam) const {
+    return {request_.params.seed, request_.sample_id, beam.tokens.size()};
+  }
+
+  /// Log-probabilities of a beam's next token after penalties and, when sampling, filters.
+  LogitsRow row_after_processors(std::span<const float> logits, const Beam& beam) const {
+    ProcessorContext context{request_.params, beam.tokens, request_.prompt.size(), ends_, limit_};
+    context.min_kept = std::max<std::size_t>(2, 1 + ends_.size());
+    LogitsRow row = apply_penalties(log_softmax(logits), context);
+    if (row.kept.empty()) return row;
+    if (sampling()) apply_filters(row, context);
+    if (request_.params.beams.renormalize) renormalize(row);
+    return row;
+  }
+
+  /// The best continuations over all beams, best first; when sampling, those that are drawn.
   std::vector<Continuation> continuations(const Tensor& logits) {
     const std::vector<float> host =
         decoder_.head().gather_logits(logits);  // [R, V], the same on every rank
@@ -191,16 +207,20 @@ class Search {
       const auto z =
           std::span(host).subspan(static_cast<std::size_t>(row_of(b, logits)) * width, width);
       require_finite_logits(z, request_, beam.tokens.size());
-      LogitsRow row = apply_penalties(
-          log_softmax(z), {request_.params, beam.tokens, request_.prompt.size(), ends_, limit_});
-      if (request_.params.beams.renormalize && !row.kept.empty()) renormalize(row);
-      add_best(row, b, beam.score, wanted, all);
+      const LogitsRow row = row_after_processors(z, beam);
+      if (sampling())
+        add_drawn(row, b, beam.score, wanted, draw(beam), all);
+      else
+        add_best(row, b, beam.score, wanted, all);
     }
     if (all.empty())
       throw Failure(
           Error{Errc::usage,
                 "beam search: every token of every beam is banned; relax the penalties and bans"});
-    keep_best(all, wanted);
+    if (sampling())
+      keep_drawn(all, wanted);
+    else
+      keep_best(all, wanted);
     for (Continuation& each : all) each.ends = ends(each);
     return all;
   }
@@ -312,8 +332,6 @@ Result<std::vector<Generation>> beam_search(models::Decoder& decoder, const Requ
   const models::DecoderSpec& spec = decoder.spec();
   check(config.page_size >= 1 && config.page_size <= 4096, "beam_search: page_size");
   RETURN_IF_ERROR(validate_request(request, spec, static_cast<bool>(config.decode)));
-  if (!request.params.is_greedy())
-    return fail(Errc::usage, "beam search does not sample: set greedy");
   const std::int64_t limit = std::min(
       std::ssize(request.prompt) + std::int64_t{request.params.max_new_tokens}, spec.max_positions);
   for (std::int64_t length = std::ssize(request.prompt) + 1;

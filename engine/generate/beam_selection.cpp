@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/base/random.h"
+
 namespace troupe::engine::generate {
 
 namespace {
@@ -10,6 +12,25 @@ namespace {
 bool is_better(const Continuation& a, const Continuation& b) {
   if (a.score != b.score) return a.score > b.score;
   return a.parent != b.parent ? a.parent < b.parent : a.token < b.token;
+}
+
+bool is_drawn_before(const Continuation& a, const Continuation& b) {
+  return a.priority != b.priority ? a.priority > b.priority : is_better(a, b);
+}
+
+template <class Order>
+void keep_first(std::vector<Continuation>& all, std::size_t wanted, Order before) {
+  const std::size_t count = std::min(wanted, all.size());
+  std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count), all.end(),
+                    before);
+  all.resize(count);
+}
+
+/// The random stream of a beam at one position: plain sampling draws from (sample id, position).
+std::uint64_t stream_of_beam(const BeamDraw& draw, std::size_t parent) {
+  constexpr int beam_bits = 8;  // num_beams is at most 64
+  return uniform_below(~0ULL, draw.seed, stream_of("beam search") + draw.sample_id,
+                       draw.position << beam_bits | parent);
 }
 
 }  // namespace
@@ -25,10 +46,25 @@ void add_best(const LogitsRow& row, std::size_t parent, double score, std::size_
 }
 
 void keep_best(std::vector<Continuation>& all, std::size_t wanted) {
-  const std::size_t count = std::min(wanted, all.size());
-  std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count), all.end(),
-                    is_better);
-  all.resize(count);
+  keep_first(all, wanted, is_better);
+}
+
+void add_drawn(const LogitsRow& row, std::size_t parent, double score, std::size_t wanted,
+               const BeamDraw& draw, std::vector<Continuation>& to) {
+  const std::uint64_t stream = stream_of_beam(draw, parent);
+  std::vector<Continuation> all;
+  all.reserve(row.kept.size());
+  for (const std::int32_t id : row.kept) {
+    const double sum = score + row.score[static_cast<std::size_t>(id)],
+                 u = uniform(draw.seed, stream, static_cast<std::uint64_t>(id));
+    all.push_back({parent, id, sum, false, sum - std::log(-std::log(u))});
+  }
+  keep_drawn(all, wanted);
+  to.insert(to.end(), all.begin(), all.end());
+}
+
+void keep_drawn(std::vector<Continuation>& all, std::size_t wanted) {
+  keep_first(all, wanted, is_drawn_before);
 }
 
 std::size_t BeamSelection::wanted(std::size_t ends) const {

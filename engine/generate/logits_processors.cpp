@@ -186,10 +186,19 @@ double entropy(const std::vector<double>& p) {
   return sum;
 }
 
-/// Keeps tokens with at least this probability, and the most likely one.
-void keep_above(LogitsRow& row, const std::vector<double>& p, double minimum) {
-  const double highest = *std::max_element(p.begin(), p.end());
-  keep_where(row, [&](std::size_t i) { return p[i] >= minimum || p[i] == highest; });
+/// The `count`-th largest weight, or the smallest where there are fewer.
+double nth_largest(const std::vector<double>& weight, std::size_t count) {
+  if (count <= 1) return *std::max_element(weight.begin(), weight.end());
+  std::vector<double> sorted = weight;
+  const auto nth = sorted.begin() + static_cast<std::ptrdiff_t>(std::min(count, sorted.size()) - 1);
+  std::nth_element(sorted.begin(), nth, sorted.end(), std::greater<>());
+  return *nth;
+}
+
+/// Keeps tokens with at least this probability, and the `least` most likely ones.
+void keep_above(LogitsRow& row, const std::vector<double>& p, double minimum, std::size_t least) {
+  const double bound = std::min(minimum, nth_largest(p, least));
+  keep_where(row, [&](std::size_t i) { return p[i] >= bound; });
 }
 
 void temperature(LogitsRow& row, const ProcessorContext& context) {
@@ -222,8 +231,9 @@ void top_h(LogitsRow& row, const ProcessorContext& context) {
 }
 
 void top_k(LogitsRow& row, const ProcessorContext& context) {
-  const auto k = static_cast<std::size_t>(context.params.top_k);
-  if (k == 0 || k >= row.kept.size()) return;
+  if (context.params.top_k == 0) return;
+  const auto k = std::max(static_cast<std::size_t>(context.params.top_k), context.min_kept);
+  if (k >= row.kept.size()) return;
   std::vector<double> scores;
   scores.reserve(row.kept.size());
   for (const std::int32_t id : row.kept) scores.push_back(row.score[id]);
@@ -239,8 +249,9 @@ void top_p(LogitsRow& row, const ProcessorContext& context) {
   const std::vector<double> p = probabilities(row);
   // Drops tokens from the least likely up while the dropped mass is at most 1 - top_p, but never
   // the most likely one, as transformers does. Tokens so rare that their total stays below that
-  // mass need no sorting: in a large vocabulary, nearly all.
-  const double rare = 0.5 * droppable / static_cast<double>(p.size());
+  // mass need no sorting: in a large vocabulary, nearly all. Where several tokens must stay, they
+  // may be among the rare ones.
+  const double rare = context.min_kept > 1 ? 0 : 0.5 * droppable / static_cast<double>(p.size());
   std::vector<char> drop(p.size(), 0);
   std::vector<std::size_t> candidates;
   double mass = 0;
@@ -253,7 +264,7 @@ void top_p(LogitsRow& row, const ProcessorContext& context) {
     }
   }
   sort_descending(candidates, p);
-  for (std::size_t i = candidates.size(); i-- > 1;) {
+  for (std::size_t i = candidates.size(); i-- > context.min_kept;) {
     mass += p[candidates[i]];
     if (mass > droppable) break;
     drop[candidates[i]] = 1;
@@ -264,8 +275,8 @@ void top_p(LogitsRow& row, const ProcessorContext& context) {
 void min_p(LogitsRow& row, const ProcessorContext& context) {
   if (context.params.min_p <= 0) return;
   const std::vector<double> p = probabilities(row);
-  const double threshold = context.params.min_p * *std::max_element(p.begin(), p.end());
-  keep_where(row, [&](std::size_t i) { return p[i] >= threshold; });
+  keep_above(row, p, context.params.min_p * *std::max_element(p.begin(), p.end()),
+             context.min_kept);
 }
 
 void typical(LogitsRow& row, const ProcessorContext& context) {
@@ -282,20 +293,21 @@ void typical(LogitsRow& row, const ProcessorContext& context) {
   for (double mass = p[order[0]]; mass < context.params.typical_p && last + 1 < order.size();
        mass += p[order[last]])
     ++last;
+  last = std::max(last, std::min(context.min_kept, order.size()) - 1);
   const double threshold = closeness[order[last]];
   keep_where(row, [&](std::size_t i) { return closeness[i] >= threshold; });
 }
 
 void epsilon(LogitsRow& row, const ProcessorContext& context) {
   if (context.params.epsilon_cutoff > 0)
-    keep_above(row, probabilities(row), context.params.epsilon_cutoff);
+    keep_above(row, probabilities(row), context.params.epsilon_cutoff, context.min_kept);
 }
 
 void eta(LogitsRow& row, const ProcessorContext& context) {
   const double cutoff = context.params.eta_cutoff;
   if (cutoff <= 0) return;
   const std::vector<double> p = probabilities(row);
-  keep_above(row, p, std::min(cutoff, std::sqrt(cutoff) * std::exp(-entropy(p))));
+  keep_above(row, p, std::min(cutoff, std::sqrt(cutoff) * std::exp(-entropy(p))), context.min_kept);
 }
 
 }  // namespace

@@ -25,6 +25,9 @@ struct ProcessorContext {
   std::span<const std::int32_t> ends;    ///< end and stop tokens, banned before min_new_tokens
   std::size_t limit = 0;  ///< maximum tokens of prompt and output; 0: unknown, no forced last token
   const constraints::TokenMask* allowed = nullptr;  ///< of a constrained output; nullptr: all
+  /// Tokens that every filter but top-h keeps: with beams, more than there are end tokens
+  /// (transformers' min_tokens_to_keep).
+  std::size_t min_kept = 1;
 };
 
 /// A row of logits during processing. `kept` only shrinks, stays in ascending order, and never
@@ -39,7 +42,7 @@ using LogitsProcessor = void (*)(LogitsRow&, const ProcessorContext&);
 /// Bias, repetition penalties, bans and forced tokens; for greedy decoding, sampling and beam
 /// search.
 std::span<const LogitsProcessor> penalties();
-/// Filters of unlikely tokens; for sampling only.
+/// Filters of unlikely tokens; for sampling only, with beams as well.
 std::span<const LogitsProcessor> filters();
 
 /// Probabilities of row.kept, in its order; they add up to 1.

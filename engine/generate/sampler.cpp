@@ -22,9 +22,7 @@ LogitsRow run_chain(std::span<const Value> logits, const ProcessorContext& conte
                             "tokens, a constraint) ban every token of the vocabulary at position ",
                             context.tokens.size(), "; relax one of them")});
   }
-  if (!context.params.is_greedy()) {
-    for (const LogitsProcessor step : filters()) step(row, context);
-  }
+  if (!context.params.is_greedy()) apply_filters(row, context);
   return row;
 }
 
@@ -37,6 +35,10 @@ LogitsRow apply_penalties(std::vector<double> scores, const ProcessorContext& co
   std::iota(row.kept.begin(), row.kept.end(), 0);
   for (const LogitsProcessor step : penalties()) step(row, context);
   return row;
+}
+
+void apply_filters(LogitsRow& row, const ProcessorContext& context) {
+  for (const LogitsProcessor step : filters()) step(row, context);
 }
 
 LogitsRow apply_processors(std::span<const float> logits, const ProcessorContext& context) {

@@ -24,6 +24,8 @@ Distribution normalize(const LogitsRow& row);
 /// Applies only penalties and bans, to the log-probabilities of a beam search; `kept` may become
 /// empty.
 LogitsRow apply_penalties(std::vector<double> scores, const ProcessorContext& context);
+/// Applies only filters; `row` has kept tokens.
+void apply_filters(LogitsRow& row, const ProcessorContext& context);
 
 /// Token at quantile `u` in [0, 1) of the distribution, in the order of ids.
 std::int32_t sample(const Distribution& distribution, double u);

@@ -83,12 +83,6 @@ Result<> validate_beams(const SamplingParams& p) {
                                  p.max_new_tokens, "; allowed: at most ", max_returned_tokens,
                                  " tokens of all sequences together"));
   if (auto ok = all_of(rules); !ok || b.count == 1) return ok;
-  if (!p.is_greedy()) {
-    return fail(Errc::usage,
-                cat("num_beams is ", b.count,
-                    ", but sampling is enabled (do_sample, or a temperature or filter); use one of "
-                    "them"));
-  }
   if (p.top_logprobs > 0)
     return fail(Errc::usage,
                 cat("num_beams is ", b.count, ": beam search reports no top_logprobs; remove it"));

@@ -7,6 +7,7 @@
 
 #include "engine/base/terminal_text.h"
 #include "engine/base/text.h"
+#include "launch/config/model_overrides.h"
 #include "launch/config/schema.h"
 #include "launch/migration/advice.h"
 #include "launch/migration/tool_table.h"
@@ -99,11 +100,18 @@ int report_problem(const CLI::App& command, const std::vector<std::string>& word
 }  // namespace
 
 std::vector<std::string> with_set(const CLI::App& command, const std::vector<std::string>& words) {
-  if (!command.get_option_no_throw("--set")) return words;
+  const bool settings = command.get_option_no_throw("--set") != nullptr,
+             overrides = command.get_option_no_throw("--model-overrides") != nullptr;
+  if (!settings && !overrides) return words;
   std::vector<std::string> out;
   bool value = false;
   for (const std::string& word : words) {
-    if (!is_option(word) && !value && is_setting(word)) out.emplace_back("--set");
+    if (!is_option(word) && !value && is_setting(word)) {
+      if (settings)
+        out.emplace_back("--set");
+      else if (word.starts_with(override_prefix))
+        out.emplace_back("--model-overrides");
+    }
     out.push_back(word);
     value = is_option(word) && takes_value(command, word);
   }

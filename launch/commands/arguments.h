@@ -8,7 +8,8 @@
 
 namespace troupe::launch {
 
-/// Puts --set in front of each "key=value" among the words of a command that has that option.
+/// Puts --set in front of each "key=value" among the words of a command that has that option, and
+/// --model-overrides in front of each "model_overrides.KEY=VALUE" of one that has only that.
 /// `words` follow the command's name.
 std::vector<std::string> with_set(const CLI::App& command, const std::vector<std::string>& words);
 

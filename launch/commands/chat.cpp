@@ -36,6 +36,14 @@ std::unique_ptr<ChatModel> make_model(const ChatOptions& options) {
   return std::make_unique<RemoteChat>(options);
 }
 
+/// The command that a bare word is in MindSpeed's inference.py, or the line.
+std::string command_of(const std::string& line) {
+  const auto first = line.find_first_not_of(" \t\r\n"), last = line.find_last_not_of(" \t\r\n");
+  const std::string word = line.substr(first, last + 1 - first);
+  if (word == "q" || word == "quit" || word == "exit") return "/exit";
+  return word == "clear" || word == "new" ? "/clear" : line;
+}
+
 class Chat {
  public:
   explicit Chat(const ChatOptions& options);
@@ -47,6 +55,7 @@ class Chat {
   void save(std::string path) const;
   void reply(const std::string& text);
 
+  const ChatOptions& options_;
   std::unique_ptr<ChatModel> model_;
   Conversation conversation_;
   LineEditor editor_;
@@ -55,7 +64,8 @@ class Chat {
 };
 
 Chat::Chat(const ChatOptions& options)
-    : model_(make_model(options)),
+    : options_(options),
+      model_(make_model(options)),
       conversation_(options.system),
       editor_("> ", chat_history_file()) {
   if (editor_.interactive()) ctrl_c_.emplace();
@@ -67,6 +77,7 @@ void Chat::run() {
   while (editor_.read(line)) {
     line = repair_utf8(line);
     if (line.find_first_not_of(" \t\r\n") == std::string::npos) continue;
+    if (options_.bare_commands) line = command_of(line);
     const bool one_line = line.find('\n') == std::string::npos;
     if (line.starts_with("//")) {
       reply(line.substr(1));
@@ -113,6 +124,8 @@ void Chat::save(std::string path) const {
 void Chat::reply(const std::string& text) {
   Interruption::take();
   conversation_.ask(text);
+  if (options_.history_turns > 0)
+    conversation_.limit(static_cast<std::size_t>(options_.history_turns));
   auto answer = model_->reply(conversation_, output_);
   const bool stopped = Interruption::take();
   if (answer) {

@@ -1,5 +1,7 @@
 #include "launch/commands/conversation.h"
 
+#include <algorithm>
+
 #include "engine/base/text.h"
 
 namespace troupe::launch {
@@ -36,6 +38,10 @@ Result<std::size_t> Conversation::fit(
     }
     ++first_;
   }
+}
+
+void Conversation::limit(std::size_t earlier) {
+  if (turns_.size() > earlier + 1) first_ = std::max(first_, turns_.size() - earlier - 1);
 }
 
 bool Conversation::leave_out_oldest() {

@@ -29,6 +29,9 @@ class Conversation {
   Result<std::size_t> fit(const std::function<Result<std::size_t>(const Json& messages)>& count,
                           std::size_t room);
 
+  /// Leaves out all turns but the last `earlier` ones and the one that was asked last.
+  void limit(std::size_t earlier);
+
   /// Leaves out the oldest turn. False when the last turn is the only one left.
   bool leave_out_oldest();
 

@@ -42,9 +42,9 @@ bool determines_lines(std::string_view key) {
   if (key == "rollout.max_sequences" || key == "rollout.cache_tokens" || key == "rollout.lookup" ||
       key == "data.path")
     return false;
-  constexpr std::string_view keys[] = {"chat_template", "train.max_length", "train.dtype",
-                                       "train.seed",    "eval.samples",     "eval.temperature",
-                                       "reward"};
+  constexpr std::string_view keys[] = {"chat_template",    "model_overrides", "train.max_length",
+                                       "train.dtype",      "train.seed",      "eval.samples",
+                                       "eval.temperature", "reward"};
   return std::ranges::find(keys, key) != std::end(keys) || key.starts_with("rollout.") ||
          key.starts_with("data.");
 }
@@ -110,7 +110,9 @@ void report_failures(const EvalSummary& summary) {
 
 int eval(const EvalOptions& options) {
   const RunConfig config = eval_config(options);
-  EvalItems items(config, options.model);
+  ModelOptions model = options.model;
+  model.overrides = config.model_overrides;
+  EvalItems items(config, model);
   std::optional<EvalFile> file;
   if (!options.output.empty())
     file.emplace(

@@ -13,6 +13,7 @@
 #include "launch/commands/memory.h"
 #include "launch/config/reference_page.h"
 #include "launch/config/schema.h"
+#include "launch/recipes/model_spec.h"
 #include "launch/recipes/pretrain.h"
 #include "launch/recipes/recipes.h"
 #include "launch/run/exit_code.h"
@@ -122,7 +123,7 @@ int explain(const ExplainOptions& options) {
   const Resolved run = value_or_throw(resolve(options.sources));
   print_configuration(run);
   std::cout << "\nLoss\n  " << indented(recipe_of(run.config).formula(run.config)) << '\n';
-  const auto spec = value_or_throw(engine::checkpoint::read_folder_spec(run.config.model));
+  const auto spec = value_or_throw(spec_of(run.config, run.config.model));
   print_model(spec);
   print_memory(run.config, spec);
   const int code = options.data ? print_data(run.config, spec) : 0;

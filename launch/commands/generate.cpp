@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/base/text.h"
+#include "launch/commands/chat.h"
 #include "launch/commands/chat_prompt.h"
 #include "launch/commands/json_lines.h"
 #include "launch/commands/line_members.h"
@@ -118,7 +119,17 @@ class LineGenerator {
 
 }  // namespace
 
-int generate(const GenerateOptions& options) {
+int generate(const GenerateOptions& given) {
+  GenerateOptions options = given;
+  if (options.task) value_or_throw(set_task(*options.task, options.settings));
+  if (options.task == Task::chat) {
+    if (options.has_prompt || options.settings.find("num_return_sequences"))
+      throw Failure(
+          {Errc::usage, "--task chat: reads messages from stdin; remove --prompt and --n"});
+    ChatOptions dialogue;
+    static_cast<GenerateOptions&>(dialogue) = std::move(options);
+    return chat(dialogue);
+  }
   if (options.has_prompt) return stream(options);
   LineGenerator generator(options);
   std::ios::sync_with_stdio(false);

@@ -1,10 +1,12 @@
 // `troupe generate`: completions of prompts.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "engine/base/json.h"
 #include "launch/commands/model.h"
+#include "launch/commands/task.h"
 
 namespace troupe::launch {
 
@@ -12,6 +14,7 @@ struct GenerateOptions {
   ModelOptions model;
   std::string prompt;  ///< streams the completion; JSON lines without it
   bool has_prompt = false;
+  std::optional<Task> task;  ///< generate: sets do_sample and num_beams
   /// Sampling settings by their names in transformers; override generation_config.json.
   Json settings = Json::Object{};
   std::string generation_config;  ///< replaces the model's file; "none": no file

@@ -60,7 +60,7 @@ void inspect_file(const InfoOptions& options, Report& report) {
                     extension = fs::path(path).extension().string();
   if (name == "tokenizer.json" || extension == ".model" || extension == ".tiktoken")
     return inspect_tokenizer(path, 0, report);
-  if (name == "config.json") return inspect_config(path, report);
+  if (name == "config.json") return inspect_config(path, options.overrides.values, report);
   if (extension == ".jinja") return inspect_template(path, report);
   if (extension == ".safetensors") return inspect_weights_file(path, report);
   for (const char* part :
@@ -92,7 +92,7 @@ void inspect_folder(const InfoOptions& options, Report& report) {
   if (run) inspect_run(path, report);
   if (has("training")) inspect_checkpoint(path, report);
   if (adapter) inspect_adapter(path, report);
-  if (model) inspect_model(path, report);
+  if (model) inspect_model(path, options.overrides.values, report);
   if (!model && !run && engine::tokenizer::Tokenizer::is_in(path))
     inspect_tokenizer(path, 0, report);
   if (has("chat_template.jinja") || has("tokenizer_config.json")) inspect_template(path, report);

@@ -4,15 +4,18 @@
 #include <string>
 #include <vector>
 
+#include "launch/config/model_overrides.h"
+
 namespace troupe::launch {
 
 struct InfoOptions {
   std::string path;
   /// Columns of csv and tsv files without a header: data.column_names.
   std::vector<std::string> column_names;
-  std::string checksums;  ///< compare only with this list of SHA-256 sums; may be empty
-  bool models = false;    ///< list the known models instead
-  bool json = false;      ///< print one JSON object
+  std::string checksums;     ///< compare only with this list of SHA-256 sums; may be empty
+  ModelOverrides overrides;  ///< of config.json
+  bool models = false;       ///< list the known models instead
+  bool json = false;         ///< print one JSON object
 };
 /// Returns the exit code. Throws Failure.
 int info(const InfoOptions& options);

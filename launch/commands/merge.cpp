@@ -45,6 +45,7 @@ int merge(const MergeOptions& options) {
              failed ? failed.message() : "already exists; set --output to a new directory")});
   value_or_throw(checkpoint::save_parameters(options.output, model->parameters(),
                                              {.source = options.model,
+                                              .overrides = options.overrides.values,
                                               .tied = model->spec().tied,
                                               .type = type,
                                               .chat_template = chat_template}));

@@ -3,11 +3,14 @@
 
 #include <string>
 
+#include "launch/config/model_overrides.h"
+
 namespace troupe::launch {
 
 struct MergeOptions {
   std::string model, adapter, output;
   std::string dtype = "f32";  ///< data type of the stored weights: f32, bf16, f16
+  ModelOverrides overrides;   ///< of the base, in the result's config.json
 };
 /// Merges an adapter into its base model and saves a model folder. Returns the exit code.
 /// Throws Failure.

@@ -66,7 +66,7 @@ Result<Model> Model::load(const ModelOptions& options, NeededHead head) {
   RETURN_IF_ERROR(engine::checkpoint::verify_model_files(base));
   if (!adapter_folder.empty())
     RETURN_IF_ERROR(engine::checkpoint::verify_model_files(adapter_folder));
-  auto spec = engine::checkpoint::read_folder_spec(base);
+  auto spec = engine::checkpoint::read_folder_spec(base, options.overrides.values);
   RETURN_IF_ERROR(spec);
   RETURN_IF_ERROR(check_head(*spec, head, options.model));
   if (!adapter_folder.empty()) {

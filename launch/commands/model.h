@@ -10,6 +10,7 @@
 #include "engine/base/json.h"
 #include "engine/models/decoder.h"
 #include "engine/tokenizer/tokenizer.h"
+#include "launch/config/model_overrides.h"
 
 namespace troupe::launch {
 
@@ -19,6 +20,7 @@ struct ModelOptions {
   std::string adapter;  ///< may be empty
   std::string dtype = "f32";
   int threads = 0;
+  ModelOverrides overrides;  ///< of the model, the base where there is an adapter
 };
 
 /// The output head that a command needs.

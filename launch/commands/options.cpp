@@ -7,6 +7,7 @@
 #include "engine/base/json.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
+#include "launch/commands/arguments.h"
 #include "launch/config/paths.h"
 #include "launch/recipes/recipes.h"
 
@@ -54,8 +55,10 @@ void add_sampling_filters(CLI::App& command, GenerateOptions& o) {
 }
 
 void add_beam_search(CLI::App& command, GenerateOptions& o) {
-  add_setting<std::int64_t>(command, "--num-beams", "num_beams", o,
-                            "number of beams; 1: no beam search");
+  add_setting<std::int64_t>(
+      command, "--num-beams", "num_beams", o,
+      "number of beams; 1: no beam search; with do_sample or a temperature the "
+      "continuations are drawn");
   add_setting<double>(command, "--length-penalty", "length_penalty", o,
                       "beam search: above 0 favors longer outputs");
   const auto stopping = [&o](const std::string& value) {
@@ -155,6 +158,20 @@ void add_model(CLI::App& command, ModelOptions& options) {
       ->check(CLI::Range(0, 1024));
 }
 
+void add_overrides(CLI::App& command, ModelOverrides& overrides) {
+  const auto take = [&overrides](const std::vector<std::string>& given) {
+    for (const std::string& each : given)
+      if (const auto added = add_override(overrides, each); !added)
+        throw ArgumentProblem(cat("--model-overrides: ", added.error().what));
+  };
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--model-overrides", take,
+          "KEY=VALUE in place of a value of config.json, such as rope_theta=1000000; may be given "
+          "several times, also as model_overrides.KEY=VALUE alone")
+      ->allow_extra_args(false);
+}
+
 void add_template(CLI::App& command, GenerateOptions& options) {
   command.add_option("--template", options.chat_template,
                      "chat template instead of the model's own: a Jinja file, or the name of a "
@@ -207,6 +224,20 @@ void add_sampling(CLI::App& command, GenerateOptions& o) {
   add_limits(command, o);
   add_setting<std::int64_t>(command, "--top-logprobs", "top_logprobs", o,
                             "number of most likely tokens to report at each position");
+}
+
+void add_task(CLI::App& command, GenerateOptions& options) {
+  const auto names = names_of(Task());
+  command
+      .add_option_function<std::string>(
+          "--task",
+          [names, &options](const std::string& given) {
+            options.task = static_cast<Task>(std::ranges::find(names, given) - names.begin());
+          },
+          "what MindSpeed's inference.py calls so: sets do_sample and num_beams (2 beams, or "
+          "--num-beams); chat: a dialogue, as `troupe chat`")
+      ->check(CLI::IsMember(std::vector<std::string>(names.begin(), names.end())))
+      ->excludes("--greedy");
 }
 
 namespace {

@@ -20,6 +20,9 @@ void add_sources(CLI::App& command, Sources& sources);
 /// --model, which is required, --adapter, --dtype and --threads. `options` outlives the parsing.
 void add_model(CLI::App& command, ModelOptions& options);
 
+/// --model-overrides, also as words model_overrides.KEY=VALUE. `overrides` outlives the parsing.
+void add_overrides(CLI::App& command, ModelOverrides& overrides);
+
 /// --template of generate and chat. `options` outlives the parsing.
 void add_template(CLI::App& command, GenerateOptions& options);
 
@@ -29,6 +32,9 @@ void add_server(CLI::App& command, ChatOptions& options);
 
 /// Sampling options of the commands generate and chat. `options` outlives the parsing.
 void add_sampling(CLI::App& command, GenerateOptions& options);
+
+/// --task of generate, after add_sampling(). `options` outlives the parsing.
+void add_task(CLI::App& command, GenerateOptions& options);
 
 /// The options of eval, which set keys of a run. `options` outlives the parsing.
 void add_evaluation(CLI::App& command, EvalOptions& options);

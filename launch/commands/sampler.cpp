@@ -33,6 +33,7 @@ std::optional<Model> load_draft(const GenerateOptions& options) {
   ModelOptions of_draft = options.model;
   of_draft.model = options.draft;
   of_draft.adapter.clear();
+  of_draft.overrides = {};
   return load(of_draft);
 }
 

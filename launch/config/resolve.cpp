@@ -309,6 +309,7 @@ class Resolver {
     if (put_entry("data.columns", out_.config.data.columns, key, node, origin) ||
         put_entry("data.tags", out_.config.data.tags, key, node, origin))
       return;
+    if (key.starts_with(override_prefix)) return put_override(key, node, origin);
     if (key == column_maps_key) return map_keys(node, origin);
     unknown(key, node, origin);
   }
@@ -353,6 +354,19 @@ class Resolver {
     entries[key.substr(map.size() + 1)] = node.text;
     out_.origins[map] = origin;
     return true;
+  }
+
+  /// "model_overrides.rope_theta"; a map of a command line is still a text.
+  void put_override(const std::string& key, const YamlNode& node, const std::string& origin) {
+    ModelOverrides& overrides = out_.config.model_overrides;
+    const std::string name = key.substr(override_prefix.size());
+    if (node.kind == YamlNode::Kind::scalar && !node.quoted) {
+      if (const auto added = add_override(overrides, cat(name, '=', node.text)); !added)
+        return wrong(key, cat(key, " (", origin, "): ", added.error().what));
+    } else {
+      overrides.values.set(name, json_of(node));
+    }
+    out_.origins["model_overrides"] = origin;
   }
 
   /// Column and role names as MindSpeed and LLaMA-Factory define them.

@@ -18,6 +18,7 @@
 #include "engine/parallel/grid.h"
 #include "engine/train/replica_exchange.h"
 #include "launch/config/data_config.h"
+#include "launch/config/model_overrides.h"
 #include "launch/config/profile_config.h"
 #include "launch/config/ranges.h"
 #include "launch/config/rollout_config.h"
@@ -183,6 +184,7 @@ struct RunConfig : algorithms::MethodSettings {
   std::string algorithm;
   Compat compat = Compat::none;
   std::string model;
+  ModelOverrides model_overrides;
   std::string output;
   FileAccess output_mode = FileAccess::owner_only;
   std::string resume = "auto";
@@ -208,6 +210,10 @@ struct RunConfig : algorithms::MethodSettings {
           "take the defaults of another tool, and its computation where tools differ "
           "(docs/compatibility.md); empty: the defaults below");
     field("model", self.model, "Hugging Face model directory to start from; required");
+    field("model_overrides", self.model_overrides,
+          "values in place of those of the model's config.json, which checkpoints get as well: "
+          "{rope_theta: 1000000, rope_scaling: {rope_type: yarn, factor: 4}}, or one by one, "
+          "model_overrides.KEY=VALUE; weights keep their shapes");
     field("output", self.output, "directory of the run: metrics, samples, checkpoints; required");
     field("output_mode", self.output_mode,
           "private: only the user can read configuration, metrics, samples and logs; umask: the "

@@ -34,29 +34,6 @@ std::string read_whole(Whole& to, const YamlNode& node) {
                   node);
 }
 
-// Unquoted scalars that look like numbers or booleans are read as such, as in JSON.
-Json json_of(const YamlNode& node) {
-  if (node.kind == Kind::null) return {};
-  if (node.kind == Kind::list) {
-    Json::Array items;
-    for (const YamlNode& item : node.items) items.push_back(json_of(item));
-    return items;
-  }
-  if (node.kind == Kind::map) {
-    Json members = Json::Object{};
-    for (const auto& [name, value] : node.members) members.set(name, json_of(value));
-    return members;
-  }
-  std::int64_t whole = 0;
-  double number = 0;
-  bool boolean = false;
-  if (node.quoted) return node.text;
-  if (read_value(boolean, node).empty()) return Json(boolean);
-  if (read_number(node.text, whole)) return whole;
-  if (read_number(node.text, number)) return number;
-  return node.text;
-}
-
 /// Reads the member `name` of a struct with each_field. False if it has no such field.
 template <class S>
 bool read_member(S& to, const std::string& name, const YamlNode& node, std::string& why) {
@@ -103,6 +80,35 @@ std::string yaml_text(double value) {
 }
 std::string yaml_text(const std::map<std::string, std::string>& map) {
   return yaml_text(std::vector<std::pair<std::string, std::string>>(map.begin(), map.end()));
+}
+
+Json json_of(const YamlNode& node) {
+  if (node.kind == Kind::null) return {};
+  if (node.kind == Kind::list) {
+    Json::Array items;
+    for (const YamlNode& item : node.items) items.push_back(json_of(item));
+    return items;
+  }
+  if (node.kind == Kind::map) {
+    Json members = Json::Object{};
+    for (const auto& [name, value] : node.members) members.set(name, json_of(value));
+    return members;
+  }
+  std::int64_t whole = 0;
+  double number = 0;
+  bool boolean = false;
+  if (node.quoted) return node.text;
+  if (read_value(boolean, node).empty()) return Json(boolean);
+  if (read_number(node.text, whole)) return whole;
+  if (read_number(node.text, number)) return number;
+  return node.text;
+}
+
+std::string yaml_text(const ModelOverrides& overrides) {
+  std::vector<std::string> members;
+  for (const auto& [key, value] : overrides.values.object())
+    members.push_back(cat(yaml_text(key), ": ", value.dump()));
+  return cat('{', join(members, ", "), '}');
 }
 
 std::string yaml_text(const RewardRule& rule) {
@@ -213,6 +219,12 @@ std::string read_value(std::map<std::string, std::string>& to, const YamlNode& n
   std::vector<std::pair<std::string, std::string>> entries;
   if (std::string why = read_value(entries, node); !why.empty()) return why;
   to = {entries.begin(), entries.end()};
+  return "";
+}
+
+std::string read_value(ModelOverrides& to, const YamlNode& node) {
+  if (node.kind != Kind::map) return expected("a map of keys of config.json", node);
+  to.values = json_of(node);
   return "";
 }
 

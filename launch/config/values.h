@@ -16,6 +16,7 @@
 #include "engine/base/fields.h"
 #include "engine/base/text.h"
 #include "launch/config/data_config.h"
+#include "launch/config/model_overrides.h"
 #include "launch/config/rollout_config.h"
 #include "launch/config/train_config.h"
 #include "launch/config/yaml.h"
@@ -70,7 +71,8 @@ constexpr ValueKind kind_of() {
     return ValueKind::whole;
   else if constexpr (std::is_floating_point_v<T>)
     return ValueKind::number;
-  else if constexpr (is_pairs<T> || std::is_same_v<T, std::map<std::string, std::string>>)
+  else if constexpr (is_pairs<T> || std::is_same_v<T, std::map<std::string, std::string>> ||
+                     std::is_same_v<T, ModelOverrides>)
     return ValueKind::map;
   else if constexpr (std::is_same_v<T, std::vector<RewardRule>>)
     return ValueKind::rules;
@@ -104,6 +106,7 @@ inline std::string yaml_text(int value) {
 }
 std::string yaml_text(double value);
 std::string yaml_text(const std::map<std::string, std::string>& map);
+std::string yaml_text(const ModelOverrides& overrides);
 std::string yaml_text(const RewardRule& rule);
 std::string yaml_text(const MixSource& source);
 template <Named E>
@@ -121,6 +124,9 @@ requires(is_vector<Items> || is_array<Items>) std::string yaml_text(const Items&
   const std::string text = join(parts, ", ");
   return is_pairs<Items> ? cat('{', text, '}') : cat('[', text, ']');
 }
+
+/// Unquoted scalars that look like numbers or booleans are read as such, as in JSON.
+Json json_of(const YamlNode& node);
 
 /// "WHAT is expected, found ...".
 std::string expected(std::string_view what, const YamlNode& node);
@@ -150,6 +156,7 @@ std::string read_value(int& to, const YamlNode& node);
 std::string read_value(std::int64_t& to, const YamlNode& node);
 std::string read_value(double& to, const YamlNode& node);
 std::string read_value(std::map<std::string, std::string>& to, const YamlNode& node);
+std::string read_value(ModelOverrides& to, const YamlNode& node);
 std::string read_value(RewardRule& to, const YamlNode& node);
 std::string read_value(MixSource& to, const YamlNode& node);
 template <Named E>

@@ -7,6 +7,7 @@
 
 #include "engine/base/text.h"
 #include "launch/commands/arguments.h"
+#include "launch/commands/options.h"
 #include "launch/config/paths.h"
 #include "launch/convert/convert.h"
 #include "launch/convert/from_pickle.h"
@@ -16,9 +17,12 @@ namespace {
 
 struct ConvertWords {
   FromPickleOptions pickle;
+  ModelOverrides overrides;
   ConvertOptions options;
   std::vector<std::string> layer_list, spec;  // words that may have spaces between them
   std::string model_type, tokenizer;
+  bool without_effect = false;
+  int queue = 0;
 };
 
 // Expands ~ in `--save-dir=~/x`, which shells leave as it is.
@@ -82,6 +86,23 @@ void add_division(CLI::App& command, ConvertWords& words) {
       ->capture_default_str();
 }
 
+void add_adapter(CLI::App& command, ConvertWords& words) {
+  auto& adapter = words.options.adapter;
+  CLI::Option* load = folder_option(command, "--lora-load", adapter.folder,
+                                    "checkpoint of Megatron with a LoRA adapter of --load-dir, "
+                                    "divided in the same way, which is merged");
+  command.add_option("--lora-r", adapter.rank, "its rank, which is checked")
+      ->check(CLI::Range(1, 1 << 20))
+      ->needs(load);
+  load->needs(
+      command.add_option("--lora-alpha", adapter.alpha, "its alpha: the scale is alpha / rank")
+          ->needs(load));
+  command
+      .add_option("--lora-target-modules", adapter.targets,
+                  "its modules, which are checked: linear_qkv linear_proj linear_fc1 linear_fc2")
+      ->needs(load);
+}
+
 /// Flags of mixtures of experts: understood, so that the reason is said.
 void add_experts(CLI::App& command) {
   for (const char* name : {"--target-expert-parallel-size", "--target-expert-model-parallel-size",
@@ -113,6 +134,16 @@ void add_form(CLI::App& command, ConvertWords& words) {
       ->check(CLI::IsMember({"fp32", "fp16", "bf16"}));
   command.add_flag("--add-qkv-bias", options.add_qkv_bias,
                    "check that queries, keys and values have biases, which config.json decides");
+  add_overrides(command, words.overrides);
+  command.add_flag("--add-dense-bias", options.add_dense_bias,
+                   "check that the attention's output has a bias");
+  command.add_flag("--post-norm", options.post_norm,
+                   "check that there are norms behind attention and MLP");
+  command.add_option("--num-layers", options.num_layers, "check the number of layers")
+      ->check(CLI::Range(1, 100000));
+  command.add_flag("--w-pack,--no-checking", words.without_effect,
+                   "not used: config.json defines which tensors are joined, and all are checked");
+  command.add_option("--max-queue-size", words.queue, "not used: there is no queue");
   command.add_flag("--orm", options.orm, "a reward model: score head in place of the output layer");
   command.add_option("--spec", words.spec, "not used: config.json describes the layers")
       ->expected(2);
@@ -126,6 +157,7 @@ int run_convert(ConvertWords& words) {
               << "\n";
     return 0;
   }
+  words.options.overrides = words.overrides.values;
   words.options.layer_list = join(words.layer_list, " ");
   std::cout << value_or_throw(convert(words.options)) << "\n";
   return 0;
@@ -141,6 +173,7 @@ void add_convert(CLI::App& app, std::function<int()>& action) {
   add_places(*command, *words);
   add_division(*command, *words);
   add_form(*command, *words);
+  add_adapter(*command, *words);
   add_experts(*command);
   command->footer(
       "Example:\n  troupe convert --use-mcore-models --load-model-type hf --save-model-type mg "

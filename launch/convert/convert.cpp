@@ -1,5 +1,6 @@
 #include "launch/convert/convert.h"
 
+#include <array>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -12,7 +13,9 @@
 #include "engine/checkpoint/megatron/megatron_writer.h"
 #include "engine/checkpoint/output_file.h"
 #include "engine/checkpoint/save_parameters.h"
+#include "engine/models/overrides.h"
 #include "launch/convert/hf_folder.h"
+#include "launch/convert/progress.h"
 
 namespace troupe::launch {
 namespace checkpoint = engine::checkpoint;
@@ -26,30 +29,70 @@ using checkpoint::StoredType;
 /// The model, and where its config.json is.
 struct Model {
   std::string folder, config_path;
+  std::string config;  ///< text of config.json, with its overrides
   models::DecoderSpec spec;
 };
 
 struct Source {
   std::unique_ptr<checkpoint::SafetensorsFolder> folder;
   std::unique_ptr<checkpoint::WeightSource> weights;
+  checkpoint::MegatronFolder* megatron = nullptr;  ///< the weights, where they are Megatron's
+  std::vector<std::string> files;
 };
+
+/// The optimizer's state of a checkpoint of Megatron core.
+struct Optimizer {
+  explicit Optimizer(const checkpoint::MegatronFolder& folder) {
+    for (std::size_t kind = 0; kind < tensors.size(); ++kind)
+      tensors[kind].emplace(folder, static_cast<checkpoint::OptimizerTensor>(kind));
+    for (std::size_t kind = 0; kind < tensors.size(); ++kind)
+      if (kind + 1 < tensors.size() || folder.has_masters()) source.tensors[kind] = &*tensors[kind];
+    source.entries = folder.optimizer_entries();
+  }
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+
+  std::array<std::optional<checkpoint::OptimizerTensors>, 3> tensors;
+  checkpoint::OptimizerSource source;
+};
+
+/// Compares flags with config.json.
+Result<> check_flags(const ConvertOptions& options, const Model& model) {
+  const auto contradicts = [&](std::string_view flag, std::string_view what) {
+    return fail(Errc::usage, cat(flag, ": the model of ", model.config_path, " has ", what));
+  };
+  const models::DecoderSpec& spec = model.spec;
+  if (options.add_qkv_bias && !spec.attention_bias)
+    return contradicts("--add-qkv-bias", "no biases of queries, keys and values");
+  if (options.add_dense_bias && !spec.output_bias)
+    return contradicts("--add-dense-bias", "no bias of the attention's output");
+  if (options.post_norm && spec.norm_placement != models::NormPlacement::both)
+    return contradicts("--post-norm", "no norms behind attention and MLP");
+  if (options.num_layers > 0 && options.num_layers != spec.layers)
+    return contradicts(cat("--num-layers ", options.num_layers), cat(spec.layers, " layers"));
+  return {};
+}
 
 Result<Model> read_model(const ConvertOptions& options) {
   const bool to_hf = options.save_type == "hf";
   Model out{.folder = to_hf ? options.save_dir : options.load_dir};
   out.config_path = out.folder + "/config.json";
-  const auto config = read_json(out.config_path);
-  if (!config && config.error().code == Errc::not_found)
-    return fail(Errc::not_found, cat(config.error().what,
+  auto text = read_file(out.config_path, std::size_t{16} << 20);
+  if (!text && text.error().code == Errc::not_found)
+    return fail(Errc::not_found, cat(text.error().what,
                                      to_hf ? "; set --save-dir to the original Hugging Face folder"
                                            : "; copy that of the original model to it"));
+  RETURN_IF_ERROR(text);
+  auto config = parse_json(*text, out.config_path);
   RETURN_IF_ERROR(config);
+  config = models::with_overrides(std::move(*config), options.overrides, out.config_path);
+  RETURN_IF_ERROR(config);
+  const bool same = options.overrides.is_null() || options.overrides.object().empty();
+  out.config = same ? std::move(*text) : config->dump(2) + "\n";
   auto spec = models::read_spec(*config, out.config_path);
   RETURN_IF_ERROR(spec);
   out.spec = std::move(*spec);
-  if (options.add_qkv_bias && !out.spec.attention_bias)
-    return fail(Errc::usage, cat("--add-qkv-bias: the model of ", out.config_path,
-                                 " has no biases of queries, keys and values"));
+  RETURN_IF_ERROR(check_flags(options, out));
   if (options.orm != (out.spec.labels > 0))
     return fail(Errc::usage, cat(out.config_path, options.orm ? ": --orm, but no score head"
                                                               : ": a score head; add --orm"));
@@ -99,21 +142,60 @@ Result<Source> open_source(const ConvertOptions& options, const Model& model) {
     auto folder = checkpoint::SafetensorsFolder::open(options.load_dir);
     RETURN_IF_ERROR(folder);
     out.folder = std::make_unique<checkpoint::SafetensorsFolder>(std::move(*folder));
-    auto weights = std::make_unique<checkpoint::SafetensorsSource>(*out.folder);
-    RETURN_IF_ERROR(weights->check(models::parameter_list(model.spec), model.config_path));
+    auto weights = std::make_unique<checkpoint::SafetensorsSource>(*out.folder, model.spec);
+    RETURN_IF_ERROR(weights->check(model.config_path));
     out.weights = std::move(weights);
+    for (const auto& file : out.folder->files()) out.files.push_back(file.path());
     return out;
   }
   auto weights = checkpoint::MegatronFolder::open(options.load_dir, model.spec, model.config_path);
   RETURN_IF_ERROR(weights);
+  if (!options.adapter.folder.empty()) RETURN_IF_ERROR(weights->add_adapter(options.adapter));
   const bool legacy = weights->grid().names == MegatronNames::legacy;
   if (options.load_from_legacy && !legacy)
     return fail(Errc::usage,
                 cat("--load-from-legacy: ", options.load_dir, " is a checkpoint of Megatron core"));
   for (const std::string& foreign : weights->foreign())
     std::cerr << options.load_dir << ": the class " << quote(foreign) << " is not constructed\n";
-  out.weights = std::make_unique<checkpoint::MegatronFolder>(std::move(*weights));
+  out.files = weights->paths();
+  auto owned = std::make_unique<checkpoint::MegatronFolder>(std::move(*weights));
+  out.megatron = owned.get();
+  out.weights = std::move(owned);
   return out;
+}
+
+/// Everything that determines the bytes of the result.
+Result<Json> conversion_of(const ConvertOptions& options, const Model& model,
+                           const Source& source) {
+  const auto stamps = stamps_of(source.files);
+  RETURN_IF_ERROR(stamps);
+  return Json(Json::Object{
+      {"sources", *stamps},
+      {"config", model.config},
+      {"params_dtype", options.params_dtype},
+      {"mcore", names_of(options) == MegatronNames::mcore},
+      {"tensor", options.tensor},
+      {"pipeline", options.layers.pipeline},
+      {"layers", cat(options.layer_list, ';', options.empty_places, ';',
+                     options.layers.layers_per_virtual, ';', options.vocabulary_multiple)},
+      {"lora_alpha", options.adapter.folder.empty() ? 0 : options.adapter.alpha}});
+}
+
+/// The state of the optimizer, which only Megatron core's layout keeps. A form that is not known is
+/// reported, and the weights are converted.
+Result<std::unique_ptr<Optimizer>> optimizer_of(const ConvertOptions& options,
+                                                const Source& source) {
+  if (!source.megatron || !options.adapter.folder.empty() ||
+      names_of(options) != MegatronNames::mcore ||
+      source.megatron->grid().names != MegatronNames::mcore)
+    return std::unique_ptr<Optimizer>();
+  const auto has_state = source.megatron->read_optimizer_state();
+  if (!has_state && has_state.error().code == Errc::unsupported) {
+    std::cerr << has_state.error().what << "\n";
+    return std::unique_ptr<Optimizer>();
+  }
+  RETURN_IF_ERROR(has_state);
+  return *has_state ? std::make_unique<Optimizer>(*source.megatron) : nullptr;
 }
 
 Result<std::string> to_megatron(const ConvertOptions& options, const Model& model,
@@ -123,15 +205,26 @@ Result<std::string> to_megatron(const ConvertOptions& options, const Model& mode
   std::error_code failed;
   std::filesystem::create_directories(options.save_dir, failed);
   if (failed) return fail(Errc::io, cat(options.save_dir, ": ", failed.message()));
-  RETURN_IF_ERROR(checkpoint::write_megatron(
-      model.spec, *source.weights,
-      {.folder = options.save_dir,
-       .grid = std::move(*grid),
-       .type = type,
-       .written = [](auto path) { std::cerr << "wrote " << path << "\n"; }}));
-  const auto config = read_file(model.config_path);
-  RETURN_IF_ERROR(config);
-  RETURN_IF_ERROR(write_file_durably(options.save_dir + "/config.json", *config));
+  const auto optimizer = optimizer_of(options, source);
+  RETURN_IF_ERROR(optimizer);
+  const checkpoint::MegatronOutput output{
+      .folder = options.save_dir,
+      .grid = std::move(*grid),
+      .type = type,
+      .optimizer = *optimizer ? &(*optimizer)->source : nullptr,
+      .iteration = *optimizer ? source.megatron->iteration() : 1,
+      .keep_complete = true,
+      .written = [](auto path) { std::cerr << "wrote " << path << "\n"; }};
+  const auto conversion = conversion_of(options, model, source);
+  RETURN_IF_ERROR(conversion);
+  const std::string progress = cat(options.save_dir, '/', progress_file);
+  if (!is_record_of(progress, *conversion)) {
+    RETURN_IF_ERROR(checkpoint::remove_incomplete(output));
+    RETURN_IF_ERROR(write_record(progress, *conversion));
+  }
+  RETURN_IF_ERROR(checkpoint::write_megatron(model.spec, *source.weights, output));
+  RETURN_IF_ERROR(write_file_durably(options.save_dir + "/config.json", model.config));
+  std::filesystem::remove(progress, failed);
   return options.save_dir;
 }
 
@@ -145,6 +238,10 @@ Result<std::string> convert(const ConvertOptions& options) {
     return fail(Errc::usage,
                 "--save-model-type hf: expected --target-tensor-parallel-size 1 and "
                 "--target-pipeline-parallel-size 1; a Hugging Face folder has no ranks");
+  if (options.load_type == "hf" && !options.adapter.folder.empty())
+    return fail(Errc::usage,
+                "--lora-load: expected --load-model-type mg; `troupe merge` merges an adapter into "
+                "a Hugging Face folder");
   const auto type = type_of(options.params_dtype);
   RETURN_IF_ERROR(type);
   const auto model = read_model(options);
@@ -154,7 +251,11 @@ Result<std::string> convert(const ConvertOptions& options) {
   if (options.save_type == "mg") return to_megatron(options, *model, *source, *type);
   const std::string folder =
       options.hf_folder.empty() ? model->folder + "/mg2hf" : options.hf_folder;
-  RETURN_IF_ERROR(write_hf_folder(folder, model->folder, model->spec, *source->weights, *type));
+  auto conversion = conversion_of(options, *model, *source);
+  RETURN_IF_ERROR(conversion);
+  RETURN_IF_ERROR(
+      write_hf_folder(model->spec, *source->weights,
+                      {folder, model->folder, model->config, *type, std::move(*conversion)}));
   return folder;
 }
 

@@ -4,6 +4,8 @@
 #include <string>
 
 #include "engine/base/error.h"
+#include "engine/base/json.h"
+#include "engine/checkpoint/megatron/megatron_adapter.h"
 #include "launch/convert/layer_split.h"
 
 namespace troupe::launch {
@@ -15,11 +17,15 @@ struct ConvertOptions {
   std::string model_type_hf = "llama2";
   bool use_mcore = false, save_to_legacy = false, load_from_legacy = false;
   bool add_qkv_bias = false, orm = false;
+  bool add_dense_bias = false, post_norm = false;  ///< checked, as add_qkv_bias is
+  std::int64_t num_layers = 0;                     ///< checked; 0: not given
   int tensor = 1;
   LayerSplit layers;
   std::string layer_list, empty_places;  ///< as written
   int vocabulary_multiple = 1;           ///< --make-vocab-size-divisible-by
   std::string params_dtype;              ///< fp32, fp16 or bf16; empty: as stored
+  Json overrides = {};                   ///< of config.json (engine/models/overrides.h)
+  engine::checkpoint::AdapterSettings adapter = {};
 };
 
 /// Converts, and returns the folder of the result. From hf: config.json of the load folder; to hf:

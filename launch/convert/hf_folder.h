@@ -5,18 +5,25 @@
 #include <string>
 
 #include "engine/base/error.h"
+#include "engine/base/json.h"
 #include "engine/checkpoint/megatron/weight_source.h"
 #include "engine/models/spec.h"
 
 namespace troupe::launch {
 
-/// Writes the weights as safetensors (shards of 5 GB with an index, as transformers), config.json
-/// and the tokenizer's files of `original` into the new folder `folder`. `type`: of all weights,
-/// and of config.json; none: as in the source. The folder gets its name when it is complete.
-/// Errc::usage (the folder exists), io, and errors of the source.
-Result<> write_hf_folder(const std::string& folder, const std::string& original,
-                         const engine::models::DecoderSpec& spec,
-                         const engine::checkpoint::WeightSource& source,
-                         std::optional<engine::checkpoint::StoredType> type);
+struct HfOutput {
+  std::string folder;    ///< new
+  std::string original;  ///< whose tokenizer's files it gets
+  std::string config;    ///< text of config.json
+  /// Of all weights, and of config.json; none: as in the source.
+  std::optional<engine::checkpoint::StoredType> type;
+  Json conversion;  ///< what determines the bytes (progress.h)
+};
+
+/// Writes the weights as safetensors (shards of 5 GB with an index, as transformers). The folder
+/// gets its name when it is complete; FOLDER.partial of the same conversion keeps its complete
+/// shards. Errc::usage (the folder exists), io, and errors of the source.
+Result<> write_hf_folder(const engine::models::DecoderSpec& spec,
+                         const engine::checkpoint::WeightSource& source, const HfOutput& output);
 
 }  // namespace troupe::launch

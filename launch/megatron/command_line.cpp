@@ -4,20 +4,33 @@
 #include <CLI/Formatter.hpp>
 #include <memory>
 
+#include "engine/base/text.h"
 #include "launch/megatron/flags.h"
+#include "launch/megatron/inference.h"
 #include "launch/megatron/training.h"
 
 namespace troupe::launch::megatron {
 namespace {
 
-void add_training(CLI::App& app, std::function<int()>& action, const std::string& name) {
-  CLI::App* command = app.add_subcommand(name, "Train with the flags of Megatron's script " + name);
-  // The flags have a table of their own; CLI11 leaves them as they are.
+using Words = std::vector<std::string>;
+
+/// A command that takes Megatron's flags, which have a table of their own: CLI11 leaves them as
+/// they are.
+void add_program(CLI::App& app, std::function<int()>& action, const std::string& name,
+                 const std::string& what, const std::function<int(const Words&)>& run) {
+  CLI::App* command = app.add_subcommand(name, what);
   command->group("")->prefix_command();
-  command->footer("`troupe flags` lists the flags. Words key=value set keys of a run as well.");
-  command->callback([command, name, &action] {
-    action = [name, words = command->remaining()] { return train_gpt(name, words); };
+  command->footer("`troupe flags` lists the flags.");
+  command->callback([command, run, &action] {
+    action = [run, words = command->remaining()] { return run(words); };
   });
+}
+
+void add_training(CLI::App& app, std::function<int()>& action, const std::string& name) {
+  add_program(app, action, name,
+              cat("Train with the flags of Megatron's script ", name,
+                  "; words key=value set keys of a run as well"),
+              [name](const Words& words) { return train_gpt(name, words); });
 }
 
 }  // namespace
@@ -35,6 +48,9 @@ void add_programs(CLI::App& app, std::function<int()>& action) {
   command->callback([as_json, &action] { action = [as_json] { return list_flags(*as_json); }; });
   add_training(app, action, "pretrain_gpt");
   add_training(app, action, "posttrain_gpt");
+  add_program(app, action, "inference",
+              "Answer a prompt and chat with the flags of MindSpeed-LLM's script inference",
+              inference);
 }
 
 }  // namespace troupe::launch::megatron

@@ -1,5 +1,6 @@
-// `troupe flags`, and the commands with the names of Megatron's training scripts, which links to
-// troupe in build/release/megatron choose (commands/script_names.h).
+// `troupe flags`, and the commands with the names of Megatron's training scripts and of
+// MindSpeed-LLM's inference, which links to troupe in build/release/megatron choose
+// (commands/script_names.h).
 #pragma once
 
 #include <CLI/App.hpp>
@@ -11,7 +12,7 @@ namespace troupe::launch::megatron {
 /// True for pretrain_gpt and posttrain_gpt.
 bool trains(std::string_view command);
 
-/// Adds flags, pretrain_gpt and posttrain_gpt.
+/// Adds flags, pretrain_gpt, posttrain_gpt and inference.
 void add_programs(CLI::App& app, std::function<int()>& action);
 
 }  // namespace troupe::launch::megatron

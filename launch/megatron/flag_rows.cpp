@@ -156,6 +156,17 @@ lora-fusion | 0 | so | only the adapter is saved
 dpo-beta, dpo-loss-type, dpo-label-smoothing, pref-ftx, ref-model, simpo-beta, gamma-beta-ratio, simpo-loss-type, simpo-label-smoothing, placeholder-token | 1 | import |
 reward-tokens | + | import |
 
+# inference
+task | * | program do_sample num_beams | greedy, do_sample, beam_search, beam_search_with_sampling, chat; none: all in turn
+top-p, top-k, temperature | 1 | program do_sample | of the tasks that sample: 0.95, 50 and 0.7
+max-new-tokens | 1 | program max_new_tokens | 128
+num-beams | 1 | program num_beams | of the beam searches: 2
+max-length | 1 | so | --max-new-tokens decides, as in MindSpeed-LLM
+hf-chat-template | 0 | program chat_template | of the task chat: the template of the model's folder
+add-eos-token | + | program stop_token_ids | tokens that end an answer as well
+history-turns | 1 | program history_turns | earlier turns of the task chat: 3
+use-kv-cache, stream | 0 | so | keys and values are cached, and text is printed as it is found
+
 # mixtures of experts
 expert-model-parallel-size, num-experts, moe-router-load-balancing-type, moe-router-topk, moe-aux-loss-coeff, moe-z-loss-coeff, moe-input-jitter-eps, moe-token-dispatcher-type, moe-expert-capacity-factor, moe-token-drop-policy | 1 | no | mixtures of experts and their division over ranks are not supported: choose a dense model
 moe-grouped-gemm, moe-router-pre-softmax, moe-per-layer-logging, moe-pad-expert-input-to-capacity, moe-layer-recompute, moe-extended-tp | 0 | no | mixtures of experts and their division over ranks are not supported: choose a dense model

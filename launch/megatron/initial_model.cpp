@@ -10,6 +10,7 @@
 #include "engine/base/text.h"
 #include "launch/convert/convert.h"
 #include "launch/megatron/architecture.h"
+#include "launch/megatron/load_folder.h"
 #include "transports/mpi/mpi_world.h"
 
 namespace troupe::launch::megatron {
@@ -28,16 +29,6 @@ constexpr std::array tokenizer_files{"tokenizer.json",
                                      "qwen.tiktoken",
                                      "generation_config.json",
                                      "chat_template.jinja"};
-
-bool is_there(const std::string& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
-}
-
-bool same_folder(const std::string& a, const std::string& b) {
-  std::error_code ignored;
-  return a == b || fs::equivalent(a, b, ignored);
-}
 
 struct Places {
   std::string load, save, tokenizer;
@@ -58,26 +49,6 @@ Result<Places> places_of(const CommandLine& line) {
     return fail(Errc::not_found,
                 cat("--tokenizer-name-or-path ", out.tokenizer, ": no such folder"));
   return out;
-}
-
-/// Two folders must have the same tokenizer, of which a run has one.
-Result<> check_tokenizers(const std::string& model, const std::string& tokenizer) {
-  if (tokenizer.empty() || same_folder(model, tokenizer)) return {};
-  bool found = false;
-  for (const char* name : {"tokenizer.json", "tokenizer.model", "vocab.json", "qwen.tiktoken"}) {
-    const std::string theirs = cat(tokenizer, '/', name), ours = cat(model, '/', name);
-    if (!is_there(theirs)) continue;
-    found = true;
-    const auto a = read_file(theirs), b = read_file(ours);
-    RETURN_IF_ERROR(a);
-    RETURN_IF_ERROR(b);
-    if (*a != *b)
-      return fail(Errc::usage, cat("--tokenizer-name-or-path: ", theirs, " differs from ", ours,
-                                   ", the model's own; give the folder of the model's tokenizer"));
-  }
-  if (!found)
-    return fail(Errc::not_found, cat("--tokenizer-name-or-path ", tokenizer, ": no tokenizer"));
-  return {};
 }
 
 /// Rank 0 makes a folder that appears when it is complete; the others wait for it. `origin`: what
@@ -139,16 +110,11 @@ Result<> check_new_optimizer(const CommandLine& line) {
 
 Result<InitialModel> loaded(const CommandLine& line, const Places& places) {
   RETURN_IF_ERROR(check_new_optimizer(line));
-  std::string folder = places.load;
-  if (is_there(folder + "/latest/config.json")) folder += "/latest";
-  if (is_there(folder + "/latest_checkpointed_iteration.txt")) return from_megatron(places);
-  if (!is_there(folder + "/config.json"))
-    return fail(Errc::not_found, cat("--load ", folder,
-                                     ": neither a checkpoint of Megatron "
-                                     "(latest_checkpointed_iteration.txt) nor a Hugging Face "
-                                     "folder (config.json)"));
-  RETURN_IF_ERROR(check_tokenizers(folder, places.tokenizer));
-  return InitialModel{folder};
+  const auto load = find_load(places.load);
+  RETURN_IF_ERROR(load);
+  if (load->megatron) return from_megatron(places);
+  RETURN_IF_ERROR(check_tokenizers(load->folder, places.tokenizer));
+  return InitialModel{load->folder};
 }
 
 Result<InitialModel> defined(const CommandLine& line, const Places& places) {

@@ -149,6 +149,10 @@ Result<> write_checkpoint(const TrainingRun& run) {
 }  // namespace
 
 Result<TrainingRun> training_run(const std::string& program, const CommandLine& line) {
+  for (const Given& given : line.flags)
+    if (given.flag->group == "inference")
+      return fail(Errc::usage,
+                  cat("--", given.flag->name, ": a flag of inference, not of ", program));
   auto settings = converted(program, line);
   RETURN_IF_ERROR(settings);
   const auto model = initial_model(line);

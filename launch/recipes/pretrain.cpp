@@ -7,6 +7,7 @@
 #include "engine/checkpoint/load_decoder.h"
 #include "launch/recipes/held_out.h"
 #include "launch/recipes/lora.h"
+#include "launch/recipes/model_spec.h"
 #include "launch/recipes/pretraining_batches.h"
 
 namespace troupe::launch {
@@ -76,7 +77,7 @@ std::string formula(const RunConfig& config) {
 
 // The token behind the last one of a sample is predicted from it, and takes a position.
 void check_positions(const RunConfig& config, std::int64_t length) {
-  const auto spec = value_or_throw(engine::checkpoint::read_folder_spec(config.model));
+  const auto spec = value_or_throw(spec_of(config, config.model));
   const bool table = spec.learned_positions > 0 && length + 1 > spec.learned_positions;
   if (table || spec.keys_change_at(length + 1))
     throw Failure(
@@ -87,7 +88,7 @@ void check_positions(const RunConfig& config, std::int64_t length) {
 }
 
 std::int64_t vocabulary_of(const RunConfig& config) {
-  return value_or_throw(engine::checkpoint::read_folder_spec(config.model)).vocabulary;
+  return value_or_throw(spec_of(config, config.model)).vocabulary;
 }
 
 // Requests as Megatron does, which its order of samples depends on.

@@ -3,7 +3,7 @@
 #include <numeric>
 #include <utility>
 
-#include "engine/checkpoint/load_decoder.h"
+#include "launch/recipes/model_spec.h"
 
 namespace troupe::launch {
 namespace {
@@ -72,7 +72,7 @@ Result<megatron::PretrainingOptions> token_file_options(const RunConfig& config,
       out.parts.push_back({path, source.weight / static_cast<double>(source.path.size())});
   out.has_weights = !config.data.mix.empty();
   out.split = config.pretrain.split;
-  const auto spec = engine::checkpoint::read_folder_spec(config.model);
+  const auto spec = spec_of(config, config.model);
   RETURN_IF_ERROR(spec);
   out.sample.sequence_length = static_cast<std::int32_t>(sequence_length);
   out.sample.seed = static_cast<std::uint32_t>(config.train.seed);

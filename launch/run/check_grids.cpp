@@ -6,6 +6,7 @@
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/models/split.h"
 #include "engine/models/stages.h"
+#include "launch/recipes/model_spec.h"
 #include "launch/recipes/recipes.h"
 #include "launch/recipes/rewards.h"
 #include "launch/run/role_table.h"
@@ -57,7 +58,7 @@ Result<> check_grid(const RunConfig& config, Role role, const engine::parallel::
   const auto models = models_of(config, role);
   RETURN_IF_ERROR(models);
   for (const std::string& model : *models) {
-    const auto spec = engine::checkpoint::read_folder_spec(model);
+    const auto spec = spec_of(config, model);
     RETURN_IF_ERROR(spec);
     auto fits = engine::models::check_split(*spec, grid.tp);
     if (const auto layers = engine::models::stage_layers(*spec, grid.pp, layers_of_stages(config),

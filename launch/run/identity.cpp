@@ -10,8 +10,8 @@ namespace {
 
 using Setting = std::pair<std::string, std::string>;
 
-// A run cannot continue with other random numbers.
-constexpr std::array<std::string_view, 2> seeds{"train.seed", "lora.seed"};
+// A run cannot continue with other random numbers or with another architecture.
+constexpr std::array<std::string_view, 3> fixed{"train.seed", "lora.seed", "model_overrides"};
 
 std::string text_of(const PartFile& file) {
   return cat(file.bytes, " bytes, XXH3 ", file.xxh3);
@@ -148,7 +148,7 @@ Comparison compare(const Identity& recorded, const Identity& now) {
   for (const auto& [key, value] : now.settings) {
     const auto was = std::ranges::find(recorded.settings, key, &Setting::first);
     if (was == recorded.settings.end() || was->second == value) continue;
-    if (std::ranges::find(seeds, key) != seeds.end())
+    if (std::ranges::find(fixed, key) != fixed.end())
       out.rejected.push_back(cat(key, ": ", was->second, " in the run, now ", value));
     else
       out.changed.push_back({key, was->second, value});

@@ -49,7 +49,7 @@ struct Identity {
 
 struct Comparison {
   /// What makes resuming impossible, a sentence each: another model, tokenizer, reference, reward
-  /// model, adapter, data, seed.
+  /// model, adapter, data, seed, model_overrides.
   std::vector<std::string> rejected;
   std::vector<Change> changed;
 };

@@ -12,6 +12,7 @@
 #include "engine/tokenizer/prompt_types.h"
 #include "launch/config/paths.h"
 #include "launch/config/schema.h"
+#include "launch/recipes/model_spec.h"
 #include "launch/recipes/pretrain.h"
 #include "launch/recipes/recipes.h"
 #include "launch/recipes/rewards.h"
@@ -124,7 +125,7 @@ class Inputs {
 
   // The configuration and the weights of a model folder.
   Result<> add_model(std::string name, const std::string& folder) {
-    RETURN_IF_ERROR(checkpoint::read_folder_spec(folder));
+    RETURN_IF_ERROR(spec_of(config_, folder));
     InputPart part{.name = std::move(name), .files = {}};
     if (folder == config_.model && starts_from_random_weights(config_)) {
       RETURN_IF_ERROR(add_files_of(part, folder, spec_files));

@@ -12,6 +12,7 @@
 #include "engine/checkpoint/write_checkpoint.h"
 #include "engine/data/layouts/steps.h"
 #include "launch/recipes/lora.h"
+#include "launch/recipes/model_spec.h"
 #include "launch/recipes/pretrain.h"
 #include "launch/recipes/recipes.h"
 #include "launch/recipes/rewards.h"
@@ -95,6 +96,7 @@ roles::Saver trainer_saver(const RunConfig& config, const std::string& source,
         step,
         trainer.model().parameters().trained(),
         {.source = source,
+         .overrides = overrides_of(config, source),
          .tied = spec.tied,
          .type = spec.lora ? checkpoint::StoredType::f32 : type,
          .chat_template = chat_template},
@@ -114,10 +116,17 @@ roles::Saver trainer_saver(const RunConfig& config, const std::string& source,
   };
 }
 
+// A model without gradients.
+std::unique_ptr<engine::models::Decoder> load_scorer(const RoleParts& parts,
+                                                     const std::string& source) {
+  auto spec = value_or_throw(spec_of(parts.config, source));
+  return value_or_throw(
+      checkpoint::load_decoder(parts.device, source, std::move(spec), false, tp_of(parts)));
+}
+
 std::unique_ptr<engine::models::Decoder> load_moving_reference(const RoleParts& parts,
                                                                const std::string& source) {
-  if (parts.resume_from.empty())
-    return value_or_throw(checkpoint::load_decoder(parts.device, source, false, tp_of(parts)));
+  if (parts.resume_from.empty()) return load_scorer(parts, source);
   const std::string path = companion_checkpoint(parts.resume_from, reference_folder);
   auto spec = value_or_throw(checkpoint::read_folder_spec(path));
   const bool tied = spec.tied;
@@ -146,16 +155,17 @@ roles::ScorerSaver reference_saver(const RoleParts& parts, const std::string& so
   const int keep = static_cast<int>(parts.config.train.keep_last);
   const auto type = saved_type(parts.config, source);
   const bool only_model = parts.config.train.save_only_model;
-  return [output, source, keep, type, only_model, mesh = parts.mesh](
-             const actors::protocol::Save& save, engine::models::Decoder& model) {
-    const checkpoint::Snapshot snapshot{save.step,
-                                        model.parameters(),
-                                        {.source = source, .tied = model.spec().tied, .type = type},
-                                        {},
-                                        {},
-                                        Json::Object{},
-                                        {},
-                                        only_model};
+  return [output, source, overrides = overrides_of(parts.config, source), keep, type, only_model,
+          mesh = parts.mesh](const actors::protocol::Save& save, engine::models::Decoder& model) {
+    const checkpoint::Snapshot snapshot{
+        save.step,
+        model.parameters(),
+        {.source = source, .overrides = overrides, .tied = model.spec().tied, .type = type},
+        {},
+        {},
+        Json::Object{},
+        {},
+        only_model};
     const checkpoint::WriteOptions options{.keep_last = keep == 0 ? 0 : keep + 1,
                                            .best_step = save.state.best_step,
                                            .round_start = save.state.round_start};
@@ -256,8 +266,7 @@ roles::Scorer make_reference(const RoleParts& parts) {
   if (roles_of(parts.config).reference_follows)
     return roles::Scorer(load_moving_reference(parts, source), options, parts.mesh,
                          reference_saver(parts, source));
-  auto model = value_or_throw(checkpoint::load_decoder(parts.device, source, false, tp_of(parts)));
-  return roles::Scorer(std::move(model), options, parts.mesh);
+  return roles::Scorer(load_scorer(parts, source), options, parts.mesh);
 }
 
 namespace {

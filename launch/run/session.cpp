@@ -12,6 +12,7 @@
 #include "engine/checkpoint/read_checkpoint.h"
 #include "launch/config/resolve.h"
 #include "launch/recipes/lora.h"
+#include "launch/recipes/model_spec.h"
 #include "launch/run/checkpoint_space.h"
 #include "launch/run/cleanup.h"
 #include "launch/run/run_record.h"
@@ -22,7 +23,7 @@ namespace checkpoint = engine::checkpoint;
 engine::models::DecoderSpec spec_of_run(const RunConfig& config, const std::string& resume_from) {
   // An adapter's checkpoint does not contain its base model.
   const bool from_base = resume_from.empty() || adapts(config);
-  return value_or_throw(checkpoint::read_folder_spec(from_base ? config.model : resume_from));
+  return value_or_throw(spec_of(config, from_base ? config.model : resume_from));
 }
 
 namespace {

@@ -6,6 +6,7 @@
 #include "engine/checkpoint/load_decoder.h"
 #include "launch/config/values.h"
 #include "launch/recipes/lora.h"
+#include "launch/recipes/model_spec.h"
 #include "launch/recipes/recipes.h"
 #include "launch/recipes/sampling.h"
 #include "launch/recipes/selection.h"
@@ -94,7 +95,7 @@ engine::train::ScoringOptions scoring_settings(const RunConfig& config) {
 }
 
 Result<std::string> limit_max_length(RunConfig& config) {
-  const auto spec = engine::checkpoint::read_folder_spec(config.model);
+  const auto spec = spec_of(config, config.model);
   RETURN_IF_ERROR(spec);
   const std::int64_t given = config.train.max_length;
   if (given <= spec->max_positions) return "";

@@ -15,6 +15,7 @@
 #include "engine/models/split.h"
 #include "engine/tokenizer/prompt_types.h"
 #include "launch/recipes/lora.h"
+#include "launch/recipes/model_spec.h"
 #include "launch/recipes/pretrain.h"
 #include "launch/recipes/recipes.h"
 #include "launch/run/settings.h"
@@ -51,14 +52,16 @@ Result<> apply_head(engine::models::DecoderSpec& spec, const std::string& folder
 
 // The folder's model with gradients, or its language model under a fresh score head, whose values
 // depend on `seed` alone.
-Result<std::unique_ptr<engine::models::Decoder>> load_starting_model(
-    engine::ops::Device& device, const std::string& folder, const ScoreHeadSpec& wanted,
-    std::uint64_t seed, const models::ModelPart& part) {
-  auto spec = engine::checkpoint::read_folder_spec(folder);
+Result<std::unique_ptr<engine::models::Decoder>> load_starting_model(const RoleParts& parts,
+                                                                     const std::string& folder,
+                                                                     const ScoreHeadSpec& wanted,
+                                                                     std::uint64_t seed) {
+  auto spec = spec_of(parts.config, folder);
   RETURN_IF_ERROR(spec);
   const bool fresh = spec->labels == 0 && wanted.labels > 0;
   RETURN_IF_ERROR(apply_head(*spec, folder, wanted));
-  auto model = engine::checkpoint::load_decoder(device, folder, std::move(*spec), true, part);
+  auto model = engine::checkpoint::load_decoder(parts.device, folder, std::move(*spec), true,
+                                                part_of(parts));
   if (model && fresh && wanted.init_std > 0)
     engine::checkpoint::init_score_head(**model, wanted.init_std, seed);
   return model;
@@ -67,7 +70,7 @@ Result<std::unique_ptr<engine::models::Decoder>> load_starting_model(
 // A model with random weights.
 std::unique_ptr<engine::models::Decoder> new_model(const RoleParts& parts) {
   const RunConfig& config = parts.config;
-  auto spec = value_or_throw(checkpoint::read_folder_spec(config.model));
+  auto spec = value_or_throw(spec_of(config, config.model));
   value_or_throw(models::check_split(spec, parts.mesh ? parts.mesh->tp().size() : 1));
   const double std_dev = config.init.std_dev > 0
                              ? config.init.std_dev
@@ -132,7 +135,7 @@ std::unique_ptr<engine::train::Trainer> resume_trainer(
 
 // The base, with the score head that the algorithm trains.
 models::DecoderSpec base_spec(const RunConfig& config) {
-  auto spec = value_or_throw(checkpoint::read_folder_spec(config.model));
+  auto spec = value_or_throw(spec_of(config, config.model));
   value_or_throw(apply_head(spec, config.model, head_of(config)));
   return spec;
 }
@@ -266,9 +269,9 @@ std::unique_ptr<engine::train::Trainer> load_trainer(const RoleParts& parts) {
   if (!parts.resume_from.empty()) return resume_trainer(parts, parts.resume_from, options);
   if (starts_from_random_weights(parts.config))
     return std::make_unique<engine::train::Trainer>(new_model(parts), options, parts.mesh);
-  auto model = value_or_throw(
-      load_starting_model(parts.device, parts.config.model, head_of(parts.config),
-                          static_cast<std::uint64_t>(parts.config.train.seed), part_of(parts)));
+  auto model =
+      value_or_throw(load_starting_model(parts, parts.config.model, head_of(parts.config),
+                                         static_cast<std::uint64_t>(parts.config.train.seed)));
   return std::make_unique<engine::train::Trainer>(std::move(model), options, parts.mesh);
 }
 
@@ -279,7 +282,7 @@ std::unique_ptr<engine::train::Trainer> load_critic(const RoleParts& parts) {
   const std::string source =
       parts.config.critic.model.empty() ? parts.config.model : parts.config.critic.model;
   // A fresh head is zero: every state has value 0 at first.
-  auto model = load_starting_model(parts.device, source, {.labels = 1}, 0, part_of(parts));
+  auto model = load_starting_model(parts, source, {.labels = 1}, 0);
   if (!model) throw Failure({model.error().code, cat("the critic: ", model.error().what)});
   return std::make_unique<engine::train::Trainer>(std::move(*model), options, parts.mesh);
 }

@@ -16,6 +16,7 @@ namespace {
 void add_model_options(CLI::App& command, api::ServedModelOptions& o) {
   path_option(command.add_option("--model", o.model.model, "Hugging Face model directory"))
       ->required();
+  add_overrides(command, o.model.overrides);
   command.add_option("--served-model-name", o.name,
                      "the model's name in requests and answers; default: --model");
   command.add_option("--template", o.chat_template,

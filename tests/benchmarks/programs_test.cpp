@@ -134,8 +134,8 @@ TEST(WeightsIn8Bits, AreReadByDecodeAndGenerate) {
 
 INSTANTIATE_TEST_SUITE_P(All, Programs,
                          testing::Values("adamw", "attention", "decode", "dpo_step", "gemm",
-                                         "generate", "grpo_step", "head", "load", "serve",
-                                         "tokenize", "train_step"),
+                                         "generate", "grpo_step", "head", "load", "preprocess",
+                                         "serve", "tokenize", "train_step"),
                          [](const auto& program) { return std::string(program.param); });
 
 // The peer of --peer is a program with the output of torch_lm.py.

@@ -239,10 +239,46 @@ TEST(Beams, ArePrintedForAPersonOnceTheyAreFound) {
   EXPECT_EQ(std::count(said.out.begin(), said.out.end(), '\n'), 2);
 }
 
+TEST(Beams, AreDrawnWhereSettingsSample) {
+  const std::string model =
+      "--max-new-tokens 12 --num-beams 3 --model " + data("models/stories260k/hf");
+  const Json searched = first(model), drawn = first(model + " --temperature 2 --seed 3");
+  EXPECT_EQ(drawn.dump(), first(model + " --temperature 2 --seed 3").dump());
+  EXPECT_NE(drawn.find("ids")->dump(), searched.find("ids")->dump());
+  EXPECT_NE(drawn.find("ids")->dump(),
+            first(model + " --temperature 2 --seed 4").find("ids")->dump());
+}
+
+TEST(Tasks, AreTheSettingsThatTheyStandFor) {
+  const std::string model =
+      "--seed 7 --max-new-tokens 10 --model " + model_with(R"({"temperature": 1.5, "top_k": 0})");
+  const auto same = [&](const std::string& task, const std::string& settings) {
+    EXPECT_EQ(first(model + " --task " + task).dump(),
+              first(model, "{\"ids\":[1,403,407]," + settings + "}\n").dump())
+        << task;
+  };
+  same("greedy", R"("do_sample":false,"num_beams":1)");
+  same("do_sample", R"("do_sample":true)");
+  same("beam_search", R"("do_sample":false,"num_beams":2)");
+  same("beam_search --num-beams 3", R"("do_sample":false,"num_beams":3)");
+  same("beam_search_with_sampling", R"("do_sample":true,"num_beams":2)");
+  const Said refused = run_program("generate --task do_sample --num-beams 3 " + model, line);
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("--task do_sample: expected --num-beams 1, found 3"));
+}
+
+TEST(Tasks, ChatIsADialogue) {
+  const std::string options =
+      "--threads 1 --template empty --max-new-tokens 4 --model " + data("models/stories260k/hf");
+  const Said said = run_program("generate --task chat --seed 1 " + options, "Hello\nAgain\n");
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_EQ(said.out,
+            run_program("chat --temperature 1 --seed 1 " + options, "Hello\nAgain\n").out);
+  EXPECT_EQ(run_program("generate --task chat --prompt Hello " + options).code, 2);
+}
+
 TEST(Beams, WhatTheyAreNotCombinedWithIsSaid) {
   const std::string model = "--num-beams 2 --model " + data("models/stories260k/hf");
-  EXPECT_THAT(first(model + " --temperature 1").find("error")->string(),
-              HasSubstr("sampling is enabled"));
   EXPECT_THAT(first(model + " --top-logprobs 2").find("error")->string(),
               HasSubstr("no top_logprobs"));
   EXPECT_THAT(first(model + " --n 3").find("error")->string(),

@@ -17,8 +17,10 @@ struct ModuleName {
 constexpr ModuleName embedding{"embedding.word_embeddings",
                                "language_model/embedding/word_embeddings/"},
     layer_prefix{"decoder.layers.", "language_model/encoder/layers."},
+    embedding_norm{"embedding.word_embeddings.norm", ""},
     first_norm{"input_layernorm", "input_norm"},
     second_norm{"pre_mlp_layernorm", "post_attention_norm"},
+    norm_of_attention{"post_attn_norm", ""}, norm_of_mlp{"post_mlp_layernorm", ""},
     qkv{"self_attention.linear_qkv", "self_attention.query_key_value"},
     attention_output{"self_attention.linear_proj", "self_attention.dense"},
     gate_up{"mlp.linear_fc1", "mlp.dense_h_to_4h"}, down{"mlp.linear_fc2", "mlp.dense_4h_to_h"},
@@ -31,7 +33,10 @@ class RankPlan {
   RankPlan(const DecoderSpec& spec, const MegatronGrid& grid, int tensor_rank)
       : spec_(spec), grid_(grid), rank_(tensor_rank) {}
 
-  void embed(const ModuleName& module, bool copy) { rows_of_vocabulary(module, embed_name, copy); }
+  void embed() {
+    rows_of_vocabulary(embedding, embed_name, false);
+    if (spec_.embedding_norm) norm(embedding_norm, "model.embed_norm", spec_.width);
+  }
   void layer(std::int64_t index, std::int64_t local);
   void end(bool last_stage_only);
   std::vector<ShardTensor> take() { return std::move(out_); }
@@ -45,6 +50,10 @@ class RankPlan {
   }
   void norm(const ModuleName& module, const std::string& parameter, std::int64_t width) {
     vector(name(module, "weight"), {{parameter + ".weight", 0, width}});
+    if (spec_.norm_bias) vector(name(module, "bias"), {{parameter + ".bias", 0, width}});
+  }
+  void head_norm(const ModuleName& module, const std::string& parameter) {
+    vector(name(module, "weight"), {{parameter + ".weight", 0, spec_.head_size}});
   }
   void vector(std::string tensor, std::vector<RowBlock> blocks) {
     out_.push_back({.name = std::move(tensor), .blocks = std::move(blocks), .vector = true});
@@ -102,18 +111,20 @@ void RankPlan::attention(const std::string& hf) {
   rows(name(qkv, "weight"), groups(hf, "weight"), spec_.width);
   if (spec_.attention_bias) vector(name(qkv, "bias"), groups(hf, "bias"));
   if (!spec_.head_norms) return;
-  norm({"self_attention.q_layernorm", ""}, hf + "q_norm", spec_.head_size);
-  norm({"self_attention.k_layernorm", ""}, hf + "k_norm", spec_.head_size);
+  head_norm({"self_attention.q_layernorm", ""}, hf + "q_norm");
+  head_norm({"self_attention.k_layernorm", ""}, hf + "k_norm");
 }
 
 void RankPlan::mlp(const std::string& hf) {
   const std::int64_t part = spec_.inner / grid_.tensor, begin = rank_ * part;
-  const auto both = [&](std::string_view kind) {
-    return std::vector<RowBlock>{{cat(hf, "gate_proj.", kind), begin, part},
-                                 {cat(hf, "up_proj.", kind), begin, part}};
+  const auto inner = [&](std::string_view kind) {
+    std::vector<RowBlock> blocks;
+    if (spec_.gated) blocks.push_back({cat(hf, "gate_proj.", kind), begin, part});
+    blocks.push_back({cat(hf, "up_proj.", kind), begin, part});
+    return blocks;
   };
-  rows(name(gate_up, "weight"), both("weight"), spec_.width);
-  if (spec_.mlp_bias) vector(name(gate_up, "bias"), both("bias"));
+  rows(name(gate_up, "weight"), inner("weight"), spec_.width);
+  if (spec_.mlp_bias) vector(name(gate_up, "bias"), inner("bias"));
   columns(name(down, "weight"), hf + "down_proj.weight", spec_.width, spec_.inner);
   if (spec_.mlp_bias) vector(name(down, "bias"), {{hf + "down_proj.bias", 0, spec_.width}});
 }
@@ -124,8 +135,11 @@ void RankPlan::layer(std::int64_t index, std::int64_t local) {
                 local, ".");
   norm(first_norm, hf + "input_layernorm", spec_.width);
   attention(hf + "self_attn.");
+  const bool both = spec_.norm_placement == models::NormPlacement::both;
+  if (both) norm(norm_of_attention, hf + "post_self_attn_layernorm", spec_.width);
   norm(second_norm, hf + "post_attention_layernorm", spec_.width);
   mlp(hf + "mlp.");
+  if (both) norm(norm_of_mlp, hf + "post_mlp_layernorm", spec_.width);
   prefix_.clear();
 }
 
@@ -139,11 +153,20 @@ void RankPlan::end(bool last_stage_only) {
     rows_of_vocabulary(tied_head, embed_name, true);
 }
 
-/// Whether the files of the family have the tensors of Llama.
-bool as_llama(const DecoderSpec& spec) {
-  for (const auto& stored : models::stored_tensors(spec))
-    if (!stored.plain() || stored.name != stored.rows.front().parameter) return false;
-  return true;
+/// Whether Megatron's layers have a place for every weight.
+bool has_places(const DecoderSpec& spec) {
+  const auto placement = spec.norm_placement;
+  const bool transposed = std::ranges::any_of(models::stored_tensors(spec),
+                                              [](const auto& stored) { return stored.transposed; });
+  return !transposed && !spec.width_norms && spec.learned_positions == 0 && !spec.score_bias &&
+         (placement == models::NormPlacement::before || placement == models::NormPlacement::both);
+}
+
+/// What only the layers of Megatron core have, or "".
+std::string_view beyond_legacy(const DecoderSpec& spec) {
+  if (spec.head_norms) return "norms of queries and keys";
+  if (spec.norm_placement == models::NormPlacement::both) return "norms behind attention and MLP";
+  return spec.embedding_norm ? "a norm of embeddings" : "";
 }
 
 tl::unexpected<Error> not_divided(const std::string& where, std::string_view what,
@@ -164,17 +187,15 @@ std::vector<std::int64_t> ShardTensor::shape() const {
 
 Result<> check_megatron(const DecoderSpec& spec, const MegatronGrid& grid,
                         const std::string& where) {
-  if (spec.layer_norm || !spec.gated || spec.width_norms || spec.embedding_norm || spec.alibi ||
-      spec.learned_positions > 0 || spec.score_bias || !as_llama(spec) ||
-      spec.norm_placement != models::NormPlacement::before)
+  if (!has_places(spec))
     return fail(Errc::unsupported,
                 cat(where, ": ", quote(spec.architecture),
-                    " cannot be converted; expected an architecture of Llama's form, such as "
-                    "Llama, Mistral, Qwen2, Qwen2.5 or Qwen3"));
-  if (spec.head_norms && grid.names == MegatronNames::legacy)
-    return fail(Errc::unsupported, cat(where, ": ", quote(spec.architecture),
-                                       " has norms of queries and keys, which only Megatron core "
-                                       "has; add --use-mcore-models"));
+                    " cannot be converted; expected norms before attention and MLP, or on both "
+                    "sides, and no table of positions, as in Llama, Qwen, Baichuan, ChatGLM, "
+                    "InternLM, Gemma, Phi-3 or BLOOM"));
+  if (const auto what = beyond_legacy(spec); !what.empty() && grid.names == MegatronNames::legacy)
+    return fail(Errc::unsupported, cat(where, ": ", quote(spec.architecture), " has ", what,
+                                       ", which only Megatron core has; add --use-mcore-models"));
   if (spec.kv_heads % grid.tensor != 0)
     return not_divided(where, "key/value heads", spec.kv_heads, grid.tensor);
   if (spec.inner % grid.tensor != 0)
@@ -202,7 +223,7 @@ Result<> check_megatron(const DecoderSpec& spec, const MegatronGrid& grid,
 std::vector<ShardTensor> shard_tensors(const DecoderSpec& spec, const MegatronGrid& grid,
                                        int tensor_rank, int pipeline_rank, int virtual_rank) {
   RankPlan plan(spec, grid, tensor_rank);
-  if (pipeline_rank == 0 && virtual_rank == 0) plan.embed(embedding, false);
+  if (pipeline_rank == 0 && virtual_rank == 0) plan.embed();
   const auto& layers =
       grid.layers[static_cast<std::size_t>(pipeline_rank)][static_cast<std::size_t>(virtual_rank)];
   for (std::size_t i = 0; i < layers.size(); ++i)

@@ -19,7 +19,7 @@ enum class MegatronNames : std::uint8_t {
 
 /// Consecutive rows of a parameter; a vector is one column.
 struct RowBlock {
-  std::string parameter;  ///< the name in a Hugging Face checkpoint of Llama's layout
+  std::string parameter;  ///< the name in a Hugging Face checkpoint of Llama
   std::int64_t first = 0, count = 0;
   bool copy = false;  ///< repeats rows that another block has
 };

@@ -31,8 +31,7 @@ Result<std::string> iteration_folder(const std::string& folder) {
   if (text->empty() || error != std::errc() || end != text->data() + text->size())
     return fail(Errc::corrupt,
                 cat(path, ": expected an iteration or \"release\", found ", quote(*text)));
-  const std::string digits = std::to_string(iteration);
-  return cat(folder, "/iter_", std::string(digits.size() < 7 ? 7 - digits.size() : 0, '0'), digits);
+  return cat(folder, '/', iteration_name(iteration));
 }
 
 /// The sharded formats of Megatron have a metadata file beside their shards.
@@ -124,6 +123,11 @@ bool is_no_weight(std::string_view name, bool tied) {
 
 }  // namespace
 
+std::string iteration_name(std::int64_t iteration) {
+  const std::string digits = std::to_string(iteration);
+  return cat("iter_", std::string(digits.size() < 7 ? 7 - digits.size() : 0, '0'), digits);
+}
+
 std::string rank_folder(int tensor_rank, int pipeline_rank, int pipeline_ranks) {
   const auto digits = [](int value, std::size_t width) {
     const std::string text = std::to_string(value);
@@ -153,7 +157,7 @@ Result<> MegatronFolder::open_files(const std::string& folder) {
 }
 
 /// The part of a virtual rank: "model", or "model0", "model1", ...
-Result<MegatronFolder::Named> MegatronFolder::named(const TorchFile& file, int virtual_rank) const {
+Result<MegatronFolder::Named> MegatronFolder::named(const TorchFile& file, int virtual_rank) {
   constexpr int depth = 6;
   constexpr std::size_t limit = 1u << 20;
   const PickleNode* model = file.graph().find(file.root(), cat("model", virtual_rank));
@@ -242,7 +246,7 @@ Result<> MegatronFolder::add_shards(const models::DecoderSpec& spec, int tensor,
         places.push_back(shards_.size());
     }
     shards_.push_back(
-        {static_cast<std::size_t>(pipeline * grid_.tensor + tensor), found->second, plan});
+        {static_cast<std::size_t>(pipeline * grid_.tensor + tensor), found->second, plan, part});
     tensors->erase(found);
   }
   for (const auto& [name, stored] : *tensors)
@@ -266,6 +270,88 @@ Result<MegatronFolder> MegatronFolder::open(const std::string& folder,
   return out;
 }
 
+Result<> MegatronFolder::add_adapter(const AdapterSettings& settings) {
+  if (!(settings.alpha > 0))
+    return fail(Errc::usage, "--lora-load: expected --lora-alpha, a number above 0");
+  MegatronFolder adapter;
+  RETURN_IF_ERROR(adapter.open_files(settings.folder));
+  if (adapter.grid_.tensor != grid_.tensor || adapter.grid_.layers.size() != grid_.layers.size())
+    return fail(Errc::usage, cat("--lora-load ", settings.folder, ": ", adapter.grid_.tensor, " x ",
+                                 adapter.grid_.layers.size(), " ranks, and --load-dir has ",
+                                 grid_.tensor, " x ", grid_.layers.size()));
+  adapters_ = std::move(adapter.files_);
+  alpha_ = settings.alpha;
+  for (std::size_t file = 0; file < adapters_.size(); ++file)
+    for (int part = 0; part < grid_.virtual_ranks(); ++part) {
+      const auto tensors = named(adapters_[file], part);
+      RETURN_IF_ERROR(tensors);
+      auto pairs = lora_pairs(adapters_[file], *tensors);
+      RETURN_IF_ERROR(pairs);
+      for (Shard& shard : shards_) {
+        const auto pair = pairs->find(shard.plan.name);
+        if (shard.file != file || shard.part != part || pair == pairs->end()) continue;
+        RETURN_IF_ERROR(check_lora_pair(pair->second, shard.plan, settings));
+        shard.lora = pair->second;
+        pairs->erase(pair);
+      }
+      if (!pairs->empty())
+        return fail(Errc::usage,
+                    cat(adapters_[file].path(), ": an adapter of ", quote(pairs->begin()->first),
+                        ", which --load-dir does not have"));
+    }
+  const auto adapted = [](const Shard& shard) { return shard.lora.file != nullptr; };
+  if (std::ranges::none_of(shards_, adapted))
+    return fail(Errc::usage, cat("--lora-load ", settings.folder, ": no tensor lora_A or lora_B"));
+  return {};
+}
+
+Result<bool> MegatronFolder::read_optimizer_state() {
+  std::size_t with = 0;
+  for (std::size_t file = 0, first = 0; file < files_.size(); ++file) {
+    std::vector<ShardTensor> tensors;  // the shards of a file follow each other
+    while (first + tensors.size() < shards_.size() && shards_[first + tensors.size()].file == file)
+      tensors.push_back(shards_[first + tensors.size()].plan);
+    auto state = read_optimizer(files_[file], tensors);
+    RETURN_IF_ERROR(state);
+    if (*state) {
+      ++with;
+      for (std::size_t i = 0; i < tensors.size(); ++i)
+        shards_[first + i].optimizer = (*state)->parts[i];
+      optimizer_ = std::move((*state)->entries);
+    }
+    first += tensors.size();
+  }
+  if (with != 0 && with != files_.size())
+    return fail(Errc::corrupt, cat(folder_, ": ", with, " of ", files_.size(),
+                                   " files have the optimizer's state; expected all or none"));
+  return with > 0;
+}
+
+std::int64_t MegatronFolder::iteration() const {
+  const TorchFile& first = files_.front();
+  const PickleNode* found = first.graph().find(first.root(), "iteration");
+  return found && found->kind == PickleKind::integer && found->number > 0 ? found->number : 1;
+}
+
+/// The bytes of a rank's tensor; of a weight, with its adapter.
+Result<std::span<const std::byte>> MegatronFolder::shard_bytes(
+    const Shard& shard, Kind kind, std::vector<std::byte>& buffer) const {
+  const auto bytes = files_[shard.file].bytes(*stored(shard, kind), buffer);
+  RETURN_IF_ERROR(bytes);
+  if (kind || !shard.lora.file) return bytes;
+  auto merged = merge_lora(*bytes, shard.stored->type, shard.plan, shard.lora, alpha_);
+  RETURN_IF_ERROR(merged);
+  buffer = std::move(*merged);
+  return std::span<const std::byte>(buffer);
+}
+
+std::vector<std::string> MegatronFolder::paths() const {
+  std::vector<std::string> out;
+  for (const auto* files : {&files_, &adapters_})
+    for (const TorchFile& each : *files) out.push_back(each.path());
+  return out;
+}
+
 std::vector<std::string> MegatronFolder::foreign() const {
   std::set<std::string> out;
   for (const TorchFile& each : files_)
@@ -273,16 +359,16 @@ std::vector<std::string> MegatronFolder::foreign() const {
   return {out.begin(), out.end()};
 }
 
-Result<StoredType> MegatronFolder::type(const std::string& parameter) const {
+Result<StoredType> MegatronFolder::type_of(const std::string& parameter, Kind kind) const {
   const auto found = places_.find(parameter);
   if (found == places_.end() || found->second.empty())
     return fail(Errc::corrupt, cat(folder_, ": no part of ", quote(parameter)));
-  return shards_[found->second.front()].stored->type;
+  return stored(shards_[found->second.front()], kind)->type;
 }
 
-Result<std::span<const std::byte>> MegatronFolder::read(const std::string& parameter,
-                                                        std::vector<std::byte>& buffer) const {
-  const auto element = type(parameter);
+Result<std::span<const std::byte>> MegatronFolder::read_of(const std::string& parameter, Kind kind,
+                                                           std::vector<std::byte>& buffer) const {
+  const auto element = type_of(parameter, kind);
   RETURN_IF_ERROR(element);
   const std::size_t bytes = bits_of(*element) / 8;
   std::int64_t rows = 0, columns = 1;
@@ -292,18 +378,36 @@ Result<std::span<const std::byte>> MegatronFolder::read(const std::string& param
       if (block.parameter == parameter) rows = std::max(rows, block.first + block.count);
   columns = shards_[places.front()].plan.all_columns;
   buffer.resize(static_cast<std::size_t>(rows * columns) * bytes);
-  std::vector<std::byte> strided;
+  std::vector<std::byte> part;
   for (const auto place : places) {
     const Shard& shard = shards_[place];
-    if (shard.stored->type != *element)
+    if (stored(shard, kind)->type != *element)
       return fail(Errc::corrupt,
                   cat(files_[shard.file].path(), ": tensor ", quote(shard.plan.name), ": expected ",
-                      to_string(*element), ", found ", to_string(shard.stored->type)));
-    const auto stored = files_[shard.file].bytes(*shard.stored, strided);
-    RETURN_IF_ERROR(stored);
-    scatter_shard(shard.plan, *stored, parameter, bytes, buffer);
+                      to_string(*element), ", found ", to_string(stored(shard, kind)->type)));
+    const auto from = shard_bytes(shard, kind, part);
+    RETURN_IF_ERROR(from);
+    scatter_shard(shard.plan, *from, parameter, bytes, buffer);
   }
   return std::span<const std::byte>(buffer);
+}
+
+Result<StoredType> MegatronFolder::type(const std::string& parameter) const {
+  return type_of(parameter, std::nullopt);
+}
+
+Result<std::span<const std::byte>> MegatronFolder::read(const std::string& parameter,
+                                                        std::vector<std::byte>& buffer) const {
+  return read_of(parameter, std::nullopt, buffer);
+}
+
+Result<StoredType> OptimizerTensors::type(const std::string& parameter) const {
+  return folder_.type_of(parameter, kind_);
+}
+
+Result<std::span<const std::byte>> OptimizerTensors::read(const std::string& parameter,
+                                                          std::vector<std::byte>& buffer) const {
+  return folder_.read_of(parameter, kind_, buffer);
 }
 
 }  // namespace troupe::engine::checkpoint

@@ -3,12 +3,15 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "engine/base/error.h"
 #include "engine/checkpoint/megatron/layout.h"
+#include "engine/checkpoint/megatron/megatron_adapter.h"
+#include "engine/checkpoint/megatron/megatron_optimizer.h"
 #include "engine/checkpoint/megatron/weight_source.h"
 #include "engine/checkpoint/pickle/torch_file.h"
 #include "engine/models/spec.h"
@@ -18,8 +21,26 @@ namespace troupe::engine::checkpoint {
 inline constexpr std::string_view tracker_file = "latest_checkpointed_iteration.txt",
                                   rank_file = "model_optim_rng.pt";
 
+/// "iter_0000001".
+std::string iteration_name(std::int64_t iteration);
 /// "mp_rank_01", or "mp_rank_01_002" where there are several pipeline ranks.
 std::string rank_folder(int tensor_rank, int pipeline_rank, int pipeline_ranks);
+
+class MegatronFolder;
+
+/// One kind of tensors of an optimizer, by the parameters' names. The folder outlives this object.
+class OptimizerTensors : public WeightSource {
+ public:
+  OptimizerTensors(const MegatronFolder& folder, OptimizerTensor kind)
+      : folder_(folder), kind_(kind) {}
+  Result<StoredType> type(const std::string& parameter) const override;
+  Result<std::span<const std::byte>> read(const std::string& parameter,
+                                          std::vector<std::byte>& buffer) const override;
+
+ private:
+  const MegatronFolder& folder_;
+  OptimizerTensor kind_;
+};
 
 /// The weights of an open checkpoint.
 class MegatronFolder : public WeightSource {
@@ -31,7 +52,21 @@ class MegatronFolder : public WeightSource {
   static Result<MegatronFolder> open(const std::string& folder, const models::DecoderSpec& spec,
                                      const std::string& where);
 
+  /// Adds a LoRA adapter of the same division to the weights that it has. Errors of open() and of
+  /// check_lora_pair(); Errc::usage without alpha or for another division.
+  Result<> add_adapter(const AdapterSettings& settings);
+
+  /// Reads the optimizer's state; false: the checkpoint has none. Errors of read_optimizer().
+  Result<bool> read_optimizer_state();
+  const OptimizerEntries& optimizer_entries() const { return optimizer_; }
+  /// Whether the optimizer has f32 weights of its own.
+  bool has_masters() const { return shards_.front().optimizer.back() != nullptr; }
+  /// The iteration that the files name, or 1.
+  std::int64_t iteration() const;
+
   const MegatronGrid& grid() const { return grid_; }
+  /// The files of all ranks, and of an adapter.
+  std::vector<std::string> paths() const;
   /// Classes in the files that became records, such as argparse.Namespace.
   std::vector<std::string> foreign() const;
   Result<StoredType> type(const std::string& parameter) const override;
@@ -39,17 +74,31 @@ class MegatronFolder : public WeightSource {
                                           std::vector<std::byte>& buffer) const override;
 
  private:
+  friend class OptimizerTensors;
   struct Shard {
     std::size_t file;
     const PickledTensor* stored;
     ShardTensor plan;
+    int part = 0;        ///< virtual rank
+    LoraPair lora = {};  ///< added to the weight, where it has a file
+    OptimizerPart optimizer = {};
   };
   /// Tensors of a part of a file by their path, with "/" between dicts.
   using Named = std::map<std::string, const PickledTensor*>;
 
   MegatronFolder() = default;
+  static Result<Named> named(const TorchFile& file, int virtual_rank);
   Result<> open_files(const std::string& folder);
-  Result<Named> named(const TorchFile& file, int virtual_rank) const;
+  /// `kind`: of the optimizer; none: the weight.
+  using Kind = std::optional<OptimizerTensor>;
+  static const PickledTensor* stored(const Shard& shard, Kind kind) {
+    return kind ? shard.optimizer[static_cast<std::size_t>(*kind)] : shard.stored;
+  }
+  Result<StoredType> type_of(const std::string& parameter, Kind kind) const;
+  Result<std::span<const std::byte>> read_of(const std::string& parameter, Kind kind,
+                                             std::vector<std::byte>& buffer) const;
+  Result<std::span<const std::byte>> shard_bytes(const Shard& shard, Kind kind,
+                                                 std::vector<std::byte>& buffer) const;
   Result<> read_grid(const models::DecoderSpec& spec);
   Result<> add_shards(const models::DecoderSpec& spec, int tensor, int pipeline, int part);
   const TorchFile& file(int tensor, int pipeline) const {
@@ -59,7 +108,10 @@ class MegatronFolder : public WeightSource {
   std::int64_t next_layer_ = 0;  ///< while the grid is read
   std::string folder_;           ///< of the iteration
   MegatronGrid grid_;
-  std::vector<TorchFile> files_;  ///< [pipeline * tensor ranks + tensor]
+  std::vector<TorchFile> files_;     ///< [pipeline * tensor ranks + tensor]
+  std::vector<TorchFile> adapters_;  ///< the same of an adapter, or empty
+  double alpha_ = 0;                 ///< of the adapter
+  OptimizerEntries optimizer_;
   std::vector<Shard> shards_;
   std::unordered_map<std::string, std::vector<std::size_t>> places_;  ///< of parameters, in shards_
 };

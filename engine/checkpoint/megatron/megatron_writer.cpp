@@ -78,13 +78,15 @@ class RankWriter {
     const MegatronGrid& grid = output_.grid;
     PickleValue::Dict root;
     root.items = {{"checkpoint_version", 3},
-                  {"iteration", 1},
+                  {"iteration", output_.iteration},
                   {"architecture", architecture_of(spec_, grid)}};
     std::vector<PlannedTensor> all;
+    std::vector<ShardTensor> shards;
     for (int part = 0; part < grid.virtual_ranks(); ++part) {
-      const auto planned =
-          plan_tensors(shard_tensors(spec_, grid, tensor, pipeline, part), source_, output_.type);
+      const auto of_part = shard_tensors(spec_, grid, tensor, pipeline, part);
+      const auto planned = plan_tensors(of_part, source_, output_.type);
       RETURN_IF_ERROR(planned);
+      shards.insert(shards.end(), of_part.begin(), of_part.end());
       PickleValue::Dict model{.ordered = true};
       for (const PlannedTensor& each : *planned)
         insert(model, each.shard.name, {each.to, each.shard.shape()});
@@ -92,12 +94,20 @@ class RankWriter {
       root.items.emplace_back(grid.virtual_ranks() > 1 ? cat("model", part) : "model",
                               std::move(model));
     }
-    return write_file(path, std::move(root), all);
+    std::vector<OptimizerSlot> slots;
+    if (output_.optimizer) {
+      auto state = optimizer_value(shards, *output_.optimizer, slots);
+      RETURN_IF_ERROR(state);
+      root.items.emplace_back("optimizer", std::move(*state));
+      root.items.emplace_back("opt_param_scheduler", output_.optimizer->entries.scheduler);
+    }
+    return write_file(path, std::move(root), all, slots);
   }
 
  private:
   Result<> write_file(const std::string& path, PickleValue::Dict root,
-                      const std::vector<PlannedTensor>& tensors) {
+                      const std::vector<PlannedTensor>& tensors,
+                      const std::vector<OptimizerSlot>& slots) {
     std::error_code failed;
     const std::string partial = path + ".partial";
     std::filesystem::remove(partial, failed);
@@ -107,6 +117,14 @@ class RankWriter {
       auto bytes = gather_shard(each.shard, source_, bits_of(each.from) / 8);
       RETURN_IF_ERROR(bytes);
       RETURN_IF_ERROR(convert_type(*bytes, each.from, each.to, each.shard.name));
+      RETURN_IF_ERROR(writer->write(*bytes));
+    }
+    for (const OptimizerSlot& slot : slots) {
+      const WeightSource& state = *output_.optimizer->tensors[static_cast<std::size_t>(slot.kind)];
+      const auto type = state.type(slot.shard->blocks.front().parameter);
+      RETURN_IF_ERROR(type);
+      const auto bytes = gather_shard(*slot.shard, state, bits_of(*type) / 8);
+      RETURN_IF_ERROR(bytes);
       RETURN_IF_ERROR(writer->write(*bytes));
     }
     RETURN_IF_ERROR(writer->finish());
@@ -120,28 +138,56 @@ class RankWriter {
   const MegatronOutput& output_;
 };
 
+/// Calls `use` with the folder of each rank's file, in the order in which they are written.
+template <typename Use>
+Result<> for_each_rank(const MegatronOutput& output, Use use) {
+  for (int pipeline = 0; pipeline < output.grid.pipeline(); ++pipeline)
+    for (int tensor = 0; tensor < output.grid.tensor; ++tensor)
+      RETURN_IF_ERROR(use(tensor, pipeline,
+                          cat(output.folder, '/', iteration_name(output.iteration), '/',
+                              rank_folder(tensor, pipeline, output.grid.pipeline()))));
+  return {};
+}
+
+Result<> check_no_checkpoint(const std::string& folder) {
+  const std::string tracker = cat(folder, "/", tracker_file);
+  std::error_code ignored;
+  if (!std::filesystem::exists(tracker, ignored)) return {};
+  return fail(Errc::usage,
+              cat(tracker, " exists: set --save-dir to a folder without a checkpoint"));
+}
+
 }  // namespace
+
+Result<> remove_incomplete(const MegatronOutput& output) {
+  RETURN_IF_ERROR(check_no_checkpoint(output.folder));
+  return for_each_rank(output, [](int, int, const std::string& folder) -> Result<> {
+    const std::string path = cat(folder, "/", rank_file);
+    std::error_code failed;
+    if (!std::filesystem::remove(path, failed) && !failed) return {};
+    if (failed) return fail(Errc::io, cat(path, ": ", failed.message()));
+    return sync_directory(folder);
+  });
+}
 
 Result<> write_megatron(const DecoderSpec& spec, const WeightSource& source,
                         const MegatronOutput& output) {
-  const std::string tracker = cat(output.folder, "/", tracker_file);
-  std::error_code failed;
-  if (std::filesystem::exists(tracker, failed))
-    return fail(Errc::usage,
-                cat(tracker, " exists: set --save-dir to a folder without a checkpoint"));
+  RETURN_IF_ERROR(check_no_checkpoint(output.folder));
   RankWriter writer(spec, source, output);
-  for (int pipeline = 0; pipeline < output.grid.pipeline(); ++pipeline)
-    for (int tensor = 0; tensor < output.grid.tensor; ++tensor) {
-      const std::string folder = cat(output.folder, "/iter_0000001/",
-                                     rank_folder(tensor, pipeline, output.grid.pipeline()));
-      std::filesystem::create_directories(folder, failed);
-      if (failed) return fail(Errc::io, cat(folder, ": ", failed.message()));
-      const std::string path = cat(folder, "/", rank_file);
-      RETURN_IF_ERROR(writer.write(tensor, pipeline, path));
-      RETURN_IF_ERROR(sync_directory(folder));
-      if (output.written) output.written(path);
-    }
-  return write_file_durably(tracker, "1");
+  const auto write = [&](int tensor, int pipeline, const std::string& folder) -> Result<> {
+    std::error_code failed;
+    std::filesystem::create_directories(folder, failed);
+    if (failed) return fail(Errc::io, cat(folder, ": ", failed.message()));
+    const std::string path = cat(folder, "/", rank_file);
+    if (output.keep_complete && std::filesystem::exists(path, failed)) return {};
+    RETURN_IF_ERROR(writer.write(tensor, pipeline, path));
+    RETURN_IF_ERROR(sync_directory(folder));
+    if (output.written) output.written(path);
+    return {};
+  };
+  RETURN_IF_ERROR(for_each_rank(output, write));
+  return write_file_durably(cat(output.folder, "/", tracker_file),
+                            std::to_string(output.iteration));
 }
 
 }  // namespace troupe::engine::checkpoint

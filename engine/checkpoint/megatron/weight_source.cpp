@@ -42,30 +42,39 @@ void narrow(float value, StoredType type, std::byte* at) {
 
 }  // namespace
 
-Result<SafetensorsFolder::Location> SafetensorsSource::locate(const std::string& parameter) const {
-  if (const auto found = folder_.find(parameter)) return *found;
-  return fail(Errc::corrupt, cat(folder_.files().front().path(), ": no tensor ", quote(parameter),
+SafetensorsSource::SafetensorsSource(const SafetensorsFolder& folder,
+                                     const models::DecoderSpec& spec)
+    : folder_(folder), stored_(models::stored_tensors(spec)) {
+  for (std::size_t i = 0; i < stored_.size(); ++i)
+    for (const models::Rows& rows : stored_[i].rows) places_.emplace(rows.parameter, i);
+}
+
+Result<SafetensorsFolder::Location> SafetensorsSource::locate(
+    const models::StoredTensor& tensor) const {
+  if (const auto found = folder_.find(tensor.name)) return *found;
+  return fail(Errc::corrupt, cat(folder_.files().front().path(), ": no tensor ", quote(tensor.name),
                                  ", which config.json asks for"));
 }
 
-Result<> SafetensorsSource::check(const std::vector<nn::ParameterSpec>& parameters,
-                                  const std::string& where) const {
+Result<const models::StoredTensor*> SafetensorsSource::holder(const std::string& parameter) const {
+  if (const auto found = places_.find(parameter); found != places_.end())
+    return &stored_[found->second];
+  return fail(Errc::corrupt, cat(folder_.files().front().path(), ": no weight ", quote(parameter)));
+}
+
+Result<> SafetensorsSource::check(const std::string& where) const {
   std::unordered_set<std::string> names;
-  for (const auto& parameter : parameters) {
-    const auto location = locate(parameter.name);
+  for (const models::StoredTensor& tensor : stored_) {
+    const auto location = locate(tensor);
     RETURN_IF_ERROR(location);
-    std::vector<std::int64_t> expected;
-    for (int axis = 0; axis < parameter.shape.rank(); ++axis)
-      expected.push_back(parameter.shape[axis]);
-    if (location->tensor->shape != expected)
+    if (location->tensor->shape != tensor.shape())
       return fail(Errc::corrupt,
-                  cat(location->file->path(), ": tensor ", quote(parameter.name), ": expected ",
-                      shape_text(expected), ", found ", shape_text(location->tensor->shape)));
-    names.insert(parameter.name);
+                  cat(location->file->path(), ": tensor ", quote(tensor.name), ": expected ",
+                      shape_text(tensor.shape()), ", found ", shape_text(location->tensor->shape)));
+    names.insert(tensor.name);
   }
   for (const auto& location : folder_.all())
-    if (!names.contains(location.tensor->name) &&
-        !location.tensor->name.ends_with(".rotary_emb.inv_freq") &&
+    if (!names.contains(location.tensor->name) && !location.tensor->name.ends_with(".inv_freq") &&
         location.tensor->name != "lm_head.weight")
       return fail(Errc::corrupt,
                   cat(location.file->path(), ": tensor ", quote(location.tensor->name),
@@ -74,16 +83,72 @@ Result<> SafetensorsSource::check(const std::vector<nn::ParameterSpec>& paramete
 }
 
 Result<StoredType> SafetensorsSource::type(const std::string& parameter) const {
-  const auto location = locate(parameter);
+  const auto tensor = holder(parameter);
+  RETURN_IF_ERROR(tensor);
+  const auto location = locate(**tensor);
   RETURN_IF_ERROR(location);
   return location->tensor->type;
 }
 
 Result<std::span<const std::byte>> SafetensorsSource::read(const std::string& parameter,
-                                                           std::vector<std::byte>&) const {
-  const auto location = locate(parameter);
+                                                           std::vector<std::byte>& buffer) const {
+  const auto found = holder(parameter);
+  RETURN_IF_ERROR(found);
+  const models::StoredTensor& tensor = **found;
+  const auto location = locate(tensor);
   RETURN_IF_ERROR(location);
-  return location->file->bytes(*location->tensor);
+  const std::span<const std::byte> whole = location->file->bytes(*location->tensor);
+  if (tensor.rows.size() == 1) return whole;
+  const std::size_t pitch =
+      static_cast<std::size_t>(tensor.columns) * bits_of(location->tensor->type) / 8;
+  std::size_t at = 0;
+  buffer.clear();
+  for (const models::Rows& rows : tensor.rows) {
+    const auto bytes = static_cast<std::size_t>(rows.count) * pitch;
+    if (rows.parameter == parameter) {  // its blocks are in the order of its rows
+      const auto part = whole.subspan(at, bytes);
+      buffer.insert(buffer.end(), part.begin(), part.end());
+    }
+    at += bytes;
+  }
+  return std::span<const std::byte>(buffer);
+}
+
+Result<StoredType> type_of_joined(const models::StoredTensor& tensor, const WeightSource& source) {
+  const auto first = source.type(tensor.rows.front().parameter);
+  RETURN_IF_ERROR(first);
+  for (const models::Rows& rows : tensor.rows) {
+    const auto other = source.type(rows.parameter);
+    RETURN_IF_ERROR(other);
+    if (*other != *first)
+      return fail(Errc::unsupported,
+                  cat("tensor ", quote(rows.parameter), ": expected ", to_string(*first),
+                      " as the tensors that it is joined with, found ", to_string(*other)));
+  }
+  return first;
+}
+
+Result<std::span<const std::byte>> read_joined(const models::StoredTensor& tensor,
+                                               const WeightSource& source,
+                                               std::vector<std::byte>& buffer) {
+  if (tensor.rows.size() == 1) return source.read(tensor.rows.front().parameter, buffer);
+  const auto type = type_of_joined(tensor, source);
+  RETURN_IF_ERROR(type);
+  const std::size_t pitch = static_cast<std::size_t>(tensor.columns) * bits_of(*type) / 8;
+  std::unordered_map<std::string, Loaded> parts;
+  buffer.clear();
+  for (const models::Rows& rows : tensor.rows) {
+    Loaded& part = parts[rows.parameter];
+    if (part.bytes.empty()) {
+      const auto read = source.read(rows.parameter, part.buffer);
+      RETURN_IF_ERROR(read);
+      part.bytes = *read;
+    }
+    const auto block = part.bytes.subspan(static_cast<std::size_t>(rows.first) * pitch,
+                                          static_cast<std::size_t>(rows.count) * pitch);
+    buffer.insert(buffer.end(), block.begin(), block.end());
+  }
+  return std::span<const std::byte>(buffer);
 }
 
 Result<std::vector<std::byte>> gather_shard(const ShardTensor& tensor, const WeightSource& source,

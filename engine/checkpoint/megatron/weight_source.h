@@ -1,16 +1,19 @@
-// WeightSource: the parameters of a model, one at a time, under the names and in the layout of
-// Llama's Hugging Face checkpoints, as stored bytes.
+// WeightSource: the parameters of a model, one at a time, under the names of Llama's Hugging Face
+// checkpoints, as stored bytes. The rows of a head have the order of the family's files, which
+// Megatron's checkpoints keep.
 #pragma once
 
 #include <cstddef>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "engine/base/error.h"
 #include "engine/checkpoint/megatron/layout.h"
 #include "engine/checkpoint/safetensors_folder.h"
 #include "engine/checkpoint/stored_type.h"
+#include "engine/models/storage.h"
 
 namespace troupe::engine::checkpoint {
 
@@ -24,22 +27,34 @@ class WeightSource {
                                                   std::vector<std::byte>& buffer) const = 0;
 };
 
-/// The weights of a Hugging Face folder. The folder outlives this object.
+/// The weights of a Hugging Face folder, whose files may join parameters (models/storage.h). The
+/// folder outlives this object.
 class SafetensorsSource : public WeightSource {
  public:
-  explicit SafetensorsSource(const SafetensorsFolder& folder) : folder_(folder) {}
-  /// Errc::corrupt for a parameter that is missing or has another shape, and for tensors that are
-  /// no parameter, but for those that are computed again (rotary_emb.inv_freq).
-  Result<> check(const std::vector<nn::ParameterSpec>& parameters, const std::string& where) const;
+  SafetensorsSource(const SafetensorsFolder& folder, const models::DecoderSpec& spec);
+  /// Errc::corrupt for a tensor that is missing or has another shape, and for those that are no
+  /// weight, but for what is computed again (rotary_emb.inv_freq). `where` names the file of spec.
+  Result<> check(const std::string& where) const;
   Result<StoredType> type(const std::string& parameter) const override;
   Result<std::span<const std::byte>> read(const std::string& parameter,
                                           std::vector<std::byte>& buffer) const override;
 
  private:
-  Result<SafetensorsFolder::Location> locate(const std::string& parameter) const;
+  Result<SafetensorsFolder::Location> locate(const models::StoredTensor& tensor) const;
+  Result<const models::StoredTensor*> holder(const std::string& parameter) const;
 
   const SafetensorsFolder& folder_;
+  std::vector<models::StoredTensor> stored_;
+  std::unordered_map<std::string, std::size_t> places_;  ///< of parameters, in stored_
 };
+
+/// The element type of a tensor of a family's files. Errc::unsupported where the parameters that it
+/// joins have different ones.
+Result<StoredType> type_of_joined(const models::StoredTensor& tensor, const WeightSource& source);
+/// Its bytes: a view of a file, or of `buffer`.
+Result<std::span<const std::byte>> read_joined(const models::StoredTensor& tensor,
+                                               const WeightSource& source,
+                                               std::vector<std::byte>& buffer);
 
 /// The bytes of a rank's tensor, from the parameters that it has parts of, whose elements have
 /// `bytes` bytes each.

@@ -1,5 +1,6 @@
 #include "engine/checkpoint/pickle/pickle_value.h"
 
+#include <cstring>
 #include <limits>
 #include <string_view>
 
@@ -140,6 +141,12 @@ class Pickler {
 };
 
 }  // namespace
+
+TensorSlot TensorSlot::number(double value) {
+  TensorSlot out{StoredType::f64, {}, std::vector<std::byte>(sizeof value)};
+  std::memcpy(out.content.data(), &value, sizeof value);
+  return out;
+}
 
 std::int64_t TensorSlot::count() const {
   std::int64_t out = 1;

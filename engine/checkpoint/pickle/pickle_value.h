@@ -1,6 +1,7 @@
 // PickleValue: what TorchWriter writes as a pickle.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -15,6 +16,10 @@ namespace troupe::engine::checkpoint {
 struct TensorSlot {
   StoredType type = StoredType::f32;
   std::vector<std::int64_t> shape;
+  std::vector<std::byte> content = {};  ///< written by TorchWriter itself; empty: by its caller
+
+  /// A number: an f64 tensor without axes.
+  static TensorSlot number(double value);
 
   std::int64_t count() const;
   std::uint64_t bytes() const;

@@ -22,13 +22,23 @@ Result<TorchWriter> TorchWriter::create(const std::string& path, const PickleVal
   return TorchWriter(std::move(*zip), std::move(pickle.tensors));
 }
 
+/// Writes the next tensors that have a content.
+Result<> TorchWriter::write_contents() {
+  for (; written_ < tensors_.size() && !tensors_[written_].content.empty(); ++written_)
+    RETURN_IF_ERROR(
+        zip_.add(archive_folder + "data/" + std::to_string(written_), tensors_[written_].content));
+  return {};
+}
+
 Result<> TorchWriter::write(std::span<const std::byte> bytes) {
+  RETURN_IF_ERROR(write_contents());
   check(written_ < tensors_.size() && bytes.size() == tensors_[written_].bytes(),
         "TorchWriter: a tensor of another size");
   return zip_.add(archive_folder + "data/" + std::to_string(written_++), bytes);
 }
 
 Result<> TorchWriter::finish() {
+  RETURN_IF_ERROR(write_contents());
   check(written_ == tensors_.size(), "TorchWriter: not every tensor was written");
   RETURN_IF_ERROR(zip_.add(archive_folder + "version", bytes_of_text("3\n")));
   return zip_.finish();

@@ -17,7 +17,7 @@ class TorchWriter {
   /// Creates the file and writes the pickle of `root`. Errc::io.
   static Result<TorchWriter> create(const std::string& path, const PickleValue& root);
 
-  /// The tensors, in the order in which they must be written.
+  /// The tensors, in the order in which they must be written, but for those with a content.
   const std::vector<TensorSlot>& tensors() const { return tensors_; }
   /// Writes the bytes of the next tensor, little-endian, row-major. Errc::io.
   Result<> write(std::span<const std::byte> bytes);
@@ -28,6 +28,8 @@ class TorchWriter {
  private:
   TorchWriter(ZipWriter zip, std::vector<TensorSlot> tensors)
       : zip_(std::move(zip)), tensors_(std::move(tensors)) {}
+
+  Result<> write_contents();
 
   ZipWriter zip_;
   std::vector<TensorSlot> tensors_;

@@ -11,6 +11,7 @@
 #include "engine/checkpoint/safetensors_folder.h"
 #include "engine/generate/generation_config.h"
 #include "engine/generate/kv_cache.h"
+#include "engine/models/overrides.h"
 #include "engine/models/storage.h"
 #include "engine/ops/cpu/cpu_options.h"
 #include "launch/commands/info/tokenizer.h"
@@ -176,9 +177,11 @@ void inspect_defaults(const std::string& folder, const DecoderSpec& spec, Report
 
 }  // namespace
 
-void inspect_config(const std::string& path, Report& report) {
+void inspect_config(const std::string& path, const Json& overrides, Report& report) {
   report.begin("architecture", path);
-  const auto config = read_json(path);
+  auto config = read_json(path);
+  if (!config) return report.problem(config.error());
+  config = engine::models::with_overrides(std::move(*config), overrides, path);
   if (!config) return report.problem(config.error());
   const auto spec = engine::models::read_spec(*config, path);
   if (!spec) return report.problem(spec.error());
@@ -186,9 +189,9 @@ void inspect_config(const std::string& path, Report& report) {
   report_memory(*spec, report);
 }
 
-void inspect_model(const std::string& folder, Report& report) {
+void inspect_model(const std::string& folder, const Json& overrides, Report& report) {
   report.begin("model", folder);
-  const auto spec = engine::checkpoint::read_folder_spec(folder);
+  const auto spec = engine::checkpoint::read_folder_spec(folder, overrides);
   if (!spec) return report.problem(spec.error());
   report_sizes(*spec, report);
   const auto weights = SafetensorsFolder::open(folder);

@@ -61,6 +61,7 @@ Result<> ModelSet::Host::start(const EngineOptions& options, const ModelOptions&
     ModelOptions of_draft = how;
     of_draft.model = options.draft;
     of_draft.adapter.clear();
+    of_draft.overrides = {};
     auto loaded = Model::load(of_draft, NeededHead::language);
     RETURN_IF_ERROR(loaded);
     config.draft = &draft.emplace(std::move(*loaded)).decoder();

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "engine/ops/cpu/cpu_options.h"
 #include "tests/engine/generate/tiny_model.h"
@@ -126,10 +127,59 @@ TEST_F(BeamSearchTest, EndTokensAndStopStringsEndSequences) {
   EXPECT_EQ(stopped.finish, FinishReason::stop);
 }
 
+TEST_F(BeamSearchTest, DrawsFromAPeakedDistributionAreABeamSearch) {
+  // At this temperature scores differ by far more than the noise of the draws.
+  for (const int beams : {2, 3, 5}) {
+    const auto expected = search(request(beams, 12, beams));
+    Request r = request(beams, 12, beams);
+    r.params.greedy = false;
+    r.params.temperature = 1e-3;
+    const auto found = search(r);
+    ASSERT_EQ(found.size(), expected.size());
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      EXPECT_EQ(found[i].ids, expected[i].ids);
+      EXPECT_NEAR(found[i].score, 1e3 * expected[i].score, 1e-3);
+    }
+  }
+}
+
+TEST_F(BeamSearchTest, DrawsAreRepeatedBySeedOnPagesOfAnySize) {
+  Request r = request(3, 20, 3);
+  r.params.greedy = false;
+  r.params.temperature = 1.5;
+  r.params.top_k = 20;
+  r.params.seed = 4;
+  std::vector<std::vector<std::int32_t>> ids;
+  for (const Generation& g : search(r)) {
+    ids.push_back(g.ids);
+    const std::vector<float> expected = test::trainer_logp(*model_, whole(r, g), 1.0F);
+    EXPECT_EQ(g.logp, std::vector<float>(expected.begin() + 5, expected.end()));
+  }
+  const auto again = search(r, {.page_size = 2, .tokens_per_step = 1});
+  for (std::size_t i = 0; i < again.size(); ++i) EXPECT_EQ(again[i].ids, ids[i]);
+  r.params.seed = 5;
+  EXPECT_NE(search(r).front().ids, ids[0]);
+  r.params.seed = 4;
+  r.sample_id = 1;
+  EXPECT_NE(search(r).front().ids, ids[0]);
+}
+
+TEST_F(BeamSearchTest, FiltersLeaveMoreTokensThanThereAreEndTokens) {
+  // With top_k 1 two tokens stay for each beam, and three where two tokens end a sequence.
+  Request r = request(2, 1, 2);
+  r.params.greedy = false;
+  r.params.top_k = 1;
+  const auto seen = [&](const GeneratorConfig& config) {
+    std::set<std::int32_t> out;
+    for (r.params.seed = 0; r.params.seed < 60; ++r.params.seed)
+      for (const Generation& g : search(r, config)) out.insert(g.ids[0]);
+    return out;
+  };
+  EXPECT_EQ(seen({}).size(), 2U);
+  EXPECT_EQ(seen({.eos_ids = {0, 36}}).size(), 3U);
+}
+
 TEST_F(BeamSearchTest, WhatItIsNotCombinedWithIsRefusedInWords) {
-  Request draws = request(2, 4);
-  draws.params.greedy = false;
-  EXPECT_THAT(refusal(draws), HasSubstr("num_beams is 2, but sampling is enabled"));
   Request top = request(2, 4);
   top.params.top_logprobs = 3;
   EXPECT_THAT(refusal(top), HasSubstr("reports no top_logprobs"));

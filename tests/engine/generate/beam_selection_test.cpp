@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <map>
+
 namespace troupe::engine::generate {
 namespace {
 
@@ -37,6 +40,65 @@ TEST(BeamSelection, BannedTokensAreNoContinuations) {
   std::vector<Continuation> all;
   add_best(LogitsRow{{-1, -2, -3}, {1}}, 0, 0, 4, all);
   EXPECT_THAT(tokens(all), ElementsAre(1));
+}
+
+TEST(BeamSelection, DrawsAreASampleWithoutReplacement) {
+  // Plackett and Luce: the first draw has the probabilities p, the second those of the others.
+  const LogitsRow first{{-0.5, -1.5, -9, -2.5}, {0, 1, 3}}, second{{-1, -2}, {0, 1}};
+  const double sums[] = {0.25, -0.5};
+  std::map<std::pair<std::size_t, std::int32_t>, double> p;
+  for (const std::int32_t id : first.kept) p[{0, id}] = std::exp(sums[0] + first.score[id]);
+  for (const std::int32_t id : second.kept) p[{1, id}] = std::exp(sums[1] + second.score[id]);
+  double total = 0;
+  for (const auto& [each, weight] : p) total += weight;
+  constexpr int draws = 40000;
+  std::map<std::pair<std::size_t, std::int32_t>,
+           std::map<std::pair<std::size_t, std::int32_t>, int>>
+      counts;
+  for (std::uint64_t id = 0; id < draws; ++id) {
+    const BeamDraw draw{.seed = 5, .sample_id = id, .position = 7};
+    std::vector<Continuation> all;
+    add_drawn(first, 0, sums[0], 2, draw, all);
+    add_drawn(second, 1, sums[1], 2, draw, all);
+    keep_drawn(all, 2);
+    ASSERT_EQ(all.size(), 2U);
+    EXPECT_DOUBLE_EQ(all[0].score, std::log(p[{all[0].parent, all[0].token}]));
+    ++counts[{all[0].parent, all[0].token}][{all[1].parent, all[1].token}];
+  }
+  for (const auto& [one, of_one] : p) {
+    for (const auto& [other, of_other] : p) {
+      const double expected = one == other ? 0 : of_one / total * of_other / (total - of_one);
+      const double std_dev = std::sqrt(expected * (1 - expected) / draws);
+      EXPECT_NEAR(counts[one][other] / double{draws}, expected, 4.5 * std_dev)
+          << one.first << ',' << one.second << ' ' << other.first << ',' << other.second;
+    }
+  }
+}
+
+TEST(BeamSelection, DrawsDependOnSeedSamplePositionAndBeamAlone) {
+  const LogitsRow row{{-1, -1, -1, -1, -1, -1, -1, -1}, {0, 1, 2, 3, 4, 5, 6, 7}};
+  const auto drawn = [&](const BeamDraw& draw, std::size_t parent) {
+    std::vector<Continuation> all;
+    add_drawn(row, parent, 0, 8, draw, all);
+    return tokens(all);
+  };
+  const auto base = drawn({1, 2, 3}, 0);
+  EXPECT_EQ(drawn({1, 2, 3}, 0), base);
+  for (const auto& other :
+       {drawn({2, 2, 3}, 0), drawn({1, 3, 3}, 0), drawn({1, 2, 4}, 0), drawn({1, 2, 3}, 1)})
+    EXPECT_NE(other, base);
+}
+
+TEST(BeamSelection, ABannedBeamIsDrawnLast) {
+  const LogitsRow row{{-1, -8}, {0, 1}};
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    std::vector<Continuation> all;
+    add_drawn(row, 0, 0, 4, {.seed = seed}, all);
+    add_drawn(row, 1, beam_ban, 4, {.seed = seed}, all);
+    keep_drawn(all, 3);
+    EXPECT_EQ(all[0].parent + all[1].parent, 0U);
+    EXPECT_EQ(all[2].parent, 1U);
+  }
 }
 
 TEST(BeamSelection, LooksAtEnoughThatSomeGoOnWhenTheBestAllEnd) {

@@ -104,6 +104,32 @@ TEST(Distribution, EpsilonKeepsTheMostLikelyEvenBelowTheCutoff) {
   EXPECT_THAT(c.kept(log_of({0.4, 0.35, 0.25})), ElementsAre(0));
 }
 
+TEST(Distribution, EveryFilterKeepsAsManyTokensAsBeamsNeed) {
+  const std::vector<double> logits = log_of({0.001, 0.6, 0.05, 0.2, 0.12, 0.029});
+  const auto kept = [&](const SamplingParams& params) {
+    const std::vector<std::int32_t> tokens{0};
+    ProcessorContext context{params, tokens, 1, {}};
+    context.min_kept = 3;
+    return apply_processors(std::span(logits), context).kept;
+  };
+  SamplingParams p;
+  p.top_k = 1;
+  EXPECT_THAT(kept(p), ElementsAre(1, 3, 4));
+  p = {.top_p = 0.01};
+  EXPECT_THAT(kept(p), ElementsAre(1, 3, 4));
+  p = {.min_p = 0.9};
+  EXPECT_THAT(kept(p), ElementsAre(1, 3, 4));
+  p = {.epsilon_cutoff = 0.9};
+  EXPECT_THAT(kept(p), ElementsAre(1, 3, 4));
+  p = {.eta_cutoff = 0.9};
+  EXPECT_THAT(kept(p), ElementsAre(1, 3, 4));
+  // The entropy is 1.142: token 1 has the surprisal 0.511, token 3 1.609, token 4 2.12.
+  p = {.typical_p = 0.01};
+  EXPECT_THAT(kept(p), ElementsAre(1, 3, 4));
+  p = {.top_k = 4};
+  EXPECT_THAT(kept(p), ElementsAre(1, 2, 3, 4)) << "a weaker filter keeps what it keeps alone";
+}
+
 TEST(Distribution, TypicalPrefersTokensAsSurprisingAsTheEntropy) {
   // Entropy is 1.21 nats; surprises are 0.69, 1.39, 2.08, 2.08: the closest is token 1, then token
   // 0.

@@ -212,6 +212,15 @@ TEST(Convert, ContradictionsAreNamed) {
   EXPECT_THAT(what(options), HasSubstr("add --use-mcore-models"));
   options.add_qkv_bias = true;
   EXPECT_THAT(what(options), HasSubstr("no biases of queries"));
+  options = to_mg(made.hf, to, 1, 1);
+  options.add_dense_bias = true;
+  EXPECT_THAT(what(options), HasSubstr("--add-dense-bias: the model"));
+  options = to_mg(made.hf, to, 1, 1);
+  options.post_norm = true;
+  EXPECT_THAT(what(options), HasSubstr("no norms behind attention and MLP"));
+  options = to_mg(made.hf, to, 1, 1);
+  options.num_layers = 6;
+  EXPECT_THAT(what(options), HasSubstr("has 5 layers"));
   EXPECT_FALSE(std::filesystem::exists(to));
   options = to_mg(to, made.hf, 1, 1);
   options.load_type = "mg";

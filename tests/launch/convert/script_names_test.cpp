@@ -41,6 +41,7 @@ TEST(ScriptNames, PutTheCommandInFront) {
   EXPECT_THAT(words({"convert_ckpt", "--help"}), ElementsAre("convert", "--help"));
   EXPECT_THAT(words({"b/convert_ckpt_v2"}), ElementsAre("convert", "--use-mcore-models"));
   EXPECT_THAT(words({"pretrain_gpt.py", "--bf16"}), ElementsAre("pretrain_gpt", "--bf16"));
+  EXPECT_THAT(words({"inference", "--task", "chat"}), ElementsAre("inference", "--task", "chat"));
   EXPECT_THAT(words({"convert_ckpt/troupe"}), ElementsAre());
   EXPECT_THAT(words({}), ElementsAre());
 }

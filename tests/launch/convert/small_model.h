@@ -13,6 +13,7 @@
 #include "engine/base/text.h"
 #include "engine/checkpoint/safetensors_writer.h"
 #include "engine/models/spec.h"
+#include "engine/models/storage.h"
 
 namespace troupe::launch {
 
@@ -42,11 +43,8 @@ inline engine::models::DecoderSpec put_small_model(const std::string& folder, co
   value_or_throw(write_file_durably(folder + "/config.json", config.dump(2)));
   auto spec = value_or_throw(engine::models::read_spec(config, "config.json"));
   std::vector<checkpoint::SafetensorsWriter::Plan> plans;
-  for (const auto& parameter : engine::models::parameter_list(spec)) {
-    plans.push_back({parameter.name, checkpoint::StoredType::bf16, {}});
-    for (int axis = 0; axis < parameter.shape.rank(); ++axis)
-      plans.back().shape.push_back(parameter.shape[axis]);
-  }
+  for (const auto& tensor : engine::models::stored_tensors(spec))
+    plans.push_back({tensor.name, checkpoint::StoredType::bf16, tensor.shape()});
   auto writer =
       value_or_throw(checkpoint::SafetensorsWriter::create(folder + "/model.safetensors", plans));
   std::mt19937 random(7);

@@ -1,0 +1,25 @@
+// The folders that --load and --tokenizer-name-or-path name.
+#pragma once
+
+#include <string>
+
+#include "engine/base/error.h"
+
+namespace troupe::launch::megatron {
+
+bool is_there(const std::string& path);
+bool same_folder(const std::string& a, const std::string& b);
+
+struct LoadFolder {
+  std::string folder;     ///< with config.json, or of the checkpoint
+  bool megatron = false;  ///< a checkpoint of Megatron, which must be converted
+};
+
+/// The output of a run, whose last checkpoint it is, a checkpoint of Megatron, or a Hugging Face
+/// folder. Errc::not_found.
+Result<LoadFolder> find_load(const std::string& load);
+
+/// Two folders must have the same tokenizer; `tokenizer` may be empty. Errc::usage, not_found.
+Result<> check_tokenizers(const std::string& model, const std::string& tokenizer);
+
+}  // namespace troupe::launch::megatron
