@@ -170,12 +170,8 @@ Result<std::uint64_t> ModelSet::load_weights(const std::string& folder) {
 
 void ModelSet::adopt_weights(std::uint64_t version, const SharedArray<float>& values,
                              bool between_sequences) {
-  Host& host = [this]() -> Host& {
-    const std::lock_guard lock(mutex_);
-    return *entries_.front().host;
-  }();
-  auto& parameters = host.model.decoder().parameters();
-  host.generation->adopt_weights(
+  auto& parameters = host_->model.decoder().parameters();
+  host_->generation->adopt_weights(
       version,
       [values, &parameters]() -> Result<> {
         if (engine::nn::can_borrow(parameters))
