@@ -58,7 +58,11 @@ struct Interrupted : testing::Test {
     protocol::Generate message;
     message.sampling.max_new_tokens = tokens;
     message.sampling.seed = 3;
-    for (std::size_t i = 0; i < samples; ++i) message.requests.push_back({{4, 9, 11}, 70 + i});
+    for (std::size_t i = 0; i < samples; ++i) {
+      protocol::SampleRequest& request = message.requests.emplace_back();
+      request.prompt = {4, 9, 11};
+      request.sample_id = 70 + i;
+    }
     return message;
   }
 };

@@ -48,7 +48,11 @@ class RolloutParity : public testing::TestWithParam<double> {
     question.sampling.temperature = GetParam();
     question.sampling.max_new_tokens = 15;
     question.sampling.seed = seed_;
-    for (std::uint64_t i = 0; i < 12; ++i) question.requests.push_back({prompt(i / 4), i});
+    for (std::uint64_t i = 0; i < 12; ++i) {
+      protocol::SampleRequest& request = question.requests.emplace_back();
+      request.prompt = prompt(i / 4);
+      request.sample_id = i;
+    }
     const auto requests = question.requests;
     const auto drawn = value_or_throw(rollout_->on(std::move(question)));
     Experience batch;
