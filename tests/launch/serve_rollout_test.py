@@ -15,7 +15,7 @@ PINNED = {"async.mode": "pinned", "async.eta": 1, "rollout.threads": 1}
 
 
 def complete(live, seed, port=None, **more):
-    body = {"prompt": "4,5,6:S", "max_tokens": 6, "seed": seed, "return_token_ids": True, **more}
+    body = {"prompt": "4,5,6:S", "max_tokens": 6, "seed": seed, "logprobs": 0, "return_token_ids": True, **more}
     return live.request("/v1/completions", body, port)
 
 
@@ -55,13 +55,14 @@ class Rollouts(unittest.TestCase):
 
     def test_tokens_are_those_of_the_named_version(self):
         with folder() as where:
-            settings = SMALL | {"train.steps": 60, "train.save_every": 1, "train.keep_last": 0}
+            settings = SMALL | {"train.steps": 60, "train.save_every": 1, "train.keep_last": 0, "model_overrides.rope_theta": 3}
             answers = self.serve(os.path.join(where, "run"), settings, lambda found: len({choice["weight_versions"][0] for _, choice, _ in found}) > 4)
-            by_version = {choice["weight_versions"][0]: (seed, choice["token_ids"]) for seed, choice, _ in answers}
-            for version, (seed, ids) in sorted(by_version.items()):
-                model = os.path.join(where, f"run/checkpoint-{version}") if version else SMALL["model"]
-                expected = run(["generate", "--model", model], {"prompt": "4,5,6:S", "max_tokens": 6, "seed": seed, "temperature": 1})
-                self.assertEqual(ids, expected[0]["ids"], version)
+            by_version = {choice["weight_versions"][0]: (seed, choice) for seed, choice, _ in answers}
+            for version, (seed, choice) in sorted(by_version.items()):
+                model = [os.path.join(where, f"run/checkpoint-{version}")] if version else [SMALL["model"], "model_overrides.rope_theta=3"]
+                expected = run(["generate", "--model", *model], {"prompt": "4,5,6:S", "max_tokens": 6, "seed": seed, "temperature": 1})
+                self.assertEqual(choice["token_ids"], expected[0]["ids"], version)
+                self.assertEqual(choice["logprobs"]["token_logprobs"], expected[0]["logprobs"], version)
 
     def test_every_rollout_of_a_cluster_serves(self):
         with folder() as where:
