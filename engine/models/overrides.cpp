@@ -56,12 +56,6 @@ void put(Json& config, const std::string& key, const Json& value) {
   config.set("rope_parameters", std::move(parameters));
 }
 
-std::string text_of(const Shape& shape) {
-  std::vector<std::string> sizes;
-  for (int axis = 0; axis < shape.rank(); ++axis) sizes.push_back(cat(shape[axis]));
-  return cat('[', join(sizes, ", "), ']');
-}
-
 /// Another set of weights than before, in words; or "".
 std::string changed_weights(const DecoderSpec& before, const DecoderSpec& after) {
   std::map<std::string, Shape> wanted;
@@ -70,8 +64,8 @@ std::string changed_weights(const DecoderSpec& before, const DecoderSpec& after)
     const auto found = wanted.find(weight.name);
     if (found == wanted.end()) return cat("the weight ", weight.name, " would be left out");
     if (found->second != weight.shape)
-      return cat("the weight ", weight.name, " would have the shape ", text_of(found->second),
-                 ", in the files it has ", text_of(weight.shape));
+      return cat("the weight ", weight.name, " would have the shape ", found->second.text(),
+                 ", in the files it has ", weight.shape.text());
     wanted.erase(found);
   }
   return wanted.empty() ? "" : cat("the weight ", wanted.begin()->first, " is not in the files");
