@@ -191,14 +191,18 @@ TEST(Explain, CountsRewardModelsAndTheReplicasOfAGrid) {
   EXPECT_THAT(said.out, testing::ContainsRegex("reward models +2.0 MiB"));
 }
 
-TEST(Explain, CountsTheOptimizerStateOnceWhereReplicasDivideIt) {
+/// `troupe explain` of SFT on one row with further settings.
+Said explain_sft(const std::string& more) {
   const std::string folder = scratch_folder();
-  ASSERT_TRUE(
-      write_file_durably(folder + "/rows.jsonl", "{\"prompt\":\"a\",\"response\":\"b\"}\n"));
-  const auto moments_of = [&](const std::string& more) {
-    const Said said = run_program(
-        cat("explain --algorithm sft --set model=", data(stories), " --set data.path=", folder,
-            "/rows.jsonl --set output=", folder, "/out --set parallel.dp=2 ", more));
+  EXPECT_TRUE(
+      write_file_durably(folder + "/rows.jsonl", "{\"prompt\":\"a\",\"completion\":\"b\"}\n"));
+  return run_program(cat("explain --algorithm sft --set model=", data(stories), " --set data.path=",
+                         folder, "/rows.jsonl --set output=", folder, "/out", more));
+}
+
+TEST(Explain, CountsTheOptimizerStateOnceWhereReplicasDivideIt) {
+  const auto moments_of = [](const std::string& more) {
+    const Said said = explain_sft(" --set parallel.dp=2 " + more);
     EXPECT_EQ(said.code, 0) << said.err;
     const auto at = said.out.find("AdamW's two moments");
     return at == std::string::npos ? said.out : said.out.substr(at, said.out.find('\n', at) - at);
@@ -211,15 +215,7 @@ TEST(Explain, CountsTheOptimizerStateOnceWhereReplicasDivideIt) {
 }
 
 TEST(Explain, CountsTheBytesOfEachType) {
-  const std::string folder = scratch_folder();
-  ASSERT_TRUE(
-      write_file_durably(folder + "/rows.jsonl", "{\"prompt\":\"a\",\"completion\":\"b\"}\n"));
-  const auto said = [&](const std::string& more) {
-    return run_program(cat("explain --algorithm sft --set model=", data(stories),
-                           " --set data.path=", folder, "/rows.jsonl --set output=", folder, "/out",
-                           more))
-        .out;
-  };
+  const auto said = [](const std::string& more) { return explain_sft(more).out; };
   const std::string weights = " --set train.weights=bf16",
                     gradients = " --set train.gradients=bf16",
                     moments = " --set train.moments=bf16";
@@ -240,15 +236,7 @@ TEST(Explain, CountsTheBytesOfEachType) {
 }
 
 TEST(Explain, CountsTheSecondGradientOfATiedEmbedding) {
-  const std::string folder = scratch_folder();
-  ASSERT_TRUE(
-      write_file_durably(folder + "/rows.jsonl", "{\"prompt\":\"a\",\"completion\":\"b\"}\n"));
-  const auto said = [&](const std::string& more) {
-    return run_program(cat("explain --algorithm sft --set model=", data(stories),
-                           " --set data.path=", folder, "/rows.jsonl --set output=", folder, "/out",
-                           more))
-        .out;
-  };
+  const auto said = [](const std::string& more) { return explain_sft(more).out; };
   // 260,032 parameters and 512 x 64 of the embedding.
   EXPECT_THAT(said(""), testing::ContainsRegex("gradients, two of the tied embedding +1\\.1 MiB"));
   EXPECT_THAT(said(" --set lora.rank=4"), Not(HasSubstr("tied embedding")));
