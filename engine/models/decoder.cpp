@@ -41,8 +41,9 @@ Split split_over(parallel::Communicator* tp, bool divides_rows, const DecoderSpe
 PipelineStage stage_in(const ModelPart& part, const DecoderSpec& spec) {
   const auto* pp = unless_single(part.pp);
   const auto layers = value_or_throw(stage_layers(spec, pp ? pp->size() : 1, part.layers,
-                                                  pp ? part.noop : std::vector<std::int64_t>()));
-  return stage_of(pp ? pp->rank() : 0, layers);
+                                                  pp ? part.noop : std::vector<std::int64_t>(),
+                                                  pp ? part.chunks : 1));
+  return stage_of(pp ? pp->rank() : 0, layers, pp ? part.chunks : 1);
 }
 
 // ALiBi slope of each head (Press et al. 2021): powers of 2^(-8/n) for the first n = 2^k heads; the
@@ -67,7 +68,6 @@ struct ModuleBuilder {
   parallel::Communicator* tp;
   const std::vector<nn::RotaryTable>& rotary;
   const bool& adapter_on;
-  std::int64_t first_layer;
 
   nn::Lora lora(const std::string& name) const;
   nn::Linear linear(const std::string& name, parallel::Communicator* group = nullptr) const {
@@ -82,12 +82,13 @@ struct ModuleBuilder {
     return {parameters.find(name + ".weight"), static_cast<float>(spec.norm_eps),
             nn::Norm::Kind::rms, nullptr, static_cast<float>(spec.norm_offset)};
   }
-  nn::Attention attention(const std::string& layer, int index) const;
+  nn::Attention attention(const std::string& layer, int index, int place) const;
   nn::Mlp mlp(const std::string& layer) const {
     return {linear(layer + "mlp.gate_proj"), linear(layer + "mlp.up_proj"),
             linear(layer + "mlp.down_proj", tp), spec.activation};
   }
-  Block block(int index) const;
+  /// Layer `index` of the model, which has this place among the layers of the rank.
+  Block block(int index, int place) const;
 };
 
 nn::Lora ModuleBuilder::lora(const std::string& name) const {
@@ -105,7 +106,7 @@ nn::Lora ModuleBuilder::lora(const std::string& name) const {
           &adapter_on};
 }
 
-nn::Attention ModuleBuilder::attention(const std::string& layer, int index) const {
+nn::Attention ModuleBuilder::attention(const std::string& layer, int index, int place) const {
   const LayerSpec layer_spec = spec.layer_at(index);
   const double scale = spec.attention_scale != 0
                            ? spec.attention_scale
@@ -125,19 +126,20 @@ nn::Attention ModuleBuilder::attention(const std::string& layer, int index) cons
           linear(layer + "self_attn.o_proj", tp),
           shape,
           rotates ? &rotary[static_cast<std::size_t>(layer_spec.rotary)] : nullptr,
-          index - static_cast<int>(first_layer),
+          place,
           rms_norm(layer + "self_attn.q_norm"),
           rms_norm(layer + "self_attn.k_norm")};
 }
 
-Block ModuleBuilder::block(int index) const {
+Block ModuleBuilder::block(int index, int place) const {
   const std::string layer = cat("model.layers.", index, ".");
   const auto multiplier = static_cast<float>(spec.residual_multiplier);
   const nn::Norm first = norm(layer + "input_layernorm");
   if (spec.norm_placement == NormPlacement::shared)
-    return {{ParallelLayer{{first, {attention(layer, index), mlp(layer)}}, multiplier}}};
+    return {{ParallelLayer{{first, {attention(layer, index, place), mlp(layer)}}, multiplier}}};
   return {{SequentialLayer{
-      {{first, {attention(layer, index), norm(layer + "post_self_attn_layernorm")}}, multiplier},
+      {{first, {attention(layer, index, place), norm(layer + "post_self_attn_layernorm")}},
+       multiplier},
       {{norm(layer + "post_attention_layernorm"), {mlp(layer), norm(layer + "post_mlp_layernorm")}},
        multiplier}}}};
 }
@@ -150,6 +152,7 @@ struct Decoder::Impl {
   std::optional<nn::ContextGroups> context;
   Split split;
   PipelineStage stage;
+  std::unique_ptr<parallel::Communicator> own_gradients;  ///< with several chunks
   nn::Parameters parameters;
   std::unique_ptr<nn::Parameters> whole;  ///< with several stages
   std::vector<nn::RotaryTable> rotary;
@@ -169,17 +172,18 @@ struct Decoder::Impl {
         stage(stage_in(part, spec)),
         parameters(device, parameter_list(spec, split, stage), with_gradients, part.storage) {
     if (cp != nullptr) context = nn::context_groups(*cp, part.ulysses);
+    if (stage.chunks.size() > 1) own_gradients = pp->split(0, pp->rank());
     if (pp != nullptr)
       whole =
           std::make_unique<nn::Parameters>(nn::Parameters::described(device, parameter_list(spec)));
     for (const auto& table : spec.rotary) rotary.emplace_back(device, table);
-    const ModuleBuilder build{parameters, spec, split, tp, rotary, adapter_on, stage.layers.begin};
+    const ModuleBuilder build{parameters, spec, split, tp, rotary, adapter_on};
     nn::Parameter* table = parameters.find("model.embed_tokens.weight");
     if (stage.first())
       embedding = {table, tp, static_cast<float>(spec.embedding_multiplier),
                    parameters.find("model.embed_positions.weight"), build.norm("model.embed_norm")};
-    for (std::int64_t i = stage.layers.begin; i < stage.layers.end; ++i)
-      blocks.push_back(build.block(static_cast<int>(i)));
+    for (const std::int64_t layer : stage.layers())
+      blocks.push_back(build.block(static_cast<int>(layer), static_cast<int>(blocks.size())));
     if (stage.last()) add_head(device, build, table);
   }
 
@@ -202,6 +206,12 @@ struct Decoder::Impl {
       throw Failure(Error{Errc::usage,
                           "an adapter of lm_head is not possible for a model whose "
                           "output matrix is normalized (NormHead)"});
+  }
+
+  /// The blocks of a chunk: [first, second) of all.
+  std::pair<std::size_t, std::size_t> blocks_of(std::size_t chunk) const {
+    const parallel::Range places = stage.places(chunk);
+    return {static_cast<std::size_t>(places.begin), static_cast<std::size_t>(places.end)};
   }
 
   /// Extends the position tables to the positions of a pass.
@@ -253,6 +263,9 @@ parallel::Communicator* Decoder::cp() const {
 const nn::ContextGroups* Decoder::context() const {
   return impl_->context ? &*impl_->context : nullptr;
 }
+parallel::Communicator* Decoder::pp_gradients() const {
+  return impl_->own_gradients ? impl_->own_gradients.get() : impl_->pp;
+}
 const PipelineStage& Decoder::stage() const {
   return impl_->stage;
 }
@@ -294,44 +307,47 @@ void Decoder::backward(std::span<const std::int32_t> tokens, const Tensor& dhidd
 }
 
 Tensor Decoder::forward_stage(std::span<const std::int32_t> tokens, const Tensor& input,
-                              const nn::ForwardContext& pass, nn::Saved& saved) {
+                              const nn::ForwardContext& pass, nn::Saved& saved, std::size_t chunk) {
   check(static_cast<std::int32_t>(tokens.size()) == pass.layout.rows(),
         "Decoder::forward: tokens and layout disagree");
-  check(static_cast<bool>(input) != impl_->stage.first(),
-        "Decoder::forward_stage: every stage but the first has an input");
+  check(static_cast<bool>(input) != impl_->stage.begins(chunk),
+        "Decoder::forward_stage: every chunk but the first has an input");
   impl_->reserve(pass);
   const auto before = [&pass](std::size_t block) {
     if (pass.hooks && pass.hooks->before_forward) pass.hooks->before_forward(block);
   };
+  const auto [begin, end] = impl_->blocks_of(chunk);
   Tensor x = input;  // [U, D]
-  before(0);
-  if (impl_->stage.first())
+  before(begin);
+  if (impl_->stage.begins(chunk))
     x = pass.context != nullptr
             ? impl_->embedding.forward(nn::own_values(*pass.context, tokens), pass, saved)
             : nn::unique_rows(pass, impl_->embedding.forward(tokens, pass, saved));
-  for (std::size_t i = 0; i < impl_->blocks.size(); ++i) {
-    if (i > 0) before(i);
+  for (std::size_t i = begin; i < end; ++i) {
+    if (i > begin) before(i);
     x = impl_->blocks[i].forward(x, pass, saved);
   }
-  before(impl_->blocks.size());
-  if (!impl_->stage.last()) return x;
+  if (end == impl_->blocks.size()) before(end);
+  if (!impl_->stage.ends(chunk)) return x;
   x = nn::gather_rows(pass, impl_->norm.forward(x, pass, saved), "the rows of the last layer");
   return pass.context != nullptr ? x : nn::expand_rows(pass, x);
 }
 
 Tensor Decoder::backward_stage(std::span<const std::int32_t> tokens, const Tensor& dresult,
-                               const nn::ForwardContext& pass, nn::Saved& saved) {
+                               const nn::ForwardContext& pass, nn::Saved& saved,
+                               std::size_t chunk) {
   impl_->reserve(pass);  // another forward pass may have replaced the tables
+  const auto [begin, end] = impl_->blocks_of(chunk);
   Tensor dx = dresult;
-  if (impl_->stage.last())
+  if (impl_->stage.ends(chunk))
     dx = impl_->norm.backward(
         nn::own_rows(pass, pass.context != nullptr ? dx : nn::expand_rows_backward(pass, dx)), pass,
         saved);
-  for (std::size_t i = impl_->blocks.size(); i-- > 0;) {
+  for (std::size_t i = end; i-- > begin;) {
     dx = impl_->blocks[i].backward(dx, pass, saved);
     if (pass.hooks && pass.hooks->after_backward) pass.hooks->after_backward(i);
   }
-  if (!impl_->stage.first()) return dx;
+  if (!impl_->stage.begins(chunk)) return dx;
   if (pass.context != nullptr)
     impl_->embedding.backward(nn::own_values(*pass.context, tokens), dx, pass, saved);
   else

@@ -24,7 +24,8 @@ struct ModelPart {
   /// Pipeline stages (stages.h); nullptr, or a group of one: this rank has all layers.
   parallel::Communicator* pp = nullptr;
   bool divides_rows = false;              ///< over `tp`, between products: sequence parallelism
-  std::vector<std::int64_t> layers = {};  ///< of each stage; empty: an even division
+  int chunks = 1;                         ///< of the layers of each stage
+  std::vector<std::int64_t> layers = {};  ///< of each chunk; empty: an even division
   std::vector<std::int64_t> noop = {};    ///< places among them without a layer (stages.h)
   /// Ranks that each have all of this part of the model and share the rows of a pass
   /// (nn/context_part.h); nullptr, or a group of one: this rank has all rows.
@@ -61,6 +62,9 @@ class Decoder {
   parallel::Communicator* cp() const;
   /// The groups of cp(); nullptr without one.
   const nn::ContextGroups* context() const;
+  /// The ranks of pp() again, for the gradients of activations: where two stages have several
+  /// chunks, activations and gradients are sent between the same two ranks in both directions.
+  parallel::Communicator* pp_gradients() const;
   const PipelineStage& stage() const;
   /// Enables or disables the adapter; initially it is enabled.
   void set_adapter_enabled(bool on);
@@ -79,17 +83,17 @@ class Decoder {
   /// Adds into the gradients; pops what forward pushed. dhidden [T, D].
   void backward(std::span<const std::int32_t> tokens, const Tensor& dhidden,
                 const nn::ForwardContext& pass, nn::Saved& saved);
-  /// forward() through the layers of this stage: `input` [U, D] comes from the stage before (absent
-  /// on the first), the result goes to the next one or, on the last, is that of forward(). U is the
-  /// number of distinct rows (nn/shared_rows.h). With pass.context all states have the rows of this
-  /// rank only, and the last result has one row for each distinct row. With pass.rows_group those
-  /// between stages have own rows; the last result has all.
+  /// forward() through a chunk of this stage: `input` [U, D] comes from the chunk before (absent
+  /// where stage().begins(chunk)), the result goes to the next one or, where stage().ends(chunk),
+  /// is that of forward(). U is the number of distinct rows (nn/shared_rows.h). With pass.context
+  /// all states have the rows of this rank only, and the last result has one row for each distinct
+  /// row. With pass.rows_group those between stages have own rows; the last result has all.
   Tensor forward_stage(std::span<const std::int32_t> tokens, const Tensor& input,
-                       const nn::ForwardContext& pass, nn::Saved& saved);
-  /// backward() of forward_stage(): gradient of its result -> gradient of its input, absent on the
-  /// first stage.
+                       const nn::ForwardContext& pass, nn::Saved& saved, std::size_t chunk = 0);
+  /// backward() of forward_stage(): gradient of its result -> gradient of its input, absent where
+  /// stage().begins(chunk). Chunks of a pass in reverse order.
   Tensor backward_stage(std::span<const std::int32_t> tokens, const Tensor& dresult,
-                        const nn::ForwardContext& pass, nn::Saved& saved);
+                        const nn::ForwardContext& pass, nn::Saved& saved, std::size_t chunk = 0);
 
   /// Matrices of the GEMMs of forward() and the language head, without those of adapters.
   std::vector<nn::Parameter*> weights();

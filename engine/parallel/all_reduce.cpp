@@ -14,7 +14,7 @@ namespace {
 /// two.
 constexpr std::size_t small = 4096;
 /// Longer vectors are reduced in chunks of this many values; scratch memory is at most two chunks.
-constexpr std::size_t chunk = std::size_t{1} << 20;
+constexpr std::size_t chunk_values = std::size_t{1} << 20;
 
 /// into[i] = ((block 0 [i] op block 1 [i]) op block 2 [i]) ..., for `ranks` consecutive blocks of
 /// n.
@@ -68,9 +68,9 @@ void reduce(Communicator& group, std::span<T> values, std::string_view what, Op 
     fold(theirs.data(), ranks, values.size(), values.data(), op);
     return;
   }
-  for (std::size_t begin = 0; begin < values.size(); begin += chunk)
-    reduce_chunk(group, values.subspan(begin, std::min(chunk, values.size() - begin)), mine, theirs,
-                 what, op);
+  for (std::size_t begin = 0; begin < values.size(); begin += chunk_values)
+    reduce_chunk(group, values.subspan(begin, std::min(chunk_values, values.size() - begin)), mine,
+                 theirs, what, op);
 }
 
 /// Every rank's bytes, by rank, and their sizes.
@@ -115,8 +115,8 @@ Gathered gather(Communicator& group, std::span<const std::byte> mine, std::strin
 void all_reduce_sum(Communicator& group, std::span<float> values, std::string_view what) {
   if (values.size() <= small)
     return reduce(group, values, what, [](float a, float b) { return a + b; });
-  for (std::size_t begin = 0; group.size() > 1 && begin < values.size(); begin += chunk)
-    sum_in_place(group, values.subspan(begin, std::min(chunk, values.size() - begin)), what);
+  for (std::size_t begin = 0; group.size() > 1 && begin < values.size(); begin += chunk_values)
+    sum_in_place(group, values.subspan(begin, std::min(chunk_values, values.size() - begin)), what);
 }
 
 void all_reduce_sum(Communicator& group, std::span<double> values, std::string_view what) {

@@ -64,9 +64,10 @@ std::int64_t MicroBatchPass::rows() const {
   return shared_ ? std::ssize(shared_->index) : std::ssize(part_.tokens);
 }
 
-Tensor MicroBatchPass::forward(const Tensor& input) {
-  return ops::in_phase(model_.device(), "forward",
-                       [&] { return model_.forward_stage(part_.tokens, input, pass_, saved_); });
+Tensor MicroBatchPass::forward(const Tensor& input, std::size_t chunk) {
+  return ops::in_phase(model_.device(), "forward", [&] {
+    return model_.forward_stage(part_.tokens, input, pass_, saved_, chunk);
+  });
 }
 
 HeadOutputs MicroBatchPass::outputs(const Tensor& hidden,
@@ -74,20 +75,20 @@ HeadOutputs MicroBatchPass::outputs(const Tensor& hidden,
   return head_.forward(hidden, known ? &*known : nullptr);
 }
 
+Tensor MicroBatchPass::through(const Tensor& dresult, std::size_t chunk) {
+  Tensor dinput = model_.backward_stage(part_.tokens, dresult, pass_, saved_, chunk);
+  check(chunk > 0 || saved_.empty(), "MicroBatchPass: backward left tensors on the stack");
+  return dinput;
+}
+
 Tensor MicroBatchPass::backward(const loss::ValueAndGrads& grads) {
   return ops::in_phase(model_.device(), "backward", [&] {
-    Tensor dinput = model_.backward_stage(part_.tokens, head_.backward(grads), pass_, saved_);
-    check(saved_.empty(), "MicroBatchPass: backward left tensors on the stack");
-    return dinput;
+    return through(head_.backward(grads), model_.stage().chunks.size() - 1);
   });
 }
 
-Tensor MicroBatchPass::backward(const Tensor& dresult) {
-  return ops::in_phase(model_.device(), "backward", [&] {
-    Tensor dinput = model_.backward_stage(part_.tokens, dresult, pass_, saved_);
-    check(saved_.empty(), "MicroBatchPass: backward left tensors on the stack");
-    return dinput;
-  });
+Tensor MicroBatchPass::backward(const Tensor& dresult, std::size_t chunk) {
+  return ops::in_phase(model_.device(), "backward", [&] { return through(dresult, chunk); });
 }
 
 }  // namespace troupe::engine::train

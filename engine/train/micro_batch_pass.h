@@ -1,5 +1,6 @@
-// MicroBatchPass: forward and backward pass of a micro-batch through the layers of this rank, with
-// what the forward pass saves until the backward pass.
+// MicroBatchPass: forward and backward passes of a micro-batch through the chunks of this rank's
+// layers, with what the forward passes save until the backward passes, which have their reverse
+// order.
 #pragma once
 
 #include <cstdint>
@@ -35,15 +36,17 @@ class MicroBatchPass {
   /// Rows of the tensors between stages.
   std::int64_t rows() const;
   /// Decoder::forward_stage().
-  Tensor forward(const Tensor& input);
+  Tensor forward(const Tensor& input, std::size_t chunk = 0);
   /// The heads, on the last stage. `hidden`: the result of forward(), absent where empty().
   HeadOutputs outputs(const Tensor& hidden, const std::optional<loss::ValueAndGrads>& known);
-  /// Decoder::backward_stage() from the gradients of the heads, on the last stage.
+  /// Decoder::backward_stage() of the last chunk of the model from the gradients of the heads.
   Tensor backward(const loss::ValueAndGrads& grads);
-  /// The same on the other stages.
-  Tensor backward(const Tensor& dresult);
+  /// The same of the other chunks.
+  Tensor backward(const Tensor& dresult, std::size_t chunk);
 
  private:
+  Tensor through(const Tensor& dresult, std::size_t chunk);
+
   models::Decoder& model_;
   const data::Experience& part_;
   ops::Layout layout_;

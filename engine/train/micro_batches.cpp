@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "engine/train/run_stages.h"
 
@@ -39,7 +40,7 @@ void run_on_one_rank(models::Decoder& model, const MicroBatches& batch,
 class Stages {
  public:
   Stages(models::Decoder& model, const MicroBatches& batch, const PassOptions& options)
-      : model_(model), batch_(batch), options_(options) {
+      : model_(model), batch_(batch), options_(options), grads_(batch.parts.size()) {
     for (std::size_t i = 0; i < batch.parts.size(); ++i) {
       passes_.push_back(std::make_unique<MicroBatchPass>(
           model, batch.parts[i], batch.needs, options_of(options, i + 1 == batch.parts.size())));
@@ -52,32 +53,35 @@ class Stages {
   void run() {
     StagePasses passes{rows_,
                        model_.spec().width,
-                       [this](std::size_t i, const Tensor& x) { return forward(scheduled_[i], x); },
+                       static_cast<int>(model_.stage().chunks.size()),
+                       [this](std::size_t i, std::size_t chunk, const Tensor& x) {
+                         return forward(scheduled_[i], chunk, x);
+                       },
                        {}};
     if (options_.backward)
-      passes.backward = [this](std::size_t i, const Tensor& dy) {
-        return backward(scheduled_[i], dy);
+      passes.backward = [this](std::size_t i, std::size_t chunk, const Tensor& dy) {
+        return backward(scheduled_[i], chunk, dy);
       };
-    run_stages(model_.device(), *model_.pp(), passes);
+    run_stages(model_.device(), {*model_.pp(), *model_.pp_gradients()}, passes);
     call_loss_until(batch_.parts.size());
   }
 
  private:
-  Tensor forward(std::size_t part, const Tensor& input) {
-    Tensor output = passes_[part]->forward(input);
-    if (model_.stage().last()) {
+  Tensor forward(std::size_t part, std::size_t chunk, const Tensor& input) {
+    Tensor output = passes_[part]->forward(input, chunk);
+    if (model_.stage().ends(chunk)) {
       call_loss_until(part);
-      grads_ = batch_.loss(next_++, passes_[part]->outputs(output, known_of(batch_, part)));
+      grads_[part] = batch_.loss(next_++, passes_[part]->outputs(output, known_of(batch_, part)));
       output = {};
     }
-    if (!options_.backward) passes_[part].reset();
+    if (!options_.backward && chunk + 1 == model_.stage().chunks.size()) passes_[part].reset();
     return output;
   }
-  // On the last stage a forward pass is followed by its backward pass: grads_ is its gradient.
-  Tensor backward(std::size_t part, const Tensor& doutput) {
-    Tensor dinput =
-        model_.stage().last() ? passes_[part]->backward(grads_) : passes_[part]->backward(doutput);
-    passes_[part].reset();
+  Tensor backward(std::size_t part, std::size_t chunk, const Tensor& doutput) {
+    Tensor dinput = model_.stage().ends(chunk)
+                        ? passes_[part]->backward(std::exchange(grads_[part], {}))
+                        : passes_[part]->backward(doutput, chunk);
+    if (chunk == 0) passes_[part].reset();
     return dinput;
   }
   void call_loss_until(std::size_t part) {
@@ -90,9 +94,9 @@ class Stages {
   const PassOptions& options_;
   std::vector<std::unique_ptr<MicroBatchPass>> passes_;  ///< null where it is complete
   std::vector<std::size_t> scheduled_;
-  std::vector<std::int64_t> rows_;  ///< of each scheduled one
-  std::size_t next_ = 0;            ///< micro-batch whose loss is next
-  loss::ValueAndGrads grads_;
+  std::vector<std::int64_t> rows_;          ///< of each scheduled one
+  std::size_t next_ = 0;                    ///< micro-batch whose loss is next
+  std::vector<loss::ValueAndGrads> grads_;  ///< of each micro-batch, until its backward pass
 };
 
 }  // namespace

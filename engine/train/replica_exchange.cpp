@@ -29,15 +29,15 @@ ReplicaExchange::ReplicaExchange(models::Decoder& model, parallel::Communicator*
 
 void ReplicaExchange::find_layers() {
   const nn::Parameters& trained = model_.parameters().trained();
-  const auto& layers = model_.stage().layers;
+  const std::vector<std::int64_t> layers = model_.stage().layers();
   std::vector<std::string> complete{"model.norm.", "lm_head.", "score."};
-  for (std::int64_t layer = layers.end; layer-- > layers.begin;) {
-    complete.push_back(cat("model.layers.", layer, "."));
+  for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
+    complete.push_back(cat("model.layers.", *layer, "."));
     complete_from_.push_back(nn::complete_from(trained, complete));
   }
   std::ranges::reverse(complete_from_);
   std::int64_t until = 0;
-  for (std::int64_t layer = layers.begin; layer < layers.end; ++layer) {
+  for (const std::int64_t layer : layers) {
     const std::string prefix = cat("model.layers.", layer, ".");
     std::int64_t at = 0;
     for (const auto& parameter : trained.all()) {

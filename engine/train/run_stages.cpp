@@ -1,5 +1,6 @@
 #include "engine/train/run_stages.h"
 
+#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -15,62 +16,91 @@ namespace {
 
 using parallel::PipelineWork;
 
-// A message on its way, which keeps its values until it was received.
+// Messages on their way in one direction, which keep their values until they were received.
 class Sent {
  public:
-  void send(ops::Device& device, parallel::Communicator& pp, const Tensor& x, int to,
-            const std::string& what) {
-    wait();
-    values_ = std::make_unique<ops::HostValues>(device, x);
-    pending_ = pp.start_send(std::as_bytes(values_->values()), to, what);
+  Sent(parallel::Communicator& group, std::size_t most) : group_(group), most_(most) {}
+
+  void send(ops::Device& device, const Tensor& x, int to, const std::string& what) {
+    if (messages_.size() == most_) wait_for_first();
+    auto& message = messages_.emplace_back();
+    message.values = std::make_unique<ops::HostValues>(device, x);
+    message.pending = group_.start_send(std::as_bytes(message.values->values()), to, what);
   }
   void wait() {
-    std::exchange(pending_, {}).wait();
-    values_.reset();
+    while (!messages_.empty()) wait_for_first();
   }
 
  private:
-  std::unique_ptr<ops::HostValues> values_;  // outlives pending_
-  parallel::Pending pending_;
+  struct Message {
+    std::unique_ptr<ops::HostValues> values;  // outlives `pending`
+    parallel::Pending pending;
+  };
+  void wait_for_first() {
+    messages_.front().pending.wait();
+    messages_.pop_front();
+  }
+
+  parallel::Communicator& group_;
+  std::size_t most_;
+  std::deque<Message> messages_;
 };
 
 class StageRun {
  public:
-  StageRun(ops::Device& device, parallel::Communicator& pp, const StagePasses& passes)
-      : device_(device), pp_(pp), passes_(passes) {}
+  StageRun(ops::Device& device, const StageGroups& groups, const StagePasses& passes)
+      : device_(device),
+        groups_(groups),
+        passes_(passes),
+        stages_(groups.activations.size()),
+        stage_(groups.activations.rank()),
+        activations_(groups.activations, max_sent()),
+        gradients_(groups.gradients, max_sent()) {}
 
   void run() {
     const int count = static_cast<int>(passes_.rows.size());
-    for (const auto& [work, micro_batch] :
-         passes_.backward ? parallel::one_forward_one_backward(pp_.size(), pp_.rank(), count)
-                          : parallel::forward_only(pp_.size(), pp_.rank(), count))
-      perform(work, static_cast<std::size_t>(micro_batch));
+    for (const auto& operation :
+         passes_.backward
+             ? parallel::one_forward_one_backward(stages_, stage_, count, passes_.chunks)
+             : parallel::forward_only(stages_, stage_, count, passes_.chunks))
+      perform(operation);
     activations_.wait();
     gradients_.wait();
   }
 
  private:
-  void perform(PipelineWork work, std::size_t micro_batch) {
-    switch (work) {
+  std::size_t max_sent() const {
+    return passes_.chunks == 1 ? 1 : static_cast<std::size_t>(stages_);
+  }
+  int before() const { return (stage_ + stages_ - 1) % stages_; }
+  int after() const { return (stage_ + 1) % stages_; }
+
+  void perform(const parallel::PipelineOperation& operation) {
+    const auto i = static_cast<std::size_t>(operation.micro_batch),
+               chunk = static_cast<std::size_t>(operation.chunk);
+    // A message has the name of the chunk that sends it, of all chunks of the model.
+    const int own = operation.chunk * stages_ + stage_;
+    switch (operation.work) {
       case PipelineWork::receive_activations:
-        received_ = receive(micro_batch, pp_.rank() - 1, "activations");
+        received_ = receive(i, groups_.activations, before(), name("activations", i, own - 1));
         break;
       case PipelineWork::forward:
-        output_ = passes_.forward(micro_batch, std::exchange(received_, {}));
+        output_ = passes_.forward(i, chunk, std::exchange(received_, {}));
         break;
       case PipelineWork::send_activations:
-        activations_.send(device_, pp_, std::exchange(output_, {}), pp_.rank() + 1,
-                          name("activations", micro_batch, pp_.rank()));
+        activations_.send(device_, std::exchange(output_, {}), after(),
+                          name("activations", i, own));
         break;
       case PipelineWork::receive_gradients:
-        received_ = receive(micro_batch, pp_.rank() + 1, "gradients of activations");
+        received_ =
+            receive(i, groups_.gradients, after(), name("gradients of activations", i, own + 1));
         break;
       case PipelineWork::backward:
-        output_ = passes_.backward(micro_batch, std::exchange(received_, {}));
+        output_ = passes_.backward(i, chunk, std::exchange(received_, {}));
         break;
       case PipelineWork::send_gradients:
-        gradients_.send(device_, pp_, std::exchange(output_, {}), pp_.rank() - 1,
-                        name("gradients of activations", micro_batch, pp_.rank()));
+        gradients_.send(device_, std::exchange(output_, {}), before(),
+                        name("gradients of activations", i, own));
         break;
     }
   }
@@ -78,25 +108,27 @@ class StageRun {
   static std::string name(std::string_view what, std::size_t micro_batch, int from) {
     return cat(what, " of micro-batch ", micro_batch, " from stage ", from);
   }
-  Tensor receive(std::size_t micro_batch, int from, std::string_view what) {
+  Tensor receive(std::size_t micro_batch, parallel::Communicator& group, int from,
+                 const std::string& what) {
     const Tensor x = device_.empty({passes_.rows[micro_batch], passes_.width});
     ops::HostValues host(device_, x);
-    pp_.receive(std::as_writable_bytes(host.values()), from, name(what, micro_batch, from));
+    group.receive(std::as_writable_bytes(host.values()), from, what);
     host.store();
     return x;
   }
 
   ops::Device& device_;
-  parallel::Communicator& pp_;
+  StageGroups groups_;
   const StagePasses& passes_;
+  int stages_, stage_;
   Tensor received_, output_;
   Sent activations_, gradients_;
 };
 
 }  // namespace
 
-void run_stages(ops::Device& device, parallel::Communicator& pp, const StagePasses& passes) {
-  StageRun(device, pp, passes).run();
+void run_stages(ops::Device& device, const StageGroups& groups, const StagePasses& passes) {
+  StageRun(device, groups, passes).run();
 }
 
 }  // namespace troupe::engine::train

@@ -86,7 +86,9 @@ int print_data(const RunConfig& config, const engine::models::DecoderSpec& spec)
   if (reads_token_files(config)) {
     const auto text = token_files_text(config);
     if (!text) return refuse(text.error());
-    std::cout << *text;
+    std::cout << *text
+              << pipeline_text(config, static_cast<double>(config.train.batch_size *
+                                                           max_length(config, spec)));
     return 0;
   }
   const auto text = TextModel::load(config.model, config.chat_template, spec);

@@ -8,6 +8,7 @@
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/generate/kv_cache.h"
 #include "engine/models/stages.h"
+#include "engine/parallel/pipeline.h"
 #include "engine/train/footprint.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"
@@ -64,11 +65,11 @@ std::uint64_t reward_bytes(const RunConfig& config) {
 
 std::vector<engine::models::PipelineStage> stages_of(const RunConfig& config,
                                                      const engine::models::DecoderSpec& spec) {
-  const auto layers = value_or_throw(engine::models::stage_layers(
-      spec, static_cast<int>(config.parallel.pp), layers_of_stages(config), noop_layers(config)));
+  const auto pp = static_cast<int>(config.parallel.pp), vpp = static_cast<int>(config.parallel.vpp);
+  const auto layers = value_or_throw(
+      engine::models::stage_layers(spec, pp, layers_of_stages(config), noop_layers(config), vpp));
   std::vector<engine::models::PipelineStage> stages;
-  for (int i = 0; i < std::ssize(layers); ++i)
-    stages.push_back(engine::models::stage_of(i, layers));
+  for (int i = 0; i < pp; ++i) stages.push_back(engine::models::stage_of(i, layers, vpp));
   return stages;
 }
 
@@ -129,6 +130,12 @@ struct Sharded {
   }
 };
 
+/// Passes through a chunk whose activations a stage holds at most, of any number of micro-batches.
+std::uint64_t passes_held(const engine::models::PipelineStage& stage) {
+  const int chunks = static_cast<int>(stage.chunks.size());
+  return size(engine::parallel::max_passes_held(stage.count, stage.index, 4 * stage.count, chunks));
+}
+
 /// Footprint of a training step, summed over all ranks of the policy's group. Throws Failure if the
 /// model cannot be sharded that way.
 engine::train::Footprint step_footprint(const RunConfig& config,
@@ -143,15 +150,14 @@ engine::train::Footprint step_footprint(const RunConfig& config,
   const std::uint64_t replicas = size(config.parallel.dp * cp);
   for (const auto& stage : stages_of(config, spec)) {
     engine::models::DecoderSpec part = spec;
-    part.layers = stage.layers.size();
+    part.layers = std::ssize(stage.layers());
     if (!stage.last()) part.labels = 1;  // no logits
     for (int index = 0; index < tp; ++index) {
       engine::models::Split split = engine::models::split_of(spec, index, tp);
       split.divides_rows = config.parallel.sp;
       const auto own =
           engine::train::footprint(part, recomputed_settings(config), tokens, split, grads_known);
-      // A stage holds the activations of the micro-batches that are on the later ones.
-      all.kept += replicas * size(stage.count - stage.index) * own.kept;
+      all.kept += replicas * passes_held(stage) * own.kept / stage.chunks.size();
       all.passing += replicas * own.passing;
       all.products += replicas * own.products;
     }

@@ -44,6 +44,7 @@ struct ParallelConfig {
   std::int64_t tp = 1;
   std::int64_t dp = 1;
   std::int64_t pp = 1;
+  std::int64_t vpp = 1;
   std::vector<double> layers;
   std::vector<double> noop_layers;
   std::int64_t cp = 1;
@@ -58,9 +59,13 @@ struct ParallelConfig {
     field("tp", self.tp, Range{1, 1024}, "tensor-parallel size");
     field("dp", self.dp, Range{1, 1024}, "data-parallel size");
     field("pp", self.pp, Range{1, 1024}, "number of pipeline stages, which divide the layers");
-    field("layers", self.layers, Range{1, 10000},
-          "layers of each pipeline stage, in the order of the model; empty: an even division whose "
-          "earlier stages are one layer longer");
+    field("vpp", self.vpp, Range{1, 1024},
+          "virtual stages of each pipeline stage: chunks of its layers, which micro-batches go "
+          "through in turn, so that stages wait less; results are the same");
+    field(
+        "layers", self.layers, Range{1, 10000},
+        "layers of each pipeline stage or, with parallel.vpp, of each virtual stage, in the order "
+        "of the model; empty: an even division whose earlier ones are one layer longer");
     field("noop_layers", self.noop_layers, Range{0, 20000},
           "numbers, from 0, of places in the list of layers that have none (identity): parallel.pp "
           "divides the model's layers and these, so that stages become shorter");

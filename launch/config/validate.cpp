@@ -40,6 +40,7 @@ class General {
     parallel();
     unused();
   }
+  void parallel();
 
  private:
   void problem(std::string text) { v_.problem(std::move(text)); }
@@ -151,33 +152,6 @@ class General {
       v_.unused("data.chunk", cat("not used, ", recipe->name, " does not read documents"));
   }
 
-  void parallel() {
-    const ParallelConfig& p = c_.parallel;
-    if (p.zero != 0 && p.zero != 1)
-      problem(
-          cat(named("parallel.zero"),
-              ": expected 0 or 1; gradients and weights are not sharded over data-parallel "
-              "ranks (ZeRO-2, ZeRO-3): divide them over tensor-parallel ranks with parallel.tp or "
-              "over pipeline stages with parallel.pp"));
-    stages(p);
-    context(p);
-    if (p.sp && p.tp == 1)
-      v_.unused("parallel.sp",
-                "not used, parallel.tp is 1: there are no ranks to divide rows over");
-    if (p.sp && p.tp > 1 && c_.lora.rank > 0)
-      problem(
-          cat(named("parallel.sp"), ": not possible with an adapter (lora.rank); set it to false"));
-    constexpr std::int64_t maximum = 1024;
-    const auto outside = [](std::int64_t size) { return size < 1 || size > maximum; };
-    if (outside(p.tp) || outside(p.dp) || outside(p.pp) || outside(p.cp) ||
-        p.tp * p.dp * p.pp * p.cp <= maximum)
-      return;  // valid, or reported as out of range
-    problem(cat(named("parallel.dp"), " x ", named("parallel.tp"),
-                p.pp > 1 ? cat(" x ", named("parallel.pp")) : "",
-                p.cp > 1 ? cat(" x ", named("parallel.cp")) : "", ": a group has at most ", maximum,
-                " ranks, found ", p.tp * p.dp * p.pp * p.cp));
-  }
-
   void context(const ParallelConfig& p) {
     const bool hybrid = p.cp_algorithm == CpAlgorithm::hybrid;
     if (p.ulysses_degree != 0 && !hybrid)
@@ -204,10 +178,15 @@ class General {
     if (!p.noop_layers.empty() && p.pp == 1)
       problem(cat(named("parallel.noop_layers"), ": needs a ", named("parallel.pp"),
                   " of at least 2, whose stages it shortens"));
-    if (p.pp < 1 || p.layers.empty()) return;
-    if (std::ssize(p.layers) != p.pp)
-      problem(cat(named("parallel.layers"), ": expected ", p.pp, p.pp == 1 ? " number" : " numbers",
-                  ", one for each stage of ", named("parallel.pp"), ", found ", p.layers.size()));
+    if (p.vpp > 1 && p.pp == 1)
+      problem(cat(named("parallel.vpp"), ": needs a ", named("parallel.pp"),
+                  " of at least 2, whose stages it divides; allowed: 1"));
+    const std::int64_t parts = p.pp * p.vpp;
+    if (p.pp < 1 || p.vpp < 1 || p.layers.empty() || std::ssize(p.layers) == parts) return;
+    problem(cat(named("parallel.layers"), ": expected ", parts, parts == 1 ? " number" : " numbers",
+                ", one for each ", p.vpp == 1 ? "stage of " : "of the virtual stages of ",
+                named("parallel.pp"), p.vpp == 1 ? "" : cat(" x ", named("parallel.vpp")),
+                ", found ", p.layers.size()));
   }
 
   void unused() {
@@ -223,6 +202,32 @@ class General {
   Validation& v_;
   const RunConfig& c_;
 };
+
+void General::parallel() {
+  const ParallelConfig& p = c_.parallel;
+  if (p.zero != 0 && p.zero != 1)
+    problem(
+        cat(named("parallel.zero"),
+            ": expected 0 or 1; gradients and weights are not sharded over data-parallel "
+            "ranks (ZeRO-2, ZeRO-3): divide them over tensor-parallel ranks with parallel.tp or "
+            "over pipeline stages with parallel.pp"));
+  stages(p);
+  context(p);
+  if (p.sp && p.tp == 1)
+    v_.unused("parallel.sp", "not used, parallel.tp is 1: there are no ranks to divide rows over");
+  if (p.sp && p.tp > 1 && c_.lora.rank > 0)
+    problem(
+        cat(named("parallel.sp"), ": not possible with an adapter (lora.rank); set it to false"));
+  constexpr std::int64_t maximum = 1024;
+  const auto outside = [](std::int64_t size) { return size < 1 || size > maximum; };
+  if (outside(p.tp) || outside(p.dp) || outside(p.pp) || outside(p.cp) ||
+      p.tp * p.dp * p.pp * p.cp <= maximum)
+    return;  // valid, or reported as out of range
+  problem(cat(named("parallel.dp"), " x ", named("parallel.tp"),
+              p.pp > 1 ? cat(" x ", named("parallel.pp")) : "",
+              p.cp > 1 ? cat(" x ", named("parallel.cp")) : "", ": a group has at most ", maximum,
+              " ranks, found ", p.tp * p.dp * p.pp * p.cp));
+}
 
 void missing(Findings& findings, std::string problem) {
   findings.problems.push_back(std::move(problem));
@@ -321,6 +326,11 @@ void validate(const RunConfig& config, const Origins& origins, Findings& finding
   validate_lora(validation);
   validate_selection(validation);
   validate_profile(validation);
+}
+
+void validate_parallel(const RunConfig& config, const Origins& origins, Findings& findings) {
+  Validation validation(config, origins, findings);
+  General(validation).parallel();
 }
 
 std::set<std::string> unused_keys(const RunConfig& config) {

@@ -7,6 +7,7 @@
 
 #include "engine/base/text.h"
 #include "engine/models/spec.h"
+#include "launch/convert/layer_split.h"
 
 namespace troupe::launch::megatron {
 namespace {
@@ -24,6 +25,14 @@ std::optional<double> number_of(const std::string& text) {
 std::string activation_of(const DecoderSpec& spec) {
   constexpr std::array<std::string_view, 3> names{"silu", "gelu", "gelu-tanh"};
   return cat(spec.gated ? "gated " : "", names[static_cast<std::size_t>(spec.activation)]);
+}
+
+/// Layers that --num-layers counts and that config.json does not have.
+std::int64_t empty_layers(const CommandLine& line) {
+  const Given* given = line.find("noop-layers");
+  const auto places =
+      parse_numbers(given ? join(given->values, " ") : std::string(), "--noop-layers");
+  return places ? std::ssize(*places) : 0;
 }
 
 /// Compares flags with what config.json says, and collects the contradictions.
@@ -60,8 +69,16 @@ class Check {
     if (line_.find(flag) && !so) differs(flag, "", actual);
   }
 
+  void layers() {
+    const Given* given = line_.find("num-layers");
+    const std::int64_t empty = empty_layers(line_);
+    if (given && number_of(given->values[0]) != static_cast<double>(spec_.layers + empty))
+      differs("num-layers", given->values[0],
+              cat(spec_.layers, empty > 0 ? cat(" beside the ", empty, " of --noop-layers") : ""));
+  }
+
   void sizes() {
-    number("num-layers", static_cast<double>(spec_.layers));
+    layers();
     number("hidden-size", static_cast<double>(spec_.width));
     number("ffn-hidden-size", static_cast<double>(spec_.inner));
     number("num-attention-heads", spec_.heads);
@@ -195,7 +212,8 @@ Result<Json> config_of_flags(const CommandLine& line) {
                                                                 : "LlamaForCausalLM")});
   out.set("model_type", family).set("hidden_act", "silu");
   Sizes sizes(line, out);
-  sizes.add("num-layers", "num_hidden_layers");
+  if (const std::int64_t layers = sizes.add("num-layers", "num_hidden_layers"); layers > 0)
+    out.set("num_hidden_layers", layers - empty_layers(line));
   const std::int64_t width = sizes.add("hidden-size", "hidden_size");
   sizes.add("ffn-hidden-size", "intermediate_size", 4 * width);
   const std::int64_t heads = sizes.add("num-attention-heads", "num_attention_heads");

@@ -40,7 +40,8 @@ ForeignRun imported(const std::string& program, const CommandLine& line) {
   out.tool = Tool::mindspeed;
   out.method = program;
   for (const Given& given : line.flags)
-    if (given.flag->rule == Rule::import)
+    // The number of layers is one of config.json, and divides into virtual stages.
+    if (given.flag->rule == Rule::import || given.flag->name == "num-layers")
       out.settings.push_back({normal_name(given.flag->name), value_of(given), "the command line"});
   return out;
 }
@@ -137,7 +138,9 @@ Result<> write_checkpoint(const TrainingRun& run) {
   options.orm = run.algorithm == "orm" || run.algorithm == "prm";
   options.tensor = run.tensor;
   options.layers.pipeline = run.pipeline;
+  options.layers.layers_per_virtual = run.layers_per_virtual;
   options.layer_list = run.layer_list;
+  options.empty_places = run.empty_places;
   RETURN_IF_ERROR(convert(options));
   fs::rename(partial + "/iter_0000001", target, failed);
   if (!failed) fs::rename(partial + "/config.json", run.save + "/config.json", failed);
@@ -163,7 +166,10 @@ Result<TrainingRun> training_run(const std::string& program, const CommandLine& 
   out.adapter = settings->values.contains("lora.rank") || settings->values.contains("lora.adapter");
   out.tensor = static_cast<int>(whole(line.value("tensor-model-parallel-size", "1"), 1));
   out.pipeline = static_cast<int>(whole(line.value("pipeline-model-parallel-size", "1"), 1));
+  out.layers_per_virtual =
+      static_cast<int>(whole(line.value("num-layers-per-virtual-pipeline-stage", "0"), 0));
   if (const Given* list = line.find("num-layer-list")) out.layer_list = join(list->values, " ");
+  if (const Given* list = line.find("noop-layers")) out.empty_places = join(list->values, " ");
   settings->values.erase("output");
   settings->values.erase("model");
   std::vector<std::string>& sets = out.sources.sets;

@@ -15,7 +15,8 @@ struct TrainingRun {
   std::string algorithm;
   bool adapter = false;  ///< of LoRA
   int tensor = 1, pipeline = 1;
-  std::string layer_list;  ///< as --num-layer-list
+  int layers_per_virtual = 0;            ///< --num-layers-per-virtual-pipeline-stage; 0: none
+  std::string layer_list, empty_places;  ///< as --num-layer-list and --noop-layers
 };
 
 /// The settings of a command line. `program`: pretrain_gpt or posttrain_gpt. Rank 0 may convert

@@ -79,7 +79,8 @@ export_*, low_cpu_mem_usage | = | a checkpoint is a Hugging Face model directory
 vllm_*, sglang_* | = | samples are generated inside the run
 use_swanlab, swanlab_* | - | metrics.jsonl and TensorBoard events are always written
 ray_*, num_gpus | - | a cluster file of troupe launch
-megatron_*, virtual_pipeline_model_parallel_size, expert_model_parallel_size, sequence_parallel | - | parallel.tp, parallel.dp and parallel.pp
+virtual_pipeline_model_parallel_size | parallel.vpp | |
+megatron_*, expert_model_parallel_size, sequence_parallel | - | parallel.tp, parallel.dp and parallel.pp
 tensor_model_parallel_size | parallel.tp | |
 pipeline_model_parallel_size | parallel.pp | |
 context_parallel_size | parallel.cp | |

@@ -99,7 +99,8 @@ noop_layers | parallel.noop_layers | @list | places in the list of layers withou
 context_parallel_size | parallel.cp | |
 context_parallel_algo | parallel.cp_algorithm | megatron_cp_algo=ring ulysses_cp_algo=ulysses hybrid_cp_algo=hybrid |
 ulysses_degree_in_cp | parallel.ulysses_degree | |
-num_layers_per_virtual_pipeline_stage, cp_*, expert_model_parallel_size, expert_tensor_parallel_size, tp_split_expert, standalone_embedding_stage | - | parallel.tp, parallel.dp, parallel.pp and parallel.cp are the only parallelism; parallel.layers lists the layers of each stage
+num_layers_per_virtual_pipeline_stage | parallel.vpp | @virtual | num_layers / pipeline_model_parallel_size / this
+cp_*, expert_model_parallel_size, expert_tensor_parallel_size, tp_split_expert, standalone_embedding_stage | - | parallel.tp, parallel.dp, parallel.pp and parallel.cp are the only parallelism; parallel.layers lists the layers of each stage
 sequence_parallel | parallel.sp | true=true false= | without effect where parallel.tp is 1
 overlap_grad_reduce | parallel.overlap | true=gradients false= |
 overlap_param_gather | parallel.overlap | true=all false= |

@@ -61,10 +61,12 @@ Result<> check_grid(const RunConfig& config, Role role, const engine::parallel::
     const auto spec = spec_of(config, model);
     RETURN_IF_ERROR(spec);
     auto fits = engine::models::check_split(*spec, grid.tp);
-    if (const auto layers = engine::models::stage_layers(*spec, grid.pp, layers_of_stages(config),
-                                                         noop_layers(config));
-        fits && !layers)
-      fits = fail(layers);
+    if (fits && grid.pp > 1)
+      if (const auto layers = engine::models::stage_layers(*spec, grid.pp, layers_of_stages(config),
+                                                           noop_layers(config),
+                                                           static_cast<int>(config.parallel.vpp));
+          !layers)
+        fits = fail(layers);
     if (!fits)
       return fail(fits.error().code,
                   node.empty() ? fits.error().what : cat(node, ": ", fits.error().what));

@@ -45,12 +45,16 @@ engine::generate::GeneratorConfig generator_settings(const RunConfig& config,
   return out;
 }
 
+engine::parallel::Grid grid_of(const ParallelConfig& parallel) {
+  return {.dp = static_cast<int>(parallel.dp),
+          .tp = static_cast<int>(parallel.tp),
+          .pp = static_cast<int>(parallel.pp),
+          .cp = static_cast<int>(parallel.cp),
+          .order = parallel.order};
+}
+
 engine::parallel::Grid policy_grid(const RunConfig& config) {
-  return {.dp = static_cast<int>(config.parallel.dp),
-          .tp = static_cast<int>(config.parallel.tp),
-          .pp = static_cast<int>(config.parallel.pp),
-          .cp = static_cast<int>(config.parallel.cp),
-          .order = config.parallel.order};
+  return grid_of(config.parallel);
 }
 
 std::vector<std::int64_t> layers_of_stages(const RunConfig& config) {

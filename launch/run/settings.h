@@ -21,9 +21,10 @@ Result<engine::ops::Precision> precision_of(const std::string& dtype);
 
 engine::generate::GeneratorConfig generator_settings(const RunConfig& config,
                                                      const engine::models::DecoderSpec& spec);
+engine::parallel::Grid grid_of(const ParallelConfig& parallel);
 /// The policy's grid, from parallel.*.
 engine::parallel::Grid policy_grid(const RunConfig& config);
-/// parallel.layers: the number of layers of each stage; empty: an even division.
+/// parallel.layers: the number of layers of each virtual stage; empty: an even division.
 std::vector<std::int64_t> layers_of_stages(const RunConfig& config);
 /// parallel.noop_layers: places in the list of layers that have none.
 std::vector<std::int64_t> noop_layers(const RunConfig& config);

@@ -236,6 +236,7 @@ models::ModelPart part_of(const RoleParts& parts) {
     part.pp = &parts.mesh->pp();
     part.layers = layers_of_stages(parts.config);
     part.noop = noop_layers(parts.config);
+    part.chunks = static_cast<int>(parts.config.parallel.vpp);
   }
   part.divides_rows = parts.config.parallel.sp;
   if (grid.cp > 1) {

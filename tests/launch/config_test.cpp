@@ -87,6 +87,15 @@ TEST(Config, AGridOfMoreRanksThanAGroupCanHaveIsRefused) {
   EXPECT_THAT(stages("parallel.noop_layers=[0.5]"), HasSubstr("expected integers"));
   EXPECT_EQ(stages("parallel.noop_layers=[0, 4]"), "taken");
   EXPECT_THAT(stages("parallel.order=dp-tp"), HasSubstr("tp-cp-dp-pp, tp-cp-pp-dp"));
+  EXPECT_EQ(stages("parallel.vpp=2"), "taken");
+  EXPECT_TRUE(with({"parallel.pp=2", "parallel.vpp=2", "parallel.layers=[2, 1, 1, 1]"}));
+  const auto few = with({"parallel.pp=2", "parallel.vpp=2", "parallel.layers=[3, 2]"});
+  ASSERT_FALSE(few);
+  EXPECT_THAT(few.error().what,
+              HasSubstr("expected 4 numbers, one for each of the virtual stages"));
+  const auto whole = with({"parallel.vpp=2"});
+  ASSERT_FALSE(whole);
+  EXPECT_THAT(whole.error().what, HasSubstr("needs a parallel.pp = 1 (default) of at least 2"));
   const auto alone = with({"parallel.noop_layers=[0]"});
   ASSERT_FALSE(alone);
   EXPECT_THAT(alone.error().what, HasSubstr("of at least 2, whose stages it shortens"));

@@ -29,11 +29,18 @@ struct TrainingRun {
   Experience batch;
   TrainerOptions options = {};
   std::vector<std::int64_t> layers = {};
+  int chunks = 1;
+  std::vector<std::int64_t> noop = {};
 
   Trained on(const Mesh& mesh) const {
     const auto device = engine::ops::make_cpu_device({.threads = 1});
-    const auto stages = mesh.grid().pp > 1 ? layers : std::vector<std::int64_t>();
-    Trainer trainer(grid_decoder(*device, model, 3, mesh, true, stages), options, &mesh);
+    auto part = part_on(mesh);
+    if (mesh.grid().pp > 1) {
+      part.layers = layers;
+      part.chunks = chunks;
+      part.noop = noop;
+    }
+    Trainer trainer(part_decoder(*device, model, 3, part, true), options, &mesh);
     Trained out;
     for (int step = 0; step < 3; ++step) {
       out.losses.push_back(trainer.forward_backward(batch, loss).loss);
@@ -41,7 +48,8 @@ struct TrainingRun {
     }
     if (model.spec.labels == 0) out.logp = trainer.logprobs(batch, 0.7);
     out.weights = gather_model(trainer.model(), mesh);
-    out.exp_avg = gather_model(trainer.model(), trainer.optimizer().exp_avg(), mesh);
+    out.exp_avg = gather_model(trainer.model(), trainer.optimizer().exp_avg(), mesh,
+                               trainer.optimizer().shards());
     return out;
   }
 };
@@ -94,11 +102,102 @@ TEST(Pipeline, HasTheBitsOfOneRankWithNoopLayers) {
   const Experience batch = full_batch(6, 12, 1, model.spec.vocabulary);
   for (const auto& noop : {std::vector<std::int64_t>{0}, {0, 6}, {2, 3, 7}})
     expect_the_bits_of_one_rank(
-        {.model = model,
-         .batch = batch,
-         .options = {.micro_batch_tokens = 30},
-         .layers = value_or_throw(engine::models::stage_layers(model.spec, 2, {}, noop))},
-        2);
+        {.model = model, .batch = batch, .options = {.micro_batch_tokens = 30}, .noop = noop}, 2);
+}
+
+// Numbers of micro-batches that are and that are not multiples of the stages.
+TEST(Chunks, HaveTheBitsOfOneRankForAllFamilies) {
+  for (const auto& model : grid_models())
+    for (const std::int32_t tokens : {30, 75}) {
+      SCOPED_TRACE(cat(model.title, ", micro-batches of ", tokens, " tokens"));
+      const Experience batch = full_batch(5, 10, 1, model.spec.vocabulary);
+      expect_the_bits_of_one_rank({.model = deep(model),
+                                   .batch = batch,
+                                   .options = {.micro_batch_tokens = tokens},
+                                   .chunks = 2},
+                                  2);
+    }
+}
+
+TEST(Chunks, HaveTheBitsOfOneRankForUnevenAndNoopLayers) {
+  const GridModel model = deep(grid_models()[0], 9);
+  const Experience batch = full_batch(6, 12, 1, model.spec.vocabulary);
+  const auto expect = [&](int pp, int chunks, std::vector<std::int64_t> layers,
+                          std::vector<std::int64_t> noop) {
+    SCOPED_TRACE(cat(pp, " stages of ", chunks, " chunks"));
+    expect_the_bits_of_one_rank({.model = model,
+                                 .batch = batch,
+                                 .options = {.micro_batch_tokens = 30},
+                                 .layers = std::move(layers),
+                                 .chunks = chunks,
+                                 .noop = std::move(noop)},
+                                pp);
+  };
+  expect(2, 3, {3, 1, 1, 2, 1, 1}, {});
+  expect(2, 4, {}, {0, 5});
+  expect(2, 3, {2, 1, 1, 4, 3, 1}, {0, 1, 11});  // chunks without a layer
+  expect(3, 2, {}, {});
+  expect(4, 2, {}, {});
+}
+
+TEST(Chunks, HaveTheBitsOfOneRankForALossOfPairsAndForScores) {
+  const GridModel model = deep(grid_models()[0], 4);
+  Experience batch = full_batch(7, 12, 2, model.spec.vocabulary);
+  expect_the_bits_of_one_rank({.model = model,
+                               .loss = algorithms::DpoLoss{},
+                               .batch = batch,
+                               .options = {.micro_batch_tokens = 60, .share_prefixes = true},
+                               .chunks = 2},
+                              2);
+  batch.value = batch.returns = batch.advantage;
+  expect_the_bits_of_one_rank({.model = scored(model, 1, true),
+                               .loss = algorithms::ValueLoss{},
+                               .batch = batch,
+                               .options = {.micro_batch_tokens = 60},
+                               .chunks = 2},
+                              2);
+}
+
+TEST(Chunks, RecomputationAndOneMicroBatchChangeNoBit) {
+  const GridModel model = deep(grid_models()[1], 6);
+  const Experience batch = full_batch(8, 9, 1, model.spec.vocabulary);
+  expect_the_bits_of_one_rank(
+      {.model = model,
+       .batch = batch,
+       .options = {.micro_batch_tokens = 40, .recomputed = {.layers = true}},
+       .chunks = 2},
+      3);
+  expect_the_bits_of_one_rank({.model = model, .batch = batch, .chunks = 3}, 2);
+}
+
+// tp and dp change sums, so the bits are those of the same grid with one chunk in each stage.
+TEST(Chunks, ChangeNoBitBesideTheOtherAxes) {
+  const GridModel model = deep(grid_models()[0], 4);
+  TrainingRun run{.model = model,
+                  .batch = full_batch(9, 14, 1, model.spec.vocabulary),
+                  .options = {.micro_batch_tokens = 40}};
+  run.options.bucket_values = 500;
+  for (const Grid grid : {Grid{.tp = 2, .pp = 2}, Grid{.dp = 2, .pp = 2}, Grid{.pp = 2, .cp = 2}})
+    for (const bool divided : {false, true})
+      for (const auto overlap : {engine::train::Overlap::none, engine::train::Overlap::all}) {
+        SCOPED_TRACE(cat(to_string(grid), divided ? ", zero 1" : "",
+                         overlap == engine::train::Overlap::all ? ", overlap all" : ""));
+        run.options.shard_optimizer = divided;
+        run.options.overlap = overlap;
+        const auto trained = [&](int chunks) {
+          run.chunks = chunks;
+          // The norm is a sum over stages, which have other tensors.
+          run.options.optimizer.max_grad_norm = 0;
+          return on_grid(grid, [&](const Mesh& mesh) { return run.on(mesh); });
+        };
+        const auto found = trained(2), plain = trained(1);
+        EXPECT_EQ(found[0].weights, plain[0].weights);
+        EXPECT_EQ(found[0].exp_avg, plain[0].exp_avg);
+        for (std::size_t rank = 0; rank < plain.size(); ++rank) {
+          EXPECT_EQ(found[rank].losses, plain[rank].losses);
+          EXPECT_EQ(found[rank].logp, plain[rank].logp);
+        }
+      }
 }
 
 TEST(Pipeline, TheOrderOfTheRanksChangesNoBit) {
@@ -200,20 +299,49 @@ TEST(Stages, NoopLayersShortenTheStagesThatHaveThem) {
   EXPECT_THAT(refused(3, {}, {0, 1, 2, 3}), HasSubstr("layers 0 to 2 are a stage"));
 }
 
+TEST(Stages, HaveOneChunkAfterTheOtherInTheOrderOfTheModel) {
+  const auto spec = deep(grid_models()[0]).spec;
+  using Layers = std::vector<std::int64_t>;
+  const auto found = [&](int stages, int chunks, const Layers& layers, const Layers& noop) {
+    return engine::models::stage_layers(spec, stages, layers, noop, chunks);
+  };
+  EXPECT_EQ(value_or_throw(found(2, 2, {}, {})), (Layers{2, 1, 1, 1}));
+  EXPECT_EQ(value_or_throw(found(2, 2, {1, 1, 1, 2}, {})), (Layers{1, 1, 1, 2}));
+  EXPECT_EQ(value_or_throw(found(2, 3, {}, {0})), (Layers{0, 1, 1, 1, 1, 1}));
+  const auto stage = engine::models::stage_of(1, {2, 1, 1, 1}, 2);
+  EXPECT_EQ(stage.layers(), (Layers{2, 4}));
+  EXPECT_EQ(stage.count, 2);
+  EXPECT_EQ(stage.places(1).begin, 1);
+  const auto refused = [&](int stages, int chunks, const Layers& layers, const Layers& noop) {
+    const auto got = found(stages, chunks, layers, noop);
+    return got ? std::string("taken") : got.error().what;
+  };
+  EXPECT_THAT(refused(2, 3, {}, {}), HasSubstr("allowed: 1 to 2"));
+  EXPECT_THAT(refused(1, 2, {}, {}), HasSubstr("allowed: 1 to 1"));
+  EXPECT_THAT(refused(2, 2, {3, 2}, {}), HasSubstr("expected 4 numbers"));
+  EXPECT_THAT(refused(2, 2, {2, 1, 1, 2}, {}), HasSubstr("expected 5 layers in all"));
+  EXPECT_THAT(refused(2, 2, {1, 3, 1, 2}, {0, 4}), HasSubstr("layers 0 to 0 and 4 to 4 are a"));
+}
+
 TEST(Stages, HaveEveryTensorOnceAndATiedTableOnTheFirstAndTheLast) {
-  for (const auto& each : grid_models()) {
-    const auto spec = deep(each).spec;
-    const auto split = engine::models::split_of(spec, 0, 1);
-    const auto layers = value_or_throw(engine::models::stage_layers(spec, 3, {}));
-    std::vector<std::string> counted, copies, all;
-    for (int i = 0; i < 3; ++i)
-      for (const auto& tensor :
-           engine::models::parameter_list(spec, split, engine::models::stage_of(i, layers)))
-        (tensor.shard.first ? counted : copies).push_back(tensor.name);
-    for (const auto& tensor : engine::models::parameter_list(spec)) all.push_back(tensor.name);
-    EXPECT_EQ(counted, all) << each.title;
-    EXPECT_EQ(copies.size(), spec.tied ? 1u : 0u) << each.title;
-  }
+  for (const auto& each : grid_models())
+    for (const int chunks : {1, 2}) {
+      const auto spec = deep(each, 6).spec;
+      const auto split = engine::models::split_of(spec, 0, 1);
+      const auto layers = value_or_throw(engine::models::stage_layers(spec, 3, {}, {}, chunks));
+      std::vector<std::string> counted, copies, all;
+      for (int i = 0; i < 3; ++i)
+        for (const auto& tensor : engine::models::parameter_list(
+                 spec, split, engine::models::stage_of(i, layers, chunks)))
+          (tensor.shard.first ? counted : copies).push_back(tensor.name);
+      for (const auto& tensor : engine::models::parameter_list(spec)) all.push_back(tensor.name);
+      // Chunks of a stage are not next to each other in the model.
+      if (chunks == 1) {
+        EXPECT_EQ(counted, all) << each.title;
+      }
+      EXPECT_THAT(counted, testing::UnorderedElementsAreArray(all)) << each.title;
+      EXPECT_EQ(copies.size(), spec.tied ? 1u : 0u) << each.title;
+    }
 }
 
 }  // namespace

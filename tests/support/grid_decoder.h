@@ -160,18 +160,27 @@ inline void scatter_model(std::span<const float> logical, engine::models::Decode
   }
 }
 
-/// This rank's part of a model whose logical weights are determined by the seed.
+/// A part of a model whose logical weights are determined by the seed.
+inline std::unique_ptr<engine::models::Decoder> part_decoder(engine::ops::Device& device,
+                                                             const GridModel& model,
+                                                             std::uint64_t seed,
+                                                             const engine::models::ModelPart& part,
+                                                             bool with_gradients) {
+  auto decoder =
+      std::make_unique<engine::models::Decoder>(device, model.spec, with_gradients, part);
+  scatter_model(random_values(engine::nn::logical_count(decoder->whole()), seed + 500, 0.5),
+                *decoder);
+  return decoder;
+}
+
+/// This rank's part.
 inline std::unique_ptr<engine::models::Decoder> grid_decoder(
     engine::ops::Device& device, const GridModel& model, std::uint64_t seed, const Mesh& mesh,
     bool with_gradients, std::vector<std::int64_t> layers = {}, int ulysses = 1,
     bool divides_rows = false) {
   auto part = part_on(mesh, std::move(layers), ulysses);
   part.divides_rows = divides_rows;
-  auto decoder =
-      std::make_unique<engine::models::Decoder>(device, model.spec, with_gradients, part);
-  scatter_model(random_values(engine::nn::logical_count(decoder->whole()), seed + 500, 0.5),
-                *decoder);
-  return decoder;
+  return part_decoder(device, model, seed, part, with_gradients);
 }
 
 }  // namespace troupe::test

@@ -34,13 +34,25 @@ class Pipelines : public SystemRuns {
           << output << ", step " << i + 1;
   }
 
+  // The tensors of the last checkpoint. The norms of gradients are sums over stages, so their last
+  // bits differ.
+  void expect_same_files(const std::string& output, const std::string& one) const {
+    EXPECT_EQ(losses(output), losses(one));
+    for (const char* file : {"model.safetensors", "training/optimizer.safetensors"}) {
+      const std::string at = cat("/checkpoint-6/", file);
+      EXPECT_TRUE(value_or_throw(read_file(path(output + at))) ==
+                  value_or_throw(read_file(path(one + at))))
+          << output << at;
+    }
+  }
+
   // Continues a copy of `from` after step `step`.
   void continue_at(const std::string& from, const std::string& to, int step,
                    const std::string& grid) const {
     std::filesystem::copy(
         path(from), path(to),
         std::filesystem::copy_options::recursive | std::filesystem::copy_options::copy_symlinks);
-    for (int later = step + 2; later <= 6; later += 2)
+    for (int later = step + 1; later <= 15; ++later)
       std::filesystem::remove_all(path(cat(to, "/checkpoint-", later)));
     run(run_of("sft", to, grid, cat("--set resume='", path(cat(to, "/checkpoint-", step)), "'")));
   }
@@ -51,15 +63,7 @@ class PipelinesOf : public Pipelines, public testing::WithParamInterface<const c
 TEST_P(PipelinesOf, AMethodHasTheLossesOfOneRank) {
   const std::string algorithm = GetParam();
   std::string more = "--set train.steps=3 --set train.save_every=0";
-  if (algorithm == "prm") {
-    value_or_throw(write_file_durably(
-        path("steps.jsonl"),
-        "{\"prompt\":\"One day\",\"completions\":[\"he sat\",\"he ran\"],\"labels\":[true,false]}\n"
-        "{\"prompt\":\"One day\",\"completions\":[\"she ran\",\"she sat\"],"
-        "\"labels\":[false,true]}\n"));
-    // Two micro-batches of the four short rows.
-    more += cat(" --set train.micro_batch_tokens=16 --set data.path='", path("steps.jsonl"), "'");
-  }
+  if (algorithm == "prm") more += step_rows();
   run(run_of(GetParam(), "one", "", more));
   run(run_of(GetParam(), "stages", "--set parallel.pp=2", more));
   ASSERT_EQ(losses("one").size(), 3u);
@@ -74,10 +78,19 @@ TEST_F(Pipelines, WithoutClippingTheTensorsAreThoseOfOneRank) {
   const std::string free = "--set train.max_grad_norm=0";
   run(run_of("sft", "one", "", free));
   run(run_of("sft", "stages", "--set parallel.pp=2 --set parallel.layers='[4, 1]'", free));
-  const auto found = losses("stages");
-  EXPECT_EQ(found, losses("one"));
-  EXPECT_EQ(value_or_throw(read_file(path("stages/checkpoint-6/model.safetensors"))),
-            value_or_throw(read_file(path("one/checkpoint-6/model.safetensors"))));
+  expect_same_files("stages", "one");
+}
+
+TEST_F(Pipelines, VirtualStagesAreThoseOfOneRankAndMayChange) {
+  const std::string free = "--set train.max_grad_norm=0";
+  run(run_of("sft", "one", "", free));
+  run(run_of("sft", "stages",
+             "--set parallel.pp=2 --set parallel.vpp=2 --set parallel.layers='[1, 1, 1, 2]'",
+             free));
+  expect_same_files("stages", "one");
+  continue_at("stages", "even", 2,
+              "--set parallel.pp=2 --set parallel.vpp=2 --set train.max_grad_norm=0");
+  expect_same_files("even", "one");
 }
 
 TEST_F(Pipelines, NoopLayersAndTheOrderOfRanksAreInNoCheckpoint) {
@@ -86,15 +99,7 @@ TEST_F(Pipelines, NoopLayersAndTheOrderOfRanksAreInNoCheckpoint) {
   run(run_of("sft", "noop", grid + "--set parallel.noop_layers='[0]'"));
   run(run_of("sft", "order",
              grid + "--set parallel.layers='[2, 3]' --set parallel.order=tp-cp-pp-dp"));
-  for (const char* other : {"noop", "order"}) {
-    EXPECT_EQ(losses(other), losses("layers"));
-    for (const char* file : {"model.safetensors", "training/optimizer.safetensors"}) {
-      const std::string at = cat("/checkpoint-6/", file);
-      EXPECT_TRUE(value_or_throw(read_file(path(other + at))) ==
-                  value_or_throw(read_file(path("layers" + at))))
-          << other << at;
-    }
-  }
+  for (const char* other : {"noop", "order"}) expect_same_files(other, "layers");
 }
 
 TEST_F(Pipelines, AdaptersAndRoundedWeightsAreThoseOfOneRank) {
@@ -110,7 +115,9 @@ TEST_F(Pipelines, AdaptersAndRoundedWeightsAreThoseOfOneRank) {
 
 TEST_F(Pipelines, ThreadsAndMpirunWriteTheSameBytes) {
   if (std::system("command -v mpirun >/dev/null") != 0) GTEST_SKIP() << "mpirun is not installed";
-  const std::string grid = "--set parallel.pp=2 --set parallel.dp=2 --set parallel.zero=1";
+  const std::string grid =
+      "--set parallel.pp=2 --set parallel.vpp=2 --set parallel.dp=2 --set parallel.zero=1 "
+      "--set parallel.overlap=all";
   run(run_of("sft", "threads", grid));
   // OpenMPI does not free its memory at exit, which AddressSanitizer reports as leaks.
   Child mpirun(cat("env ASAN_OPTIONS=detect_leaks=0 mpirun --allow-run-as-root --oversubscribe ",
@@ -120,12 +127,16 @@ TEST_F(Pipelines, ThreadsAndMpirunWriteTheSameBytes) {
   expect_same_bytes("threads", "mpi");
 }
 
+// Five steps on each grid.
 TEST_F(Pipelines, ARunMayChangeItsGridTwice) {
-  run(run_of("sft", "one", ""));
-  run(run_of("sft", "tp", "--set parallel.tp=2"));
-  continue_at("tp", "stages", 2, "--set parallel.pp=2 --set parallel.dp=2");
-  continue_at("stages", "alone", 4, "");
+  const std::string long_run = " --set train.steps=15 --set train.save_every=5";
+  run(run_of("sft", "one", "", long_run));
+  run(run_of("sft", "tp", "--set parallel.tp=2", long_run));
+  continue_at("tp", "stages", 5, "--set parallel.pp=2 --set parallel.dp=2" + long_run);
+  continue_at("stages", "alone", 10, long_run);
+  ASSERT_EQ(losses("alone").size(), 15u);
   expect_near("alone", "one");
+  EXPECT_NE(losses("alone"), losses("one")) << "the grids changed nothing";
 }
 
 TEST_F(Pipelines, WhatHasNoStagesIsRefusedBeforeItStarts) {
@@ -142,6 +153,24 @@ TEST_F(Pipelines, WhatHasNoStagesIsRefusedBeforeItStarts) {
               HasSubstr("expected 2 numbers"));
   EXPECT_THAT(refused("--set parallel.pp=2 --set parallel.noop_layers='[6]'"),
               HasSubstr("expected 0 to 5"));
+  EXPECT_THAT(refused("--set parallel.pp=2 --set parallel.vpp=3"), HasSubstr("allowed: 1 to 2"));
+  EXPECT_THAT(refused("--set parallel.vpp=2"), HasSubstr("of at least 2, whose stages it divides"));
+}
+
+TEST_F(Pipelines, ExplainStatesHowLongAStageWaits) {
+  const auto explained = [&](const std::string& grid) {
+    std::string words = run_of("sft", "never", grid, "--set train.micro_batch_tokens=8192");
+    words.replace(0, words.find(' '), "explain");
+    const auto said = launch::run_program(words);
+    EXPECT_EQ(said.code, 0) << said.err;
+    return said.out;
+  };
+  // 4 rows of at most 192 tokens are one micro-batch.
+  EXPECT_THAT(explained("--set parallel.pp=2"), HasSubstr("waits for about 50.0 % of the time"));
+  EXPECT_THAT(explained("--set parallel.pp=2 --set parallel.vpp=2"),
+              testing::AllOf(HasSubstr("waits for about 33.3 % of the time"),
+                             HasSubstr("(pp - 1) / (m vpp + pp - 1) with m = 1 micro-batch")));
+  EXPECT_THAT(explained(""), testing::Not(HasSubstr("pipeline")));
 }
 
 }  // namespace

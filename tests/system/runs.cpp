@@ -73,6 +73,15 @@ std::string SystemRuns::command(const std::string& arguments) const {
   return cat("'" TROUPE_PROGRAM "' ", arguments);
 }
 
+std::string SystemRuns::step_rows() const {
+  value_or_throw(write_file_durably(
+      path("steps.jsonl"),
+      "{\"prompt\":\"One day\",\"completions\":[\"he sat\",\"he ran\"],\"labels\":[true,false]}\n"
+      "{\"prompt\":\"One day\",\"completions\":[\"she ran\",\"she sat\"],"
+      "\"labels\":[false,true]}\n"));
+  return cat(" --set train.micro_batch_tokens=16 --set data.path='", path("steps.jsonl"), "'");
+}
+
 std::string SystemRuns::run(const std::string& arguments) const {
   const launch::Said said = launch::run_program(arguments);
   EXPECT_EQ(said.code, 0) << said.err;

@@ -22,6 +22,8 @@ class SystemRuns : public testing::Test {
                         const std::string& more = "") const;
   /// The complete command for a Child.
   std::string command(const std::string& arguments) const;
+  /// Options of prm: short rows with labels of their steps, in two micro-batches.
+  std::string step_rows() const;
   std::string path(const std::string& below) const { return folder_ + "/" + below; }
   std::string log() const { return folder_ + "/log"; }
 

@@ -9,6 +9,7 @@
 #include "engine/data/loader/sampler.h"
 #include "engine/ops/cpu/cpu_options.h"
 #include "engine/ops/roofline.h"
+#include "engine/parallel/pipeline.h"
 #include "launch/commands/explain/preview_text.h"
 #include "launch/commands/memory.h"
 #include "launch/recipes/lora.h"
@@ -186,8 +187,24 @@ Result<std::string> run_estimate(const RunConfig& config, const engine::models::
                                  const DataPreview& preview) {
   const auto size = size_of_run(config, preview);
   RETURN_IF_ERROR(size);
+  const double tokens = size->passes * size->sequence_tokens /
+                        static_cast<double>(std::max<std::int64_t>(1, size->steps));
   return size_text(config, *size) + time_text(config, spec, *size) + overlap_text(config, *size) +
-         disk_text(config, spec, size->steps);
+         pipeline_text(config, tokens) + disk_text(config, spec, size->steps);
+}
+
+std::string pipeline_text(const RunConfig& config, double tokens) {
+  const ParallelConfig& p = config.parallel;
+  if (p.pp == 1) return "";
+  const double of_replica = tokens / static_cast<double>(p.dp),
+               parts = std::ceil(of_replica / static_cast<double>(config.train.micro_batch_tokens));
+  const auto count = static_cast<int>(std::clamp(parts, 1.0, 1e6));
+  const double waits =
+      engine::parallel::bubble(static_cast<int>(p.pp), count, static_cast<int>(p.vpp));
+  return labelled_line("pipeline", cat("a stage waits for about ", to_text(100 * waits, 1),
+                                       " % of the time,")) +
+         labelled_line("", cat("(pp - 1) / (m vpp + pp - 1) with m = ", count,
+                               count == 1 ? " micro-batch" : " micro-batches", " of an update"));
 }
 
 }  // namespace troupe::launch

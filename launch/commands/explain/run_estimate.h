@@ -14,4 +14,7 @@ namespace troupe::launch {
 Result<std::string> run_estimate(const RunConfig& config, const engine::models::DecoderSpec& spec,
                                  const DataPreview& preview);
 
+/// A line on the time in which pipeline stages wait; "" without stages. `tokens`: of an update.
+std::string pipeline_text(const RunConfig& config, double tokens);
+
 }  // namespace troupe::launch

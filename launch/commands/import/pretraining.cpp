@@ -1,6 +1,7 @@
 #include "launch/commands/import/pretraining.h"
 
 #include <charconv>
+#include <cmath>
 #include <optional>
 
 #include "engine/base/text.h"
@@ -47,6 +48,22 @@ void eval_iters(ImportSettings& settings, const YamlNode& value) {
   settings.set("pretrain.eval_batches", value);
 }
 
+/// Layers of a virtual stage: --num-layers, which counts --noop-layers, is divided by the stages.
+void virtual_stage(ImportSettings& settings, const YamlNode& value) {
+  const double layers = settings.number("num_layers", 0),
+               stages = settings.number("pipeline_model_parallel_size", 1),
+               each = number_of(text_of(value)).value_or(0), count = layers / (stages * each);
+  if (!(layers >= 1))
+    return settings.line(Outcome::no_equivalent,
+                         "set parallel.vpp to the layers of a pipeline stage divided by this");
+  if (!(each >= 1) || count != std::floor(count))
+    return settings.line(
+        Outcome::no_equivalent,
+        cat("expected a number that divides num_layers ", to_text(layers), " over ",
+            to_text(stages), " stages; parallel.layers takes numbers that differ"));
+  settings.set("parallel.vpp", scalar_node(to_text(count, 0)));
+}
+
 }  // namespace
 
 bool convert_pretraining(ImportSettings& settings, std::string_view converter,
@@ -55,6 +72,8 @@ bool convert_pretraining(ImportSettings& settings, std::string_view converter,
     blend(settings, value);
   else if (converter == "rampup")
     rampup(settings, value);
+  else if (converter == "virtual")
+    virtual_stage(settings, value);
   else if (converter == "eval_iters")
     eval_iters(settings, value);
   else

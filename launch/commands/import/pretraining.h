@@ -7,8 +7,8 @@
 
 namespace troupe::launch {
 
-/// Converts a value by one of the converters blend (--data-path), rampup (--rampup-batch-size) and
-/// eval_iters. False for another converter.
+/// Converts a value by one of the converters blend (--data-path), rampup (--rampup-batch-size),
+/// virtual (--num-layers-per-virtual-pipeline-stage) and eval_iters. False for another converter.
 bool convert_pretraining(ImportSettings& settings, std::string_view converter,
                          const YamlNode& value);
 /// An evaluation of 0 batches is none.

@@ -9,6 +9,9 @@
 #include <map>
 #include <set>
 
+#include "engine/checkpoint/megatron/layout.h"
+#include "engine/models/stages.h"
+#include "launch/convert/layer_split.h"
 #include "launch/megatron/training.h"
 #include "tests/launch/convert/small_model.h"
 #include "tests/launch/program.h"
@@ -284,6 +287,43 @@ TEST_F(PublishedCommand, ScalesTheLossOfFp16) {
   EXPECT_THAT(run, HasSubstr("train.loss_scale.hysteresis=3"));
 }
 
+TEST_F(PublishedCommand, DividesStagesIntoVirtualOnes) {
+  // --num-layers counts the places without a layer.
+  Words words = changed(published(model_, root_ + "/run"), "--num-layers", {"6"});
+  words.insert(words.end(), {"--noop-layers", "5", "--num-layers-per-virtual-pipeline-stage", "1"});
+  const std::string run = result(words);
+  EXPECT_THAT(run, HasSubstr("parallel.vpp=3")) << run;
+  EXPECT_THAT(run, HasSubstr("noop_layers: [5]"));
+  EXPECT_THAT(result(changed(words, "--num-layers-per-virtual-pipeline-stage", {"2"})),
+              HasSubstr("expected a number that divides num_layers 6 over 2 stages"));
+  EXPECT_THAT(result(changed(words, "--num-layers", {"8"})),
+              HasSubstr("contradicts config.json, which says 5 beside the 1 of --noop-layers"));
+}
+
+TEST(VirtualStages, HaveTheLayersOfConvertedCheckpoints) {
+  engine::models::DecoderSpec spec;
+  spec.layers = 10;
+  const auto expect = [&](LayerSplit split, const std::vector<std::int64_t>& list, int chunks) {
+    const std::vector<std::int64_t> noop(split.empty_places.begin(), split.empty_places.end());
+    const auto files = value_or_throw(split_layers(spec.layers, split));
+    const auto layers =
+        value_or_throw(engine::models::stage_layers(spec, split.pipeline, list, noop, chunks));
+    for (int rank = 0; rank < split.pipeline; ++rank) {
+      std::vector<std::int64_t> converted;
+      for (const auto& part : files[static_cast<std::size_t>(rank)])
+        for (const std::int64_t layer : part)
+          if (layer != engine::checkpoint::empty_layer) converted.push_back(layer);
+      EXPECT_EQ(converted, engine::models::stage_of(rank, layers, chunks).layers()) << rank;
+    }
+  };
+  expect({.pipeline = 3}, {}, 1);
+  expect({.pipeline = 2, .layer_list = {4, 6}}, {4, 6}, 1);
+  expect({.pipeline = 3, .empty_places = {0, 11}}, {}, 1);
+  expect({.pipeline = 5, .layers_per_virtual = 1}, {}, 2);
+  expect({.pipeline = 2, .layers_per_virtual = 2, .empty_places = {0, 5}}, {}, 3);
+  expect({.pipeline = 2, .layers_per_virtual = 1, .empty_places = {11, 0}}, {}, 6);
+}
+
 TEST_F(PublishedCommand, DefinesTheModelWithoutAConfig) {
   std::filesystem::create_directory(root_ + "/tokenizer");
   Words words = published(root_ + "/tokenizer", root_ + "/run");
@@ -294,7 +334,15 @@ TEST_F(PublishedCommand, DefinesTheModelWithoutAConfig) {
   EXPECT_EQ(config.find("model_type")->string(), "qwen3");
   EXPECT_EQ(config.find("intermediate_size")->integer(), 24);
   EXPECT_EQ(config.find("num_key_value_heads")->integer(), 4);
+  EXPECT_EQ(config.find("num_hidden_layers")->integer(), 5);
   EXPECT_THAT(result(changed(words, "--hidden-size", {"64"})), HasSubstr("choose another --save"));
+  words = changed(changed(words, "--save", {root_ + "/noop"}), "--load", {root_ + "/noop"});
+  words.insert(words.end(), {"--noop-layers", "1,3"});
+  result(words);
+  EXPECT_EQ(value_or_throw(read_json(root_ + "/noop/initial_model/config.json"))
+                .find("num_hidden_layers")
+                ->integer(),
+            3);
 }
 
 }  // namespace
