@@ -29,6 +29,7 @@ std::string to_line(const Assignment& assignment) {
       .set("tp", assignment.grid.tp)
       .set("dp", assignment.grid.dp)
       .set("pp", assignment.grid.pp)
+      .set("cp", assignment.grid.cp)
       .set("config", to_yaml(assignment.config));
   return line.dump() + "\n";
 }
@@ -51,11 +52,13 @@ Result<Assignment> assignment_of(std::string_view line) {
   }
   const auto tp = get_integer(*json, "tp", assignment_text),
              dp = get_integer(*json, "dp", assignment_text),
-             pp = get_integer(*json, "pp", assignment_text);
+             pp = get_integer(*json, "pp", assignment_text),
+             cp = get_integer(*json, "cp", assignment_text);
   const auto config = get_string(*json, "config", assignment_text);
   RETURN_IF_ERROR(tp);
   RETURN_IF_ERROR(dp);
   RETURN_IF_ERROR(pp);
+  RETURN_IF_ERROR(cp);
   RETURN_IF_ERROR(config);
   auto resolved = config_of(*config, std::string(assignment_text));
   RETURN_IF_ERROR(resolved);
@@ -63,6 +66,7 @@ Result<Assignment> assignment_of(std::string_view line) {
   out.grid = {.dp = static_cast<int>(*dp),
               .tp = static_cast<int>(*tp),
               .pp = static_cast<int>(*pp),
+              .cp = static_cast<int>(*cp),
               .order = out.config.parallel.order};
   return out;
 }

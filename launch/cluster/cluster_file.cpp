@@ -3,12 +3,17 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <string_view>
+#include <type_traits>
 
 #include "engine/base/file.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
+#include "launch/config/schema.h"
+#include "launch/config/validate.h"
 #include "launch/config/yaml.h"
 #include "launch/recipes/recipes.h"
+#include "launch/run/settings.h"
 
 namespace troupe::launch {
 namespace {
@@ -16,6 +21,10 @@ namespace {
 using Kind = YamlNode::Kind;
 
 constexpr int max_groups = 1024, max_ranks = 1024;
+
+bool is_trained(Role role) {
+  return role == Role::policy || role == Role::critic;
+}
 
 class Reader {
  public:
@@ -41,6 +50,7 @@ class Reader {
     }
     for (const YamlNode& each : groups->items) group(each);
     if (problems_.empty()) validate();
+    if (problems_.empty()) complete_parallel();
     return finish();
   }
 
@@ -88,17 +98,25 @@ class Reader {
         unknown(value, key, {"role", "count", "parallel"});
     }
     if (!named) problem(node, cat("a group needs the key role: ", join(role_list(), ", ")));
-    // Each axis has at most 1024 ranks: three of them fit an int.
-    if (spec.grid.ranks() > max_ranks)
+    spec.grid = grid_of(spec.parallel);
+    // Each axis has at most 1024 ranks.
+    const ParallelConfig& axes = spec.parallel;
+    const std::int64_t ranks = axes.tp * axes.dp * axes.pp * axes.cp;
+    if (ranks > max_ranks)
       problem(node, cat("parallel: a group has at most ", max_ranks, " ranks, ",
-                        to_string(spec.grid), " are ", spec.grid.ranks()));
-    if (spec.zero >= 0 && named && spec.role != Role::policy)
-      problem(node, "parallel.zero: only for the policy; the other trained models follow it");
-    const bool trained = spec.role == Role::policy || spec.role == Role::critic;
-    if (spec.grid.pp > 1 && named && !trained)
-      problem(node, cat("parallel.pp: only the policy and the critic have stages; give a ",
-                        to_string(spec.role), " tp or dp"));
+                        to_string(spec.grid), " are ", ranks));
+    if (named && !is_trained(spec.role)) check_untrained(node, spec);
     groups_.push_back(std::move(spec));
+  }
+
+  void check_untrained(const YamlNode& node, const GroupSpec& spec) {
+    for (const std::string& key : spec.given)
+      if (key == "pp" && spec.grid.pp > 1)
+        problem(node, cat("parallel.pp: only the policy and the critic have stages; give a ",
+                          to_string(spec.role), " tp or dp"));
+      else if (key != "tp" && key != "dp" && key != "pp")
+        problem(node, cat("parallel.", key, ": only the policy and the critic, which are trained, ",
+                          "have it; give a ", to_string(spec.role), " tp or dp"));
   }
 
   // Returns true: the key was given, even if its value is not a role.
@@ -121,18 +139,48 @@ class Reader {
       return problem(
           node, cat("parallel: expected a map with tp, dp and pp, found ", to_string(node.kind)));
     for (const auto& [key, value] : node.members) {
-      const std::map<std::string, int*> axes{
-          {"tp", &into.grid.tp}, {"dp", &into.grid.dp}, {"pp", &into.grid.pp}};
-      if (const auto axis = axes.find(key); axis != axes.end())
-        size(value, "parallel." + key, max_ranks, *axis->second);
-      else if (key == "zero")
-        zero(value, into.zero);
-      else
-        unknown(value, key, {"tp", "dp", "pp", "zero"});
+      ParallelConfig& p = into.parallel;
+      const std::map<std::string, std::int64_t*> axes{
+          {"tp", &p.tp}, {"dp", &p.dp}, {"pp", &p.pp}, {"cp", &p.cp}};
+      const std::string full = "parallel." + key;
+      const Field* field = find_field(full);
+      if (field == nullptr) {
+        unknown(value, key, parallel_keys());
+        continue;
+      }
+      into.given.push_back(key);
+      if (const auto axis = axes.find(key); axis != axes.end()) {
+        int ranks = 1;
+        size(value, full, max_ranks, ranks);
+        *axis->second = ranks;
+      } else if (key == "zero") {
+        zero(value, p.zero);
+      } else {
+        setting(value, *field, p);
+      }
     }
   }
 
-  void zero(const YamlNode& node, int& into) {
+  static std::vector<std::string> parallel_keys() {
+    std::vector<std::string> keys;
+    ParallelConfig any;
+    ParallelConfig::each_field(any, [&](const char* key, auto&&...) { keys.emplace_back(key); });
+    return keys;
+  }
+
+  // A key with the values that it has in a run's configuration.
+  void setting(const YamlNode& node, const Field& field, ParallelConfig& into) {
+    RunConfig scratch;
+    scratch.parallel = into;
+    std::string why = assign(field, node, scratch);
+    each_number_out_of_range(scratch, [&](const Field& wrong, double, bool) {
+      if (wrong.key == field.key && why.empty()) why = cat("must be ", allowed_text(wrong));
+    });
+    if (!why.empty()) return problem(node, cat(field.key, ": ", why));
+    into = scratch.parallel;
+  }
+
+  void zero(const YamlNode& node, std::int64_t& into) {
     if (node.kind == Kind::scalar && (node.text == "0" || node.text == "1"))
       into = node.text == "1" ? 1 : 0;
     else
@@ -140,6 +188,54 @@ class Reader {
               cat("parallel.zero: expected 0 or 1, found ",
                   node.kind == Kind::scalar ? quote(node.text) : std::string(to_string(node.kind)),
                   "; gradients and weights are divided over ranks by parallel.tp and parallel.pp"));
+  }
+
+  // What the trained groups have from the run or from the policy, and whether it fits together.
+  void complete_parallel() {
+    ParallelConfig policy = config_.parallel;
+    for (GroupSpec& group : groups_)
+      if (group.role == Role::policy)
+        policy = group.parallel = merged(config_.parallel, group, {"tp", "dp", "pp", "cp"});
+    for (GroupSpec& group : groups_) {
+      if (!is_trained(group.role)) continue;
+      if (group.role == Role::critic) {
+        ParallelConfig followed;
+        followed.zero = policy.zero;
+        followed.overlap = policy.overlap;
+        followed.order = policy.order;
+        group.parallel = merged(followed, group, {});
+      }
+      group.grid = grid_of(group.parallel);
+      check_parallel(group);
+    }
+  }
+
+  // `base` with the keys that the group gives, and `always`.
+  static ParallelConfig merged(const ParallelConfig& base, const GroupSpec& group,
+                               const std::vector<std::string>& always) {
+    ParallelConfig out = base;
+    ParallelConfig::each_field(out, [&](const char* key, auto& to, auto&&...) {
+      if (std::ranges::count(group.given, key) + std::ranges::count(always, key) == 0) return;
+      ParallelConfig::each_field(group.parallel, [&](const char* name, auto& from, auto&&...) {
+        if constexpr (std::is_same_v<std::remove_const_t<std::remove_reference_t<decltype(from)>>,
+                                     std::remove_reference_t<decltype(to)>>)
+          if (std::string_view(name) == key) to = from;
+      });
+    });
+    return out;
+  }
+
+  void check_parallel(const GroupSpec& group) {
+    RunConfig as_run = config_;
+    as_run.parallel = group.parallel;
+    Origins origins;
+    for (const Field& field : fields()) origins.emplace(field.key, default_origin);
+    for (const std::string& key : group.given) origins["parallel." + key] = group.origin;
+    Findings findings;
+    validate_parallel(as_run, origins, findings);
+    for (const std::string& each : findings.problems)
+      problems_.push_back(cat(group.origin, ": ", each));
+    for (const std::string& each : findings.warnings) log_warning(each);
   }
 
   bool needs(Role role) const { return roles_of(config_).of(role).needed; }
@@ -226,10 +322,15 @@ std::vector<NodeSpec> nodes_of(const std::vector<GroupSpec>& groups) {
     for (int i = 0; i < group.count; ++i) {
       const std::string name(to_string(group.role));
       const bool number = group.role == Role::rollout && rollouts > 1;
-      nodes.push_back(
-          {number ? cat(name, '-', numbered++) : name, group.role, group.grid, group.zero});
+      nodes.push_back({number ? cat(name, '-', numbered++) : name, group.role, group.grid,
+                       group.parallel, group.given});
     }
   return nodes;
+}
+
+RunConfig config_on(const NodeSpec& node, RunConfig config) {
+  if (is_trained(node.role)) config.parallel = node.parallel;
+  return config;
 }
 
 }  // namespace troupe::launch

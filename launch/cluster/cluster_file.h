@@ -1,7 +1,7 @@
 // The cluster file: the groups of processes of a run.
 //
 //   groups:
-//     - {role: policy, parallel: {tp: 2}}
+//     - {role: policy, parallel: {tp: 2, pp: 2, vpp: 2}}
 //     - {role: rollout, count: 2}
 //     - {role: verifier}
 #pragma once
@@ -21,8 +21,11 @@ struct GroupSpec {
   Role role = Role::policy;
   int count = 1;
   engine::parallel::Grid grid;
-  int zero = -1;       ///< parallel.zero; -1: not given
-  std::string origin;  ///< "cluster.yaml:3"
+  /// Of a policy: the run's, with the keys that the group gives and its grid; of a critic: the
+  /// group's keys, with zero, overlap and order of the policy unless they are given.
+  ParallelConfig parallel;
+  std::vector<std::string> given;  ///< keys of `parallel`: "tp"
+  std::string origin;              ///< "cluster.yaml:3"
 };
 
 /// One group of processes of the run.
@@ -30,7 +33,8 @@ struct NodeSpec {
   std::string name;  ///< "policy", "rollout-0"
   Role role = Role::policy;
   engine::parallel::Grid grid;
-  int zero = -1;  ///< as GroupSpec::zero
+  ParallelConfig parallel;         ///< as GroupSpec::parallel
+  std::vector<std::string> given;  ///< as GroupSpec::given
 };
 
 /// Reads `groups:`. Errc::usage with every problem on a line of its own: unknown keys and roles
@@ -43,5 +47,8 @@ Result<std::vector<GroupSpec>> parse_cluster(std::string_view text, const std::s
 
 /// One node per group, in the order of the file. Several rollout groups are numbered.
 std::vector<NodeSpec> nodes_of(const std::vector<GroupSpec>& groups);
+
+/// The run's configuration as the node has it: a policy or a critic with its own parallel.*.
+RunConfig config_on(const NodeSpec& node, RunConfig config);
 
 }  // namespace troupe::launch

@@ -151,7 +151,7 @@ class Controller final : public Placement {
                           .public_key = keys.public_key,
                           .secret_key = keys.secret_key,
                           .grid = node.grid,
-                          .config = session_.config(),
+                          .config = config_on(node, session_.config()),
                           .resume_from = session_.resume_from()};
     auto& threads = assignment.config.train.threads;
     if (threads == 0) threads = threads_of(node, nodes_);
@@ -208,33 +208,35 @@ class Controller final : public Placement {
   Supervisor supervisor_;
 };
 
-/// Copies the policy's grid from the cluster file to the run. Throws Failure if the run file sets a
-/// different one.
-void take_grid(Resolved& run, const std::vector<NodeSpec>& nodes, const std::string& cluster) {
-  if (run.config.parallel.cp > 1)
-    throw Failure(
-        {Errc::usage,
-         cat("parallel.cp ", run.config.parallel.cp, " (", run.origins.at("parallel.cp"), ") and ",
-             cluster,
-             ": a context is divided over the threads of one process or the ranks of "
-             "one mpirun (troupe train); the groups of a cluster file take tp, dp and pp")});
-  for (const NodeSpec& node : nodes) {
-    if (node.role != Role::policy) continue;
-    auto& ours = run.config.parallel;
-    const bool given =
-        std::ranges::any_of(std::array{"parallel.tp", "parallel.dp", "parallel.pp"},
-                            [&](const char* key) { return run.origins.at(key) != default_origin; });
-    if (given && (ours.tp != node.grid.tp || ours.dp != node.grid.dp || ours.pp != node.grid.pp))
-      throw Failure(
-          {Errc::usage,
-           cat("parallel.tp ", ours.tp, ", parallel.dp ", ours.dp, ", parallel.pp ", ours.pp, " (",
-               run.origins.at("parallel.tp"), ") and ", cluster, " (policy: ", to_string(node.grid),
-               ") contradict each other; set the grid in the cluster file only")});
-    ours.tp = node.grid.tp;
-    ours.dp = node.grid.dp;
-    ours.pp = node.grid.pp;
-    if (node.zero >= 0) ours.zero = node.zero;
-  }
+/// Copies parallel.* of the policy from the cluster file to the run. Throws Failure if the run file
+/// sets a key to another value.
+void take_parallel(Resolved& run, const NodeSpec& policy, const std::string& cluster) {
+  const auto origin = [&](const std::string& key) { return run.origins.at("parallel." + key); };
+  const auto contradicts = [&](const std::string& ours, const std::string& theirs,
+                               std::string_view where) {
+    throw Failure(Error{Errc::usage, cat(ours, " and ", cluster, " (policy: ", theirs,
+                                         ") contradict each other; set ", where)});
+  };
+  const auto& p = run.config.parallel;
+  RunConfig theirs = run.config;
+  theirs.parallel = policy.parallel;
+  const auto differs = [&](const std::string& key) {
+    const Field& field = *find_field("parallel." + key);
+    return origin(key) != default_origin &&
+           value_text(field, run.config) != value_text(field, theirs);
+  };
+  for (const char* axis : {"tp", "dp", "pp", "cp"})
+    if (differs(axis))
+      contradicts(cat("parallel.tp ", p.tp, ", parallel.dp ", p.dp, ", parallel.pp ", p.pp,
+                      p.cp > 1 ? cat(", parallel.cp ", p.cp) : "", " (", origin(axis), ")"),
+                  to_string(policy.grid), "the grid in the cluster file only");
+  for (const std::string& key : policy.given)
+    if (differs(key)) {
+      const Field& field = *find_field("parallel." + key);
+      contradicts(cat(field.key, " = ", value_text(field, run.config), " (", origin(key), ")"),
+                  value_text(field, theirs), "it in one of them");
+    }
+  run.config.parallel = policy.parallel;
 }
 
 // Throws Failure if clients could not reach the server of a rollout.
@@ -275,12 +277,13 @@ int launch(const LaunchOptions& options) {
                                ": has no effect in a cluster, where rollouts are processes of "
                                "their own"));
   for (const std::string& warning : run.warnings) log_warning(warning);
-  take_grid(run, nodes, options.cluster);
+  for (const NodeSpec& node : nodes)
+    if (node.role == Role::policy) take_parallel(run, node, options.cluster);
   int largest = 1;
   for (const NodeSpec& node : nodes) largest = std::max(largest, node.grid.ranks());
   value_or_throw(check_profile_ranks(run.config, largest));
   for (const NodeSpec& node : nodes) {
-    value_or_throw(check_grid(run.config, node.role, node.grid, node.name));
+    value_or_throw(check_grid(config_on(node, run.config), node.role, node.grid, node.name));
     check_served(run.config, node);
   }
   raise_open_files_limit();

@@ -42,7 +42,7 @@ RunConfig of(const std::string& algorithm) {
 }
 
 constexpr const char* whole = R"(groups:
-  - {role: policy, parallel: {tp: 2, dp: 3, pp: 4, zero: 1}}
+  - {role: policy, parallel: {tp: 2, dp: 3, pp: 4, zero: 1, vpp: 2, overlap: all}}
   - {role: reference}
   - {role: rollout, count: 2}
   - {role: verifier, count: 1}
@@ -56,7 +56,9 @@ TEST(ClusterFile, GroupsBecomeNodesWithNames) {
   EXPECT_THAT(names,
               testing::ElementsAre("policy", "reference", "rollout-0", "rollout-1", "verifier"));
   EXPECT_EQ(groups->front().grid, (engine::parallel::Grid{.dp = 3, .tp = 2, .pp = 4}));
-  EXPECT_EQ(groups->front().zero, 1);
+  EXPECT_EQ(groups->front().parallel.zero, 1);
+  EXPECT_EQ(groups->front().parallel.vpp, 2);
+  EXPECT_EQ(groups->front().parallel.overlap, engine::train::Overlap::all);
   EXPECT_EQ(groups->back().grid, (engine::parallel::Grid{}));
   EXPECT_EQ(groups->front().origin, "cluster.yaml:2");
 }
@@ -66,6 +68,38 @@ TEST(ClusterFile, OneRolloutHasNoNumber) {
       parse_cluster("groups: [{role: policy}, {role: rollout}, {role: verifier}]", "c", grpo(0));
   ASSERT_TRUE(groups) << groups.error().what;
   EXPECT_EQ(nodes_of(*groups)[1].name, "rollout");
+}
+
+TEST(ClusterFile, TrainedGroupsTakeAllKeysOfParallel) {
+  RunConfig run = of("ppo");
+  run.parallel.sp = true;
+  const auto groups = value_or_throw(parse_cluster(
+      R"(groups:
+  - role: policy
+    parallel: {tp: 2, cp: 4, cp_algorithm: hybrid, ulysses_degree: 2, zero: 1, overlap: all,
+               order: tp-cp-pp-dp}
+  - {role: critic, parallel: {pp: 2, vpp: 2, layers: [2, 1, 1, 2], noop_layers: [0], overlap: none}}
+  - {role: rollout}
+  - {role: verifier}
+  - {role: reference})",
+      "c", run));
+  const ParallelConfig &policy = groups[0].parallel, &critic = groups[1].parallel;
+  EXPECT_EQ(groups[0].grid,
+            (engine::parallel::Grid{
+                .tp = 2, .cp = 4, .order = engine::parallel::AxisOrder::tp_cp_pp_dp}));
+  EXPECT_TRUE(policy.sp) << "the run sets it";
+  EXPECT_EQ(ulysses_degree(policy), 2);
+  EXPECT_EQ(groups[1].grid,
+            (engine::parallel::Grid{.pp = 2, .order = engine::parallel::AxisOrder::tp_cp_pp_dp}));
+  EXPECT_EQ(critic.layers, (std::vector<double>{2, 1, 1, 2}));
+  EXPECT_EQ(critic.noop_layers, std::vector<double>{0});
+  EXPECT_EQ(critic.vpp, 2);
+  EXPECT_EQ(critic.zero, 1) << "that of the policy";
+  EXPECT_EQ(critic.overlap, engine::train::Overlap::none);
+  EXPECT_FALSE(critic.sp);
+  const auto nodes = nodes_of(groups);
+  EXPECT_EQ(config_on(nodes[1], run).parallel.vpp, 2);
+  EXPECT_TRUE(config_on(nodes[2], run).parallel.sp);
 }
 
 TEST(ClusterFile, OfflineAlgorithmsNeedFewerGroups) {
@@ -125,6 +159,18 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"groups: [{role: policy, parallel: {dp: 2, zero: 2}}]", "sft",
                 "parallel.zero: expected 0 or 1, found \"2\"; gradients and weights are divided "
                 "over ranks by parallel.tp"},
+        Refusal{"groups: [{role: policy, parallel: {vpp: 2}}]", "sft",
+                "parallel.vpp = 2 (c.yaml:1): needs a parallel.pp = 1 (default) of at least 2"},
+        Refusal{"groups: [{role: policy, parallel: {pp: 2, vpp: 2, layers: [3, 2]}}]", "sft",
+                "expected 4 numbers, one for each of the virtual stages of parallel.pp"},
+        Refusal{"groups: [{role: policy, parallel: {vpp: 0}}]", "sft",
+                "parallel.vpp: must be at least 1"},
+        Refusal{"groups: [{role: policy, parallel: {cp: 4, cp_algorithm: rings}}]", "sft",
+                "parallel.cp_algorithm: "},
+        Refusal{"groups: [{role: policy, parallel: {cp: 4, cp_algorithm: hybrid}}]", "sft",
+                "expects one of 2, found 0"},
+        Refusal{"groups: [{role: policy}, {role: rollout, parallel: {sp: true}}, {role: verifier}]",
+                "grpo", "parallel.sp: only the policy and the critic, which are trained"},
         Refusal{"groups: [{role: policy, parallel: {tp: -1}}]", "sft",
                 "parallel.tp: expected an integer from 1 to 1024, found \"-1\""},
         Refusal{"groups: [{role: policy, parallel: {tp: 64, dp: 64}}]", "sft",
@@ -181,6 +227,11 @@ TEST(Launch, RejectsInvalidCommands) {
   EXPECT_THAT(contradicts.err,
               HasSubstr("parallel.tp 4, parallel.dp 1, parallel.pp 1 (--set) and "));
   EXPECT_THAT(contradicts.err, HasSubstr("(policy: dp 1 x tp 2) contradict each other"));
+  value_or_throw(write_file_durably(file, "groups: [{role: policy, parallel: {dp: 2, zero: 1}}]"));
+  const Said twice = run_program(cat(launched, sft, "--set parallel.zero=0"));
+  EXPECT_EQ(twice.code, exit_usage);
+  EXPECT_THAT(twice.err, HasSubstr("parallel.zero = 0 (--set) and "));
+  EXPECT_THAT(twice.err, HasSubstr("(policy: 1) contradict each other; set it in one of them"));
   const Said none = run_program(cat("launch --cluster nowhere.yaml -- ", sft));
   EXPECT_EQ(none.code, exit_code(Errc::not_found));
   EXPECT_THAT(none.err, HasSubstr("--cluster: nowhere.yaml"));
@@ -195,9 +246,15 @@ TEST(Worker, WithoutLaunchPrintsAnError) {
 }
 
 TEST(Assignment, RoundTripsThroughALine) {
-  Assignment given{
-      Role::rollout, "rollout-1",          "ipc:///x", "S", "P", "Q", {.dp = 2, .tp = 4, .pp = 3},
-      grpo(),        "runs/a/checkpoint-3"};
+  Assignment given{Role::rollout,
+                   "rollout-1",
+                   "ipc:///x",
+                   "S",
+                   "P",
+                   "Q",
+                   {.dp = 2, .tp = 4, .pp = 3, .cp = 2},
+                   grpo(),
+                   "runs/a/checkpoint-3"};
   given.config.train.learning_rate = 0.1 + 0.2;
   given.config.rollout.sampling.stop_strings = {"\n", "Question:"};
   const auto back = assignment_of(to_line(given));

@@ -99,6 +99,35 @@ TEST_F(Cluster, WithAPolicyOfTwoStagesHasTheBitsOfTwoThreads) {
   expect_same_bytes("threads", "cluster");
 }
 
+TEST_F(Cluster, WithAContextOfTwoRanksHasTheBitsOfTwoThreads) {
+  run(alone("threads", "--set parallel.cp=2 --set parallel.zero=1"));
+  write(
+      "groups: [{role: policy, parallel: {cp: 2, zero: 1}}, {role: reference}, {role: rollout, "
+      "count: 2}, {role: verifier}]");
+  run(launched("cluster"));
+  expect_same_bytes("threads", "cluster");
+}
+
+// A policy and a critic with keys of their own; the critic's grid changes no loss of the policy.
+TEST_F(Cluster, ACriticHasItsOwnKeysOfParallel) {
+  const auto ppo = [&](const std::string& output) {
+    return arguments("ppo", output,
+                     "--set train.steps=4 --set train.max_grad_norm=0 --set critic.max_grad_norm=0 "
+                     "--set train.micro_batch_tokens=64");
+  };
+  run(ppo("one"));
+  write(R"(groups:
+  - {role: policy, parallel: {pp: 2, vpp: 2}}
+  - {role: critic, parallel: {pp: 2, layers: [3, 2], noop_layers: [0]}}
+  - {role: reference}
+  - {role: rollout}
+  - {role: verifier})");
+  run(cat("launch --cluster '", path("cluster.yaml"), "' -- ", ppo("cluster")));
+  EXPECT_EQ(losses("cluster"), losses("one"));
+  EXPECT_TRUE(value_or_throw(read_file(path("cluster/latest/model.safetensors"))) ==
+              value_or_throw(read_file(path("one/latest/model.safetensors"))));
+}
+
 TEST_F(Cluster, IfAnyProcessIsKilledTheRunStopsAndResumesToTheSameBytes) {
   run(alone("whole"));
   const std::vector<std::string> nodes{"policy", "reference", "rollout-0", "rollout-1", "verifier"};
