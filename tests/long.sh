@@ -6,6 +6,7 @@
 #   fuzz      each fuzz target for five minutes
 #   kill      200 kills of runs, 20 of `troupe preprocess`, 104 crash points and 200 simulated power failures; the other tests that kill processes, ten times
 #   micro_batches  train.micro_batch_tokens 512 to 8192 on a tied, an untied and a LoRA model, f32 and bf16, dp 1 and 2, SFT, DPO and GRPO: equal bytes
+#   layouts   every layout of up to 8 ranks (dp, tp, pp, vpp, cp, sp, zero, overlap) for every method beside one rank: losses, gradients; threads, mpirun and a repetition: equal bytes
 #   examples  a copy of the tree to which docs/adding-an-algorithm.md is applied: it compiles, and the method of the page trains
 #   differential  10,000 texts a tokenizer, 200 tokenizers, 10,000 programs and 2,000 renders against the libraries, in a virtual environment
 #   async     100,000 seeds of the simulator; a commit within a Generate of 30 s; pinned runs with eta 0, 1 and 4 over 1, 2 and 7 rollouts, in one process and in clusters, with 10 seeds of delays, 20 kills and extensions: one SHA-256 of the weights per eta
@@ -48,6 +49,9 @@ run_kill() {
 }
 run_micro_batches() {
   build/release/tests/system_test --gtest_also_run_disabled_tests --gtest_filter='*All/MicroBatchRuns*' --gtest_brief=1
+}
+run_layouts() {
+  build/release/tests/system_test --gtest_also_run_disabled_tests --gtest_filter='*All/EveryLayout*' --gtest_brief=1
 }
 run_examples() {
   local copy
@@ -121,7 +125,7 @@ record() { # record PART SECONDS: replaces the part's line of tests/long.log
   rm "$log.new"
 }
 
-known=(plain asan tsan fuzz kill micro_batches examples differential connections async learning pretrain context precision agent serve package)
+known=(plain asan tsan fuzz kill micro_batches layouts examples differential connections async learning pretrain context precision agent serve package)
 parts=("$@")
 ((${#parts[@]})) || parts=("${known[@]}")
 cmake/install_packages.sh with-clang
