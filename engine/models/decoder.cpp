@@ -78,9 +78,14 @@ struct ModuleBuilder {
             spec.layer_norm ? nn::Norm::Kind::layer : nn::Norm::Kind::rms,
             parameters.find(name + ".bias"), static_cast<float>(spec.norm_offset)};
   }
-  nn::Norm rms_norm(const std::string& name) const {
-    return {parameters.find(name + ".weight"), static_cast<float>(spec.norm_eps),
-            nn::Norm::Kind::rms, nullptr, static_cast<float>(spec.norm_offset)};
+  /// Of the queries or keys: over each head, or over all of a row.
+  nn::Norm head_norm(const std::string& name) const {
+    return {parameters.find(name + ".weight"),
+            static_cast<float>(spec.norm_eps),
+            nn::Norm::Kind::rms,
+            nullptr,
+            static_cast<float>(spec.norm_offset),
+            spec.width_norms ? tp : nullptr};
   }
   nn::Attention attention(const std::string& layer, int index) const;
   nn::Mlp mlp(const std::string& layer) const {
@@ -126,8 +131,8 @@ nn::Attention ModuleBuilder::attention(const std::string& layer, int index) cons
           shape,
           rotates ? &rotary[static_cast<std::size_t>(layer_spec.rotary)] : nullptr,
           index - static_cast<int>(first_layer),
-          rms_norm(layer + "self_attn.q_norm"),
-          rms_norm(layer + "self_attn.k_norm")};
+          head_norm(layer + "self_attn.q_norm"),
+          head_norm(layer + "self_attn.k_norm")};
 }
 
 Block ModuleBuilder::block(int index) const {
@@ -168,7 +173,7 @@ struct Decoder::Impl {
         split(split_over(tp, part.divides_rows, spec)),
         stage(stage_in(part, spec)),
         parameters(device, parameter_list(spec, split, stage), with_gradients, part.storage) {
-    if (cp != nullptr) context = nn::context_groups(*cp, part.ulysses);
+    if (cp != nullptr) context = nn::context_groups(*cp, part.ulysses, part.inner_ring);
     if (pp != nullptr)
       whole =
           std::make_unique<nn::Parameters>(nn::Parameters::described(device, parameter_list(spec)));

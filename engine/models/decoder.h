@@ -29,7 +29,8 @@ struct ModelPart {
   /// Ranks that each have all of this part of the model and share the rows of a pass
   /// (nn/context_part.h); nullptr, or a group of one: this rank has all rows.
   parallel::Communicator* cp = nullptr;
-  int ulysses = 1;  ///< size of the groups of `cp` that exchange heads; the others are rings
+  int ulysses = 1;     ///< size of the groups of `cp` that exchange heads; the others are rings
+  int inner_ring = 1;  ///< size of the inner rings of these rings
   nn::Storage storage = {};  ///< of the parameters
 
   ModelPart(parallel::Communicator* tensor_parallel = nullptr) : tp(tensor_parallel) {}

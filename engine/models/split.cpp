@@ -27,6 +27,17 @@ Range times(Range heads, std::int64_t size) {
   return {heads.begin * size, heads.end * size};
 }
 
+// Rows of this rank's key/value heads, which several ranks may have.
+Shard kv_rows(const DecoderSpec& spec, const Split& split) {
+  const Range part = times(split.kv_heads, spec.head_size);
+  return {0,
+          part.begin,
+          part.end,
+          spec.kv_heads * spec.head_size,
+          split.shares_kv_heads,
+          split.first_holder};
+}
+
 // The shard of the tensor of this name, by the end of the name ("q_proj.weight").
 Shard shard_of(const std::string& name, const DecoderSpec& spec, const Split& split) {
   const auto is = [&](std::string_view layer) {
@@ -40,11 +51,9 @@ Shard shard_of(const std::string& name, const DecoderSpec& spec, const Split& sp
   if (name.ends_with("embed_tokens.weight") || name == "lm_head.weight")
     return rows(split.vocabulary, spec.vocabulary);
   if (is("q_proj")) return rows(times(split.heads, size), spec.heads * size);
-  if (is("k_proj") || is("v_proj")) {
-    const Range part = times(split.kv_heads, size);
-    return {
-        0, part.begin, part.end, spec.kv_heads * size, split.shares_kv_heads, split.first_holder};
-  }
+  if (is("k_proj") || is("v_proj")) return kv_rows(spec, split);
+  if (spec.width_norms && is("q_norm")) return rows(times(split.heads, size), spec.heads * size);
+  if (spec.width_norms && is("k_norm")) return kv_rows(spec, split);
   // Replicated; each rank has the gradients of its own heads.
   if (is("q_norm") || is("k_norm")) return {0, 0, size, size, true, split.index == 0};
   if (is("o_proj")) return columns(times(split.heads, size), spec.heads * size);
@@ -59,10 +68,6 @@ Shard shard_of(const std::string& name, const DecoderSpec& spec, const Split& sp
 }  // namespace
 
 Result<> check_split(const DecoderSpec& spec, int parts) {
-  if (spec.width_norms && parts > 1)
-    return fail(Errc::usage,
-                cat("tensor parallelism of ", parts, " is not possible for ", spec.architecture,
-                    ", whose norms are over all heads of a row; allowed: 1"));
   if (splits_into(spec, parts)) return {};
   std::vector<std::string> valid;
   for (int choice = 1; choice <= spec.heads; ++choice)

@@ -241,6 +241,7 @@ models::ModelPart part_of(const RoleParts& parts) {
   if (grid.cp > 1) {
     part.cp = &parts.mesh->cp();
     part.ulysses = ulysses_degree(parts.config.parallel);
+    part.inner_ring = static_cast<int>(parts.config.parallel.cp_window);
   }
   return part;
 }

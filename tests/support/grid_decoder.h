@@ -65,7 +65,7 @@ inline GridModel with_head_norms(GridModel model) {
 
 /// Features of the other families in combinations: Gemma's norms, caps, windows and two rotary
 /// tables; BLOOM's ALiBi slopes and embedding norm with GPT-2's positions and plain MLP; Cohere's
-/// parallel attention and MLP with Granite's multipliers.
+/// parallel attention and MLP with Granite's multipliers; OLMo 2's norms of all queries and keys.
 inline std::vector<GridModel> family_models() {
   GridModel gemma =
       with_head_norms(grid_model("NormsOnBothSidesCapsAndWindows", 4, 2, 4, true, false));
@@ -90,7 +90,10 @@ inline std::vector<GridModel> family_models() {
   cohere.spec.layer_norm = true;
   cohere.spec.logit_scale = 0.25;
   cohere.spec.residual_multiplier = 0.5;
-  return {gemma, bloom, cohere};
+  GridModel olmo = grid_model("NormsOfAllHeads", 4, 2, 4, false, false);
+  olmo.spec.norm_placement = engine::models::NormPlacement::after;
+  olmo.spec.width_norms = true;
+  return {gemma, bloom, cohere, olmo};
 }
 
 /// Key/value heads that are split evenly, replicated on several ranks, and split unevenly; with and
@@ -164,9 +167,10 @@ inline void scatter_model(std::span<const float> logical, engine::models::Decode
 inline std::unique_ptr<engine::models::Decoder> grid_decoder(
     engine::ops::Device& device, const GridModel& model, std::uint64_t seed, const Mesh& mesh,
     bool with_gradients, std::vector<std::int64_t> layers = {}, int ulysses = 1,
-    bool divides_rows = false) {
+    bool divides_rows = false, int inner_ring = 1) {
   auto part = part_on(mesh, std::move(layers), ulysses);
   part.divides_rows = divides_rows;
+  part.inner_ring = inner_ring;
   auto decoder =
       std::make_unique<engine::models::Decoder>(device, model.spec, with_gradients, part);
   scatter_model(random_values(engine::nn::logical_count(decoder->whole()), seed + 500, 0.5),
