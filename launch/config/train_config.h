@@ -90,10 +90,17 @@ constexpr std::array<std::string_view, 4> names_of(SaveDtype) {
   return {"f32", "auto", "bf16", "f16"};
 }
 
-/// Type of the trained weights between updates, of their gradients and of the optimizer state.
+/// Type of the gradients and of the optimizer state.
 enum class StateType { f32, bf16 };
 constexpr std::array<std::string_view, 2> names_of(StateType) {
   return {"f32", "bf16"};
+}
+
+/// Type of the trained weights between updates. split is stored as f32: its upper half is the bf16
+/// part and its lower half the residual (docs/decisions/0028-weights-in-two-bytes.md).
+enum class WeightType { f32, split, bf16 };
+constexpr std::array<std::string_view, 3> names_of(WeightType) {
+  return {"f32", "split", "bf16"};
 }
 
 /// Checkpoints, part of `train`.
@@ -133,7 +140,7 @@ struct TrainConfig : OptimizerConfig, CheckpointConfig {
   bool share_prefixes = false;
   std::int64_t max_length = 0;
   engine::ops::Precision dtype = engine::ops::Precision::f32;
-  StateType weights = StateType::f32;
+  WeightType weights = WeightType::f32;
   StateType gradients = StateType::f32;
   StateType moments = StateType::f32;
   double ema_decay = 0;
@@ -207,10 +214,9 @@ struct TrainConfig : OptimizerConfig, CheckpointConfig {
           "updates without an overflow after which the loss scale doubles");
     field("loss_scale.hysteresis", self.loss_scale.hysteresis, count_from_1,
           "number of the overflow, since the loss scale last grew, from which on each halves it");
-    field(
-        "weights", self.weights,
-        "type of the trained weights; bf16: no f32 master copy, rounded stochastically after each "
-        "update");
+    field("weights", self.weights,
+          "type of the trained weights; bf16: 2 bytes, rounded stochastically after each update; "
+          "split: bf16 and a 16-bit residual, together the 4 bytes of f32, with train.dtype: bf16");
     field("gradients", self.gradients,
           "type of the gradients; bf16: 2 bytes, rounded to the nearest value after each "
           "micro-batch; an adapter's are f32");

@@ -130,6 +130,9 @@ class General {
     if (t.loss_scale.minimum > t.loss_scale.initial)
       problem(cat(named("train.loss_scale.minimum"), ": above train.loss_scale.initial = ",
                   to_text(t.loss_scale.initial), ", which is the nearest valid value"));
+    if (t.weights == WeightType::split && t.dtype != engine::ops::Precision::bf16)
+      problem(cat(named("train.weights"),
+                  ": split weights are for train.dtype: bf16; set it, or train.weights to f32"));
     if (c_.lora.rank == 0 && c_.lora.adapter.empty()) return;
     if (t.ema_decay > 0)
       problem(cat(named("train.ema_decay"),
@@ -182,6 +185,7 @@ class General {
     const bool hybrid = p.cp_algorithm == CpAlgorithm::hybrid;
     if (p.ulysses_degree != 0 && !hybrid)
       problem(cat(named("parallel.ulysses_degree"), ": only parallel.cp_algorithm: hybrid has it"));
+    inner_rings(p);
     if (!hybrid || p.cp < 1) return;
     std::vector<std::string> allowed;
     for (std::int64_t degree = 2; degree < p.cp && degree <= 1024; ++degree)
@@ -193,6 +197,21 @@ class General {
     if (p.ulysses_degree < 2 || p.ulysses_degree >= p.cp || p.cp % p.ulysses_degree != 0)
       problem(cat(named("parallel.ulysses_degree"), ": hybrid with parallel.cp ", p.cp,
                   " expects one of ", join(allowed, ", "), ", found ", p.ulysses_degree));
+  }
+
+  void inner_rings(const ParallelConfig& p) {
+    if (p.cp_window <= 1) return;
+    if (p.cp_algorithm == CpAlgorithm::ulysses)
+      return problem(cat(named("parallel.cp_window"), ": ulysses has no ring; leave it at 1"));
+    const int groups = ulysses_degree(p);
+    const std::int64_t ring = groups < 1 || p.cp % groups != 0 ? p.cp : p.cp / groups;
+    std::vector<std::string> allowed = {"1"};
+    for (std::int64_t size = 2; size < ring && size <= 1024; ++size)
+      if (ring % size == 0) allowed.push_back(cat(size));
+    if (p.cp_window >= ring || ring % p.cp_window != 0)
+      problem(cat(named("parallel.cp_window"), ": expected a divisor of the ", ring,
+                  " ranks of a ring that is less than them, one of ", join(allowed, ", "),
+                  ", found ", p.cp_window));
   }
 
   void stages(const ParallelConfig& p) {

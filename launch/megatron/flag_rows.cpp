@@ -113,9 +113,10 @@ hysteresis | 1 | program train.loss_scale.hysteresis | of --fp16 only, as in Meg
 fp16-lm-cross-entropy | 0 | so | losses are computed in f64 from logits in f32
 loss-scale | 1 | no | the loss scale of --fp16 is dynamic: give --initial-loss-scale
 fp32-residual-connection, apply-query-key-layer-scaling, attention-softmax-in-fp32, accumulate-allreduce-grads-in-fp32 | 0 | so | sums, softmax, residuals and gradients are f32
+reuse-fp32-param | 0 | import | of --bf16 only
 
 # distributed
-tensor-model-parallel-size, pipeline-model-parallel-size, num-layers-per-virtual-pipeline-stage, context-parallel-size, context-parallel-algo | 1 | import |
+tensor-model-parallel-size, pipeline-model-parallel-size, num-layers-per-virtual-pipeline-stage, context-parallel-size, context-parallel-algo, ulysses-degree-in-cp, cp-window-size | 1 | import |
 num-layer-list | + | import |
 noop-layers | + | import |
 use-distributed-optimizer, overlap-grad-reduce, overlap-param-gather, delay-param-gather, ddp-average-in-collective, no-delay-grad-reduce, use-tp-pp-dp-mapping, standalone-embedding-stage | 0 | import |

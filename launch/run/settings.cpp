@@ -68,7 +68,8 @@ engine::nn::Recomputed recomputed_settings(const RunConfig& config) {
 
 engine::nn::Storage storage_settings(const RunConfig& config) {
   if (adapts(config)) return {};
-  return {.grads = config.train.gradients == StateType::bf16 ? DType::bf16 : DType::f32};
+  return {.values = config.train.weights == WeightType::bf16 ? DType::bf16 : DType::f32,
+          .grads = config.train.gradients == StateType::bf16 ? DType::bf16 : DType::f32};
 }
 
 engine::train::TrainerOptions trainer_settings(const RunConfig& config) {
@@ -77,7 +78,7 @@ engine::train::TrainerOptions trainer_settings(const RunConfig& config) {
   out.micro_batch_tokens = static_cast<std::int32_t>(config.train.micro_batch_tokens);
   out.optimizer = {config.train.betas[0], config.train.betas[1], config.train.eps,
                    config.train.weight_decay, config.train.max_grad_norm};
-  out.optimizer.bf16_weights = config.train.weights == StateType::bf16;
+  out.optimizer.bf16_weights = config.train.weights == WeightType::bf16;
   out.optimizer.seed = static_cast<std::uint64_t>(config.train.seed);
   out.optimizer.ema_decay = config.train.ema_decay;
   out.bf16_moments = config.train.moments == StateType::bf16;
