@@ -65,7 +65,7 @@ inline GridModel with_head_norms(GridModel model) {
 
 /// Features of the other families in combinations: Gemma's norms, caps, windows and two rotary
 /// tables; BLOOM's ALiBi slopes and embedding norm with GPT-2's positions and plain MLP; Cohere's
-/// parallel attention and MLP with Granite's multipliers.
+/// parallel attention and MLP with Granite's multipliers; MiniCPM3's latent attention.
 inline std::vector<GridModel> family_models() {
   GridModel gemma =
       with_head_norms(grid_model("NormsOnBothSidesCapsAndWindows", 4, 2, 4, true, false));
@@ -90,7 +90,10 @@ inline std::vector<GridModel> family_models() {
   cohere.spec.layer_norm = true;
   cohere.spec.logit_scale = 0.25;
   cohere.spec.residual_multiplier = 0.5;
-  return {gemma, bloom, cohere};
+  GridModel latent = grid_model("LatentAttention", 4, 4, 4, false, true);
+  latent.spec.latent = {.query_rank = 7, .key_rank = 8, .rotary = 2, .value_size = 4};
+  latent.spec.rotary = {{{0.5, 0, 0}}};
+  return {gemma, bloom, cohere, latent};
 }
 
 /// Key/value heads that are split evenly, replicated on several ranks, and split unevenly; with and

@@ -68,6 +68,7 @@ class RankPlan {
   }
   void rows_of_vocabulary(const ModuleName& module, std::string_view parameter, bool copy);
   void attention(const std::string& hf);
+  void latent_attention(const std::string& hf);
   void mlp(const std::string& hf);
   std::vector<RowBlock> groups(const std::string& hf, std::string_view kind) const;
 
@@ -105,14 +106,37 @@ std::vector<RowBlock> RankPlan::groups(const std::string& hf, std::string_view k
 
 void RankPlan::attention(const std::string& hf) {
   columns(name(attention_output, "weight"), hf + "o_proj.weight", spec_.width,
-          std::int64_t{spec_.heads} * spec_.head_size);
+          std::int64_t{spec_.heads} * spec_.value_size());
   if (spec_.output_bias)
     vector(name(attention_output, "bias"), {{hf + "o_proj.bias", 0, spec_.width}});
+  if (spec_.latent) return latent_attention(hf);
   rows(name(qkv, "weight"), groups(hf, "weight"), spec_.width);
   if (spec_.attention_bias) vector(name(qkv, "bias"), groups(hf, "bias"));
   if (!spec_.head_norms) return;
   head_norm({"self_attention.q_layernorm", ""}, hf + "q_norm");
   head_norm({"self_attention.k_layernorm", ""}, hf + "k_norm");
+}
+
+// MindSpeed-LLM's multi-head latent attention: every rank has both projections down, and the rows
+// of its heads of both projections up.
+void RankPlan::latent_attention(const std::string& hf) {
+  const auto& [query_rank, key_rank, rotary, value_size, eps] = *spec_.latent;
+  const auto down = [&](std::string_view kind) {
+    return std::vector<RowBlock>{{cat(hf, "q_a_proj.", kind), 0, query_rank},
+                                 {cat(hf, "kv_a_proj_with_mqa.", kind), 0, key_rank + rotary}};
+  };
+  rows(name(qkv, "weight"), down("weight"), spec_.width);
+  if (spec_.attention_bias) vector(name(qkv, "bias"), down("bias"));
+  vector(name({"self_attention.q_layernorm", ""}, "weight"),
+         {{hf + "q_a_layernorm.weight", 0, query_rank}});
+  vector(name({"self_attention.k_layernorm", ""}, "weight"),
+         {{hf + "kv_a_layernorm.weight", 0, key_rank}});
+  const std::int64_t heads = spec_.heads / grid_.tensor, queries = heads * spec_.head_size,
+                     pairs = heads * (spec_.head_size - rotary + value_size);
+  rows(name({"self_attention.linear_qb", ""}, "weight"),
+       {{hf + "q_b_proj.weight", rank_ * queries, queries}}, query_rank);
+  rows(name({"self_attention.linear_kvb", ""}, "weight"),
+       {{hf + "kv_b_proj.weight", rank_ * pairs, pairs}}, key_rank);
 }
 
 void RankPlan::mlp(const std::string& hf) {
@@ -164,6 +188,7 @@ bool has_places(const DecoderSpec& spec) {
 
 /// What only the layers of Megatron core have, or "".
 std::string_view beyond_legacy(const DecoderSpec& spec) {
+  if (spec.latent) return "multi-head latent attention";
   if (spec.head_norms) return "norms of queries and keys";
   if (spec.norm_placement == models::NormPlacement::both) return "norms behind attention and MLP";
   return spec.embedding_norm ? "a norm of embeddings" : "";

@@ -102,6 +102,9 @@ INSTANTIATE_TEST_SUITE_P(
         Family{"Glm4ForCausalLM", "{}"}, Family{"Phi3ForCausalLM", "{}", true},
         Family{"MiniCPMForCausalLM", R"({"scale_emb":12,"scale_depth":1.4,"dim_model_base":16})",
                true},
+        Family{"MiniCPM3ForCausalLM",
+               R"({"num_key_value_heads":8,"q_lora_rank":12,"kv_lora_rank":8,"attention_bias":true,
+                   "qk_nope_head_dim":6,"qk_rope_head_dim":2,"scale_emb":12})"},
         Family{"GemmaForCausalLM", R"({"tie_word_embeddings":true,"hidden_act":"gelu"})", true},
         Family{"Gemma2ForCausalLM", R"({"tie_word_embeddings":true})"},
         Family{"Gemma3ForCausalLM", R"({"tie_word_embeddings":true})"},
@@ -140,8 +143,9 @@ TEST(JoinedFiles, HaveTheRowsOfTheirParts) {
               bytes(llama, "mlp.gate_proj") + bytes(llama, "mlp.up_proj"));
 }
 
-// Names of MindSpeed-LLM's layers with --post-norm and --embed-layernorm.
-TEST(FurtherNorms, HaveTheNamesOfMindSpeed) {
+// Names of MindSpeed-LLM's layers with --post-norm, --embed-layernorm and
+// --multi-head-latent-attention.
+TEST(FurtherModules, HaveTheNamesOfMindSpeed) {
   const std::string root = scratch_folder();
   const auto has = [&](const Family& family, const std::string& name) {
     const std::string hf = cat(root, "/", family.architecture);
@@ -159,6 +163,9 @@ TEST(FurtherNorms, HaveTheNamesOfMindSpeed) {
   };
   EXPECT_TRUE(has({"Gemma2ForCausalLM", R"({"tie_word_embeddings":true})"},
                   "decoder.layers.4.post_attn_norm.weight"));
+  const Family latent{"MiniCPM3ForCausalLM", R"({"num_key_value_heads":8,"scale_emb":12})"};
+  for (const char* module : {"linear_qkv", "linear_qb", "linear_kvb", "q_layernorm", "k_layernorm"})
+    EXPECT_TRUE(has(latent, cat("decoder.layers.4.self_attention.", module, ".weight"))) << module;
   EXPECT_TRUE(has({"Glm4ForCausalLM", "{}"}, "decoder.layers.4.post_mlp_layernorm.weight"));
   EXPECT_TRUE(has({"BloomForCausalLM", R"({"n_layer":5,"n_head":8,"tie_word_embeddings":true})"},
                   "embedding.word_embeddings.norm.bias"));
