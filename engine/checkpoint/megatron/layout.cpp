@@ -177,13 +177,18 @@ void RankPlan::end(bool last_stage_only) {
     rows_of_vocabulary(tied_head, embed_name, true);
 }
 
-/// Whether Megatron's layers have a place for every weight.
-bool has_places(const DecoderSpec& spec) {
-  const auto placement = spec.norm_placement;
-  const bool transposed = std::ranges::any_of(models::stored_tensors(spec),
-                                              [](const auto& stored) { return stored.transposed; });
-  return !transposed && !spec.width_norms && spec.learned_positions == 0 && !spec.score_bias &&
-         (placement == models::NormPlacement::before || placement == models::NormPlacement::both);
+/// What Megatron's layers have no place for, or "".
+std::string_view without_place(const DecoderSpec& spec) {
+  if (spec.learned_positions > 0) return "a table of positions";
+  if (spec.width_norms) return "norms over all heads of a row";
+  if (spec.norm_placement == models::NormPlacement::after)
+    return "no norm before attention and MLP";
+  if (spec.norm_placement == models::NormPlacement::shared) return "one norm for attention and MLP";
+  if (spec.score_bias) return "a score head with a bias";
+  const auto stored = models::stored_tensors(spec);
+  const bool transposed =
+      std::ranges::any_of(stored, [](const auto& each) { return each.transposed; });
+  return transposed ? "transposed matrices" : "";
 }
 
 /// What only the layers of Megatron core have, or "".
@@ -212,12 +217,12 @@ std::vector<std::int64_t> ShardTensor::shape() const {
 
 Result<> check_megatron(const DecoderSpec& spec, const MegatronGrid& grid,
                         const std::string& where) {
-  if (!has_places(spec))
+  if (const auto what = without_place(spec); !what.empty())
     return fail(Errc::unsupported,
-                cat(where, ": ", quote(spec.architecture),
-                    " cannot be converted; expected norms before attention and MLP, or on both "
-                    "sides, and no table of positions, as in Llama, Qwen, Baichuan, ChatGLM, "
-                    "InternLM, Gemma, Phi-3 or BLOOM"));
+                cat(where, ": ", quote(spec.architecture), " cannot be converted: it has ", what,
+                    ", for which MindSpeed's checkpoints define no tensors; expected norms before "
+                    "attention and MLP, or on both sides, and no table of positions, as in Llama, "
+                    "Qwen, Baichuan, ChatGLM, InternLM, MiniCPM, Gemma, Phi-3 or BLOOM"));
   if (const auto what = beyond_legacy(spec); !what.empty() && grid.names == MegatronNames::legacy)
     return fail(Errc::unsupported, cat(where, ": ", quote(spec.architecture), " has ", what,
                                        ", which only Megatron core has; add --use-mcore-models"));

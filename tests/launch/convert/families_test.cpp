@@ -91,6 +91,9 @@ INSTANTIATE_TEST_SUITE_P(
     Dense, Families,
     testing::Values(
         Family{"Qwen2ForSequenceClassification", R"({"num_labels":1})", true},
+        Family{"AquilaModel", "{}", true}, Family{"MistralForCausalLM", "{}", true},
+        Family{"SeedOssForCausalLM", R"({"attention_bias":true})", true},
+        Family{"BaiChuanForCausalLM", "{}", true},
         Family{"InternLMForCausalLM", R"({"bias":true})", true},
         Family{"InternLM2ForCausalLM", R"({"bias":false})", true},
         Family{"InternLM3ForCausalLM", "{}", true}, Family{"BaichuanForCausalLM", "{}", true},
@@ -173,14 +176,22 @@ TEST(FurtherModules, HaveTheNamesOfMindSpeed) {
 
 TEST(OtherForms, WithoutAPlaceInMegatronAreRefused) {
   const std::string root = scratch_folder();
-  for (const char* architecture : {"Olmo2ForCausalLM", "CohereForCausalLM"}) {
+  const std::string gpt2 = R"({"n_embd":32,"n_layer":5,"n_head":8,"n_positions":64,
+      "activation_function":"gelu_new","tie_word_embeddings":true})";
+  for (const auto& [architecture, changes, reason] :
+       {std::tuple{"Olmo2ForCausalLM", std::string("{}"), "norms over all heads of a row"},
+        std::tuple{"CohereForCausalLM", std::string(R"({"tie_word_embeddings":true})"),
+                   "one norm for attention and MLP"},
+        std::tuple{"GPT2LMHeadModel", gpt2, "a table of positions"}}) {
     const std::string hf = cat(root, "/", architecture);
     fs::create_directory(hf);
-    put_small_model(hf, config_of({architecture, R"({"tie_word_embeddings":true})"}));
+    put_small_model(hf, config_of({architecture, changes}));
     ConvertOptions options;
     options.load_dir = hf;
     options.save_dir = root + "/mg";
-    EXPECT_THAT(convert(options).error().what, HasSubstr("cannot be converted")) << architecture;
+    EXPECT_THAT(convert(options).error().what,
+                HasSubstr(cat("cannot be converted: it has ", reason)))
+        << architecture;
   }
 }
 
