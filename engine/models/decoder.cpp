@@ -88,6 +88,7 @@ struct ModuleBuilder {
             spec.width_norms ? tp : nullptr};
   }
   nn::Attention attention(const std::string& layer, int index) const;
+  std::optional<nn::LatentProjections> latent(const std::string& attention) const;
   nn::Mlp mlp(const std::string& layer) const {
     return {linear(layer + "mlp.gate_proj"), linear(layer + "mlp.up_proj"),
             linear(layer + "mlp.down_proj", tp), spec.activation};
@@ -132,7 +133,22 @@ nn::Attention ModuleBuilder::attention(const std::string& layer, int index) cons
           rotates ? &rotary[static_cast<std::size_t>(layer_spec.rotary)] : nullptr,
           index - static_cast<int>(first_layer),
           head_norm(layer + "self_attn.q_norm"),
-          head_norm(layer + "self_attn.k_norm")};
+          head_norm(layer + "self_attn.k_norm"),
+          latent(layer + "self_attn.")};
+}
+
+std::optional<nn::LatentProjections> ModuleBuilder::latent(const std::string& attention) const {
+  if (!spec.latent) return {};
+  const auto normed = [&](const std::string& name) {
+    return nn::Norm{parameters.find(attention + name + ".weight"),
+                    static_cast<float>(spec.latent->norm_eps)};
+  };
+  return nn::LatentProjections(
+      {linear(attention + "q_a_proj"), linear(attention + "q_b_proj"),
+       linear(attention + "kv_a_proj_with_mqa"), linear(attention + "kv_b_proj"),
+       normed("q_a_layernorm"), normed("kv_a_layernorm")},
+      {static_cast<int>(split.heads.size()), spec.head_size - spec.latent->rotary,
+       spec.latent->rotary, spec.latent->value_size, spec.latent->key_rank});
 }
 
 Block ModuleBuilder::block(int index) const {

@@ -106,24 +106,54 @@ class Exchange {
   std::optional<AttentionExchange> exchange_;
 };
 
-}  // namespace
+// The outputs of attention that the output projection reads.
+Tensor outputs(const std::optional<LatentProjections>& latent, const Exchange& exchange,
+               const ForwardContext& pass, const Tensor& out) {
+  const Tensor own = exchange.outputs(unique_rows(pass, out));
+  return latent ? latent->without_padding(pass, own) : own;
+}
 
-Tensor Attention::rows_of(const Norm& norm, const Tensor& x) const {
+// Views x [rows, heads * K] as the rows that `norm` normalizes: [rows * heads, K] where it is over
+// each head.
+Tensor rows_of(const Norm& norm, const Tensor& x) {
   if (!norm) return x;
   const std::int64_t width = norm.gain->value.count();
   return x.view({x.count() / width, width});
 }
 
-Tensor Attention::forward(const Tensor& x, const ForwardContext& pass, Saved& saved) const {
-  ops::Device& device = pass.device;
+}  // namespace
+
+HeadTensors Attention::project(const Tensor& x, const ForwardContext& pass, Saved& saved) const {
+  if (latent) return latent->forward(x, pass, saved);
   const std::vector<Tensor> projected = forward_grouped({&q, &k, &v}, x, pass, saved);
   Tensor queries = projected[0], keys = projected[1];  // [U, H*K], [U, G*K]
   queries = q_norm.forward(rows_of(q_norm, queries), pass, saved).view(queries.shape());
   keys = k_norm.forward(rows_of(k_norm, keys), pass, saved).view(keys.shape());
+  return {queries, keys, projected[2]};
+}
+
+Tensor Attention::project_backward(HeadTensors grads, const ForwardContext& pass,
+                                   Saved& saved) const {
+  auto& [dq, dk, dv] = grads;
+  const std::int64_t width = latent ? latent->width() : q.weight->value.shape()[1];
+  Tensor dx = pass.device.empty({dq.shape()[0], width});
+  if (latent) {
+    latent->backward(grads, pass, saved, dx);
+    return dx;
+  }
+  dk = k_norm.backward(rows_of(k_norm, dk), pass, saved).view(dk.shape());
+  dq = q_norm.backward(rows_of(q_norm, dq), pass, saved).view(dq.shape());
+  backward_grouped({{v, dv}, {k, dk}, {q, dq}}, pass, saved, dx);
+  return dx;
+}
+
+Tensor Attention::forward(const Tensor& x, const ForwardContext& pass, Saved& saved) const {
+  ops::Device& device = pass.device;
+  auto [queries, keys, values] = project(x, pass, saved);
   const Exchange exchange(pass, shape);
-  queries = expand_rows(pass, exchange.queries(queries));                  // [T, H*K]
-  keys = expand_rows(pass, exchange.keys(keys));                           // [T, G*K]
-  const Tensor values = expand_rows(pass, exchange.values(projected[2]));  // [T, G*K]
+  queries = expand_rows(pass, exchange.queries(queries));  // [T, H*K]
+  keys = expand_rows(pass, exchange.keys(keys));           // [T, G*K]
+  values = expand_rows(pass, exchange.values(values));     // [T, G*K]
   exchange.rotate(rotary, queries, keys, false);
 
   Tensor out = device.empty(queries.shape());
@@ -131,7 +161,7 @@ Tensor Attention::forward(const Tensor& x, const ForwardContext& pass, Saved& sa
                              : Tensor();  // [T, H]
   exchange.attend(queries, store(keys, values, pass, layer), out, saved.keeps() ? &lse : nullptr);
   const std::size_t mark = saved.mark();
-  const Tensor computed = exchange.outputs(unique_rows(pass, out));
+  const Tensor computed = outputs(latent, exchange, pass, out);
   Tensor y = o.forward(computed, pass, saved);
   saved.push(queries);
   saved.push(keys);
@@ -157,10 +187,11 @@ Tensor Attention::backward(const Tensor& dy, const ForwardContext& pass, Saved& 
     out = device.empty(queries.shape());
     lse = device.empty({queries.shape()[0], exchange.shape().heads});
     exchange.attend(queries, {keys, values, 0, {}}, out, &lse);
-    saved.restore([&] { return exchange.outputs(unique_rows(pass, out)); });
+    saved.restore([&] { return outputs(latent, exchange, pass, out); });
   }
   Tensor dout = device.empty({rows, o.weight->value.shape()[1]});
   o.backward(dy, pass, saved, dout, false);
+  if (latent) dout = latent->without_padding_backward(pass, dout);
   dout = unique_rows_backward(pass, exchange.doutputs(dout));
 
   Tensor dq = device.empty(queries.shape()), dk = device.empty(keys.shape()),
@@ -171,11 +202,7 @@ Tensor Attention::backward(const Tensor& dy, const ForwardContext& pass, Saved& 
   dq = exchange.dqueries(unique_rows(pass, dq));
   dk = exchange.dkeys(expand_rows_backward(pass, dk));
   dv = exchange.dvalues(expand_rows_backward(pass, dv));
-  dk = k_norm.backward(rows_of(k_norm, dk), pass, saved).view(dk.shape());
-  dq = q_norm.backward(rows_of(q_norm, dq), pass, saved).view(dq.shape());
-  Tensor dx = device.empty({rows, q.weight->value.shape()[1]});
-  backward_grouped({{v, dv}, {k, dk}, {q, dq}}, pass, saved, dx);
-  return sum_rows(pass, o.tp, dx, q.weight->name);
+  return sum_rows(pass, o.tp, project_backward({dq, dk, dv}, pass, saved), o.weight->name);
 }
 
 }  // namespace troupe::engine::nn

@@ -32,9 +32,14 @@ struct Widths {
 std::int64_t attention(const models::DecoderSpec& spec, const Widths& of,
                        const nn::Recomputed& recomputed) {
   std::int64_t sum = of.queries + 2 * of.keys;
+  std::int64_t outputs = of.queries + of.heads;
+  if (spec.latent) {  // the vectors before and after their norms, and outputs without padding
+    sum += 2 * (spec.latent->query_rank + spec.latent->key_rank + 1);
+    outputs += of.heads * spec.value_size();
+  }
   if (spec.head_norms) sum += of.queries + of.keys + of.heads + of.kv_heads;
   if (spec.width_norms) sum += of.queries + of.keys + 2;
-  return recomputed.attention ? sum : sum + of.queries + of.heads;
+  return recomputed.attention ? sum : sum + outputs;
 }
 
 std::int64_t mlp(const models::DecoderSpec& spec, const Widths& of,
@@ -70,8 +75,10 @@ std::int64_t layer(const models::DecoderSpec& spec, const Widths& of,
 std::int64_t packed(const models::DecoderSpec& spec, const Widths& of, std::int64_t tokens,
                     bool grads_known) {
   const std::int64_t widest = std::max({of.inner, of.queries, of.hidden});
-  const std::int64_t group =
-      std::max({of.inner * (spec.gated ? 2 : 1), of.queries + 2 * of.keys, widest});
+  const std::int64_t projected =
+      spec.latent ? spec.latent->query_rank + spec.latent->key_rank + spec.latent->rotary
+                  : of.queries + 2 * of.keys;
+  const std::int64_t group = std::max({of.inner * (spec.gated ? 2 : 1), projected, widest});
   const auto joined = [&](std::int64_t rows) {
     return rows * (rows * group <= ops::max_packed_elements ? group : widest);
   };

@@ -65,7 +65,8 @@ inline GridModel with_head_norms(GridModel model) {
 
 /// Features of the other families in combinations: Gemma's norms, caps, windows and two rotary
 /// tables; BLOOM's ALiBi slopes and embedding norm with GPT-2's positions and plain MLP; Cohere's
-/// parallel attention and MLP with Granite's multipliers; OLMo 2's norms of all queries and keys.
+/// parallel attention and MLP with Granite's multipliers; OLMo 2's norms of all queries and keys;
+/// MiniCPM3's latent attention.
 inline std::vector<GridModel> family_models() {
   GridModel gemma =
       with_head_norms(grid_model("NormsOnBothSidesCapsAndWindows", 4, 2, 4, true, false));
@@ -93,7 +94,10 @@ inline std::vector<GridModel> family_models() {
   GridModel olmo = grid_model("NormsOfAllHeads", 4, 2, 4, false, false);
   olmo.spec.norm_placement = engine::models::NormPlacement::after;
   olmo.spec.width_norms = true;
-  return {gemma, bloom, cohere, olmo};
+  GridModel latent = grid_model("LatentAttention", 4, 4, 4, false, true);
+  latent.spec.latent = {.query_rank = 7, .key_rank = 8, .rotary = 2, .value_size = 4};
+  latent.spec.rotary = {{{0.5, 0, 0}}};
+  return {gemma, bloom, cohere, olmo, latent};
 }
 
 /// Key/value heads that are split evenly, replicated on several ranks, and split unevenly; with and

@@ -247,6 +247,37 @@ TEST_P(AttentionModule, WithNormsOfWholeRows) {
   gradcheck_normed(16, 8);
 }
 
+// Three heads of 4 + 2 channels, with values of 4; the vectors have 5 and 6 elements.
+TEST_P(AttentionModule, WithLatentProjections) {
+  Parameters own(*device,
+                 {{"qa", {5, 12}},
+                  {"qn", {5}},
+                  {"qb", {18, 5}},
+                  {"ka", {8, 12}},
+                  {"kab", {8}},
+                  {"kn", {6}},
+                  {"kb", {24, 6}},
+                  {"o", {12, 12}}},
+                 true);
+  test::randomize(own, 3, 0.5);
+  const auto linear = [&](const char* name) { return Linear{&own.at(name)}; };
+  Attention latent{{}, {}, {}, linear("o"), {3, 3, 6, 0.5f}, &rotary, 0};
+  RotaryTable three(*device, {1.0, 0.0, 0.0});
+  three.reserve(5);
+  latent.rotary = &three;
+  latent.latent.emplace(LatentProjections::Modules{linear("qa"),
+                                                   linear("qb"),
+                                                   {&own.at("ka"), &own.at("kab")},
+                                                   linear("kb"),
+                                                   {&own.at("qn")},
+                                                   {&own.at("kn")}},
+                        LatentShape{.heads = 3, .plain = 4, .rotary = 2, .value = 4, .rank = 6});
+  for (const bool attention_again : {false, true}) {
+    pass.recomputed.attention = attention_again;
+    test::gradcheck(latent, own, x, pass);
+  }
+}
+
 TEST_P(AttentionModule, WithAWindowACapOrSlopesInPlaceOfRotary) {
   Attention own = attention;
   own.shape.window = 2;
