@@ -7,8 +7,8 @@
 #include "engine/base/text.h"
 #include "engine/models/split.h"
 #include "engine/nn/attention.h"
-#include "engine/nn/compose.h"
 #include "engine/nn/embedding.h"
+#include "engine/nn/layers.h"
 #include "engine/nn/mlp.h"
 #include "engine/nn/sequence_parallel.h"
 #include "engine/nn/shared_rows.h"
@@ -21,7 +21,7 @@ template <nn::Module M>
 using Sublayer = nn::Residual<nn::Normed<nn::Chain<M, nn::Norm>>>;
 using SequentialLayer = nn::Chain<Sublayer<nn::Attention>, Sublayer<nn::Mlp>>;
 using ParallelLayer = nn::Residual<nn::Normed<nn::Sum<nn::Attention, nn::Mlp>>>;
-using Block = nn::Recompute<nn::Either<SequentialLayer, ParallelLayer>>;
+using Block = nn::Either<SequentialLayer, ParallelLayer>;
 static_assert(nn::Module<Block>);
 
 parallel::Communicator* unless_single(parallel::Communicator* group) {
@@ -156,11 +156,11 @@ Block ModuleBuilder::block(int index) const {
   const auto multiplier = static_cast<float>(spec.residual_multiplier);
   const nn::Norm first = norm(layer + "input_layernorm");
   if (spec.norm_placement == NormPlacement::shared)
-    return {{ParallelLayer{{first, {attention(layer, index), mlp(layer)}}, multiplier}}};
-  return {{SequentialLayer{
+    return {ParallelLayer{{first, {attention(layer, index), mlp(layer)}}, multiplier}};
+  return {SequentialLayer{
       {{first, {attention(layer, index), norm(layer + "post_self_attn_layernorm")}}, multiplier},
       {{norm(layer + "post_attention_layernorm"), {mlp(layer), norm(layer + "post_mlp_layernorm")}},
-       multiplier}}}};
+       multiplier}}};
 }
 
 }  // namespace
@@ -224,6 +224,8 @@ struct Decoder::Impl {
                           "an adapter of lm_head is not possible for a model whose "
                           "output matrix is normalized (NormHead)"});
   }
+
+  nn::Layers<Block> layers() const { return nn::Layers<Block>(blocks); }
 
   /// Extends the position tables to the positions of a pass.
   void reserve(const nn::ForwardContext& pass) {
@@ -330,14 +332,16 @@ Tensor Decoder::forward_stage(std::span<const std::int32_t> tokens, const Tensor
     x = pass.context != nullptr
             ? impl_->embedding.forward(nn::own_values(*pass.context, tokens), pass, saved)
             : nn::unique_rows(pass, impl_->embedding.forward(tokens, pass, saved));
-  for (std::size_t i = 0; i < impl_->blocks.size(); ++i) {
-    if (i > 0) before(i);
-    x = impl_->blocks[i].forward(x, pass, saved);
-  }
+  x = impl_->layers().forward(x, pass, saved);
   before(impl_->blocks.size());
   if (!impl_->stage.last()) return x;
   x = nn::gather_rows(pass, impl_->norm.forward(x, pass, saved), "the rows of the last layer");
   return pass.context != nullptr ? x : nn::expand_rows(pass, x);
+}
+
+void Decoder::recompute_in_advance(const nn::ForwardContext& pass, nn::Saved& saved) {
+  impl_->reserve(pass);
+  impl_->layers().recompute_in_advance(pass, saved);
 }
 
 Tensor Decoder::backward_stage(std::span<const std::int32_t> tokens, const Tensor& dresult,
@@ -348,10 +352,7 @@ Tensor Decoder::backward_stage(std::span<const std::int32_t> tokens, const Tenso
     dx = impl_->norm.backward(
         nn::own_rows(pass, pass.context != nullptr ? dx : nn::expand_rows_backward(pass, dx)), pass,
         saved);
-  for (std::size_t i = impl_->blocks.size(); i-- > 0;) {
-    dx = impl_->blocks[i].backward(dx, pass, saved);
-    if (pass.hooks && pass.hooks->after_backward) pass.hooks->after_backward(i);
-  }
+  dx = impl_->layers().backward(dx, pass, saved);
   if (!impl_->stage.first()) return dx;
   if (pass.context != nullptr)
     impl_->embedding.backward(nn::own_values(*pass.context, tokens), dx, pass, saved);

@@ -87,6 +87,8 @@ class Decoder {
   /// between stages have own rows; the last result has all.
   Tensor forward_stage(std::span<const std::int32_t> tokens, const Tensor& input,
                        const nn::ForwardContext& pass, nn::Saved& saved);
+  /// Recomputes the layers whose recomputed activations backward_stage() needs first.
+  void recompute_in_advance(const nn::ForwardContext& pass, nn::Saved& saved);
   /// backward() of forward_stage(): gradient of its result -> gradient of its input, absent on the
   /// first stage.
   Tensor backward_stage(std::span<const std::int32_t> tokens, const Tensor& dresult,

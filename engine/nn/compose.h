@@ -1,4 +1,4 @@
-// Chain, Sum, Either, Residual, Normed and Recompute: modules made of modules. A block of a Llama
+// Chain, Sum, Either, Residual and Normed: modules made of modules. A block of a Llama
 // is Chain<Residual<Chain<Norm, Attention>>, Residual<Chain<Norm, Mlp>>>; one whose attention and
 // MLP share a norm is Residual<Chain<Norm, Sum<Attention, Mlp>>>.
 #pragma once
@@ -127,26 +127,6 @@ struct Normed {
  private:
   static Tensor gathered(const Tensor& x, const ForwardContext& pass) {
     return gather_rows(pass, x, "the rows of a layer");
-  }
-};
-
-/// A module that saves only its input and repeats its forward pass in backward
-/// (Recomputed::layers).
-template <Module M>
-struct Recompute {
-  M inner;
-
-  Tensor forward(const Tensor& x, const ForwardContext& pass, Saved& saved) const {
-    if (!pass.recomputed.layers) return inner.forward(x, pass, saved);
-    saved.push(x);
-    Saved none = Saved::nothing();
-    return inner.forward(x, pass, none);
-  }
-  Tensor backward(const Tensor& dy, const ForwardContext& pass, Saved& saved) const {
-    if (!pass.recomputed.layers) return inner.backward(dy, pass, saved);
-    Saved again;
-    inner.forward(saved.pop(), pass, again);
-    return inner.backward(dy, pass, again);
   }
 };
 

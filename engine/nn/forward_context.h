@@ -2,9 +2,12 @@
 // layout of the batch, the precision of products and, in generation, the KV cache.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "engine/ops/device.h"
@@ -28,14 +31,27 @@ struct Dropout {
   std::vector<std::uint64_t> rows;
 };
 
+/// Which layers of a stage Recomputed::layers recomputes, as --recompute-method of Megatron-LM.
+enum class RecomputeMethod : std::uint8_t {
+  uniform,  ///< all, in groups of which only the input is saved
+  block,    ///< the first ones, each by itself
+};
+constexpr std::array<std::string_view, 2> names_of(RecomputeMethod) {
+  return {"uniform", "block"};
+}
+
 /// Activations that a training pass recomputes in its backward pass instead of saving them: less
 /// memory, equal bits.
 struct Recomputed {
-  bool layers = false;  ///< all but each layer's input (Chen et al. 2016, arXiv:1604.06174)
+  bool layers = false;  ///< all but the inputs of layers (Chen et al. 2016, arXiv:1604.06174)
   /// Outputs of attention (Korthikanti et al. 2022, arXiv:2205.05198: "selective").
   bool attention = false;
   bool activation = false;  ///< outputs of the MLPs' activation functions
   bool norm = false;        ///< outputs of the norms before attention and MLP
+  RecomputeMethod method = RecomputeMethod::uniform;  ///< of `layers`
+  std::int64_t count = 1;  ///< uniform: layers of a group; block: recomputed layers of a stage
+  /// A stage recomputes what it needs first while it waits for the gradients of the next stage.
+  bool in_advance = false;
   bool operator==(const Recomputed&) const = default;
 };
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "engine/nn/layers.h"
+
 namespace troupe::engine::train {
 namespace {
 
@@ -69,6 +71,30 @@ std::int64_t layer(const models::DecoderSpec& spec, const Widths& of,
   return around(spec, of, recomputed) + attention(spec, of, recomputed) + mlp(spec, of, recomputed);
 }
 
+/// Floats of a stage's layers for one token.
+struct LayerFloats {
+  std::int64_t kept = 0;   ///< until the backward pass
+  std::int64_t again = 0;  ///< what recomputed layers add to them during the backward pass
+};
+
+LayerFloats layers(const models::DecoderSpec& spec, const Widths& of,
+                   const nn::Recomputed& recomputed) {
+  const std::int64_t each = layer(spec, of, recomputed);
+  LayerFloats out;
+  std::int64_t largest = 0, last = 0;  // recomputed at once; what the layers after them keep
+  for (const auto& group : nn::layer_groups(
+           recomputed, static_cast<std::size_t>(std::max<std::int64_t>(0, spec.layers)))) {
+    const std::int64_t whole = static_cast<std::int64_t>(group.end - group.begin) * each;
+    out.kept += group.recomputed ? of.residual : whole;
+    if (group.recomputed) largest = std::max(largest, whole);
+    last = group.recomputed ? 0 : whole;
+  }
+  // Layers that keep everything are through their backward pass before others are recomputed, but
+  // for those that are recomputed in advance.
+  out.again = recomputed.in_advance ? largest : std::max<std::int64_t>(0, largest - last);
+  return out;
+}
+
 // Packed operands of GEMMs: inputs and weights of the widest GEMM or group. For the language head
 // also the gradients of some columns of logits, the logits of a chunk or of the first rows, its
 // inputs and their gradients, and its weight in two orders. In f32; bf16 operands need half.
@@ -106,8 +132,7 @@ std::uint64_t bytes(std::int64_t floats) {
 std::int64_t kept_floats(const models::DecoderSpec& spec, const nn::Recomputed& recomputed,
                          const models::Split& split) {
   const Widths of(spec, split);
-  return spec.layers * (recomputed.layers ? of.residual : layer(spec, of, recomputed)) +
-         of.norm * (spec.embedding_norm ? 2 : 1);
+  return layers(spec, of, recomputed).kept + of.norm * (spec.embedding_norm ? 2 : 1);
 }
 
 Footprint footprint(const models::DecoderSpec& spec, const nn::Recomputed& recomputed,
@@ -128,9 +153,9 @@ Footprint footprint(const models::DecoderSpec& spec, const nn::Recomputed& recom
   const Widths of(spec, split);
   // The peak is the backward pass of the last layer's MLP: gradients of the head's input, of the
   // last hidden states, of the layer's output and of its inner activations, and the activations of
-  // a recomputed layer.
+  // recomputed layers.
   std::int64_t temporary = 4 * of.hidden + of.inner;
-  if (recomputed.layers) temporary += layer(spec, of, recomputed);
+  temporary += layers(spec, of, recomputed).again;
   if (recomputed.activation) temporary += of.inner;
   if (recomputed.norm) temporary += of.hidden;
   out.passing = bytes(tokens * temporary);

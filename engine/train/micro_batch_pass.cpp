@@ -74,6 +74,11 @@ HeadOutputs MicroBatchPass::outputs(const Tensor& hidden,
   return head_.forward(hidden, known ? &*known : nullptr);
 }
 
+void MicroBatchPass::before_backward() {
+  if (!pass_.recomputed.in_advance) return;
+  ops::in_phase(model_.device(), "backward", [&] { model_.recompute_in_advance(pass_, saved_); });
+}
+
 Tensor MicroBatchPass::backward(const loss::ValueAndGrads& grads) {
   return ops::in_phase(model_.device(), "backward", [&] {
     Tensor dinput = model_.backward_stage(part_.tokens, head_.backward(grads), pass_, saved_);

@@ -38,6 +38,8 @@ class MicroBatchPass {
   Tensor forward(const Tensor& input);
   /// The heads, on the last stage. `hidden`: the result of forward(), absent where empty().
   HeadOutputs outputs(const Tensor& hidden, const std::optional<loss::ValueAndGrads>& known);
+  /// Decoder::recompute_in_advance(), where Recomputed::in_advance asks for it.
+  void before_backward();
   /// Decoder::backward_stage() from the gradients of the heads, on the last stage.
   Tensor backward(const loss::ValueAndGrads& grads);
   /// The same on the other stages.

@@ -53,7 +53,8 @@ class Stages {
     StagePasses passes{rows_,
                        model_.spec().width,
                        [this](std::size_t i, const Tensor& x) { return forward(scheduled_[i], x); },
-                       {}};
+                       {},
+                       [this](std::size_t i) { passes_[scheduled_[i]]->before_backward(); }};
     if (options_.backward)
       passes.backward = [this](std::size_t i, const Tensor& dy) {
         return backward(scheduled_[i], dy);

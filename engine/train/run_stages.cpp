@@ -53,7 +53,7 @@ class StageRun {
   void perform(PipelineWork work, std::size_t micro_batch) {
     switch (work) {
       case PipelineWork::receive_activations:
-        received_ = receive(micro_batch, pp_.rank() - 1, "activations");
+        received_ = receive(micro_batch, pp_.rank() - 1, "activations", [] {});
         break;
       case PipelineWork::forward:
         output_ = passes_.forward(micro_batch, std::exchange(received_, {}));
@@ -63,7 +63,8 @@ class StageRun {
                           name("activations", micro_batch, pp_.rank()));
         break;
       case PipelineWork::receive_gradients:
-        received_ = receive(micro_batch, pp_.rank() + 1, "gradients of activations");
+        received_ = receive(micro_batch, pp_.rank() + 1, "gradients of activations",
+                            [&] { passes_.before_backward(micro_batch); });
         break;
       case PipelineWork::backward:
         output_ = passes_.backward(micro_batch, std::exchange(received_, {}));
@@ -78,10 +79,15 @@ class StageRun {
   static std::string name(std::string_view what, std::size_t micro_batch, int from) {
     return cat(what, " of micro-batch ", micro_batch, " from stage ", from);
   }
-  Tensor receive(std::size_t micro_batch, int from, std::string_view what) {
+  // Calls meanwhile() while the message is on its way.
+  template <class Work>
+  Tensor receive(std::size_t micro_batch, int from, std::string_view what, Work meanwhile) {
     const Tensor x = device_.empty({passes_.rows[micro_batch], passes_.width});
     ops::HostValues host(device_, x);
-    pp_.receive(std::as_writable_bytes(host.values()), from, name(what, micro_batch, from));
+    auto message = pp_.start_receive(std::as_writable_bytes(host.values()), from,
+                                     name(what, micro_batch, from));
+    meanwhile();
+    message.wait();
     host.store();
     return x;
   }

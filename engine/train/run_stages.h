@@ -21,6 +21,9 @@ struct StagePasses {
   /// Gradient of the output (absent on the last stage) -> that of the input (absent on the first).
   /// Empty: forward passes alone.
   std::function<Tensor(std::size_t micro_batch, const Tensor& doutput)> backward;
+  /// Work for the backward pass that does not need the gradient of the output; runs while the stage
+  /// receives it. Not called on the last stage.
+  std::function<void(std::size_t micro_batch)> before_backward;
 };
 
 /// Runs the passes of this rank's stage: one forward, one backward. Collective over `pp`, whose

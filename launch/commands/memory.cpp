@@ -149,8 +149,9 @@ engine::train::Footprint step_footprint(const RunConfig& config,
     for (int index = 0; index < tp; ++index) {
       engine::models::Split split = engine::models::split_of(spec, index, tp);
       split.divides_rows = config.parallel.sp;
-      const auto own =
-          engine::train::footprint(part, recomputed_settings(config), tokens, split, grads_known);
+      auto recomputed = recomputed_settings(config);
+      recomputed.in_advance = recomputed.in_advance && !stage.last();
+      const auto own = engine::train::footprint(part, recomputed, tokens, split, grads_known);
       // A stage holds the activations of the micro-batches that are on the later ones.
       all.kept += replicas * size(stage.count - stage.index) * own.kept;
       all.passing += replicas * own.passing;

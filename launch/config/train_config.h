@@ -12,6 +12,7 @@
 #include "algorithms/batch_rampup.h"
 #include "algorithms/losses/value_loss.h"
 #include "engine/base/fields.h"
+#include "engine/nn/forward_context.h"
 #include "engine/ops/types.h"
 #include "engine/optim/schedule.h"
 #include "engine/train/loss_scale.h"
@@ -137,6 +138,9 @@ struct TrainConfig : OptimizerConfig, CheckpointConfig {
   std::int64_t micro_batch_tokens = 8192;
   /// The default costs about a hundredth of a step's time.
   std::vector<Recompute> recompute{Recompute::activation, Recompute::norm};
+  engine::nn::RecomputeMethod recompute_method = engine::nn::RecomputeMethod::uniform;
+  std::int64_t recompute_layers = 1;
+  bool recompute_in_advance = false;
   bool share_prefixes = false;
   std::int64_t max_length = 0;
   engine::ops::Precision dtype = engine::ops::Precision::f32;
@@ -166,10 +170,7 @@ struct TrainConfig : OptimizerConfig, CheckpointConfig {
     each_rampup_field(self, field);
     field("micro_batch_tokens", self.micro_batch_tokens, Range{1, 1 << 30},
           "tokens per forward and backward pass; trades memory for speed, never changes the loss");
-    field("recompute", self.recompute,
-          "activation recomputation, for less memory and identical results: full (keep only each "
-          "layer's input), attention (selective), activation (of the MLPs), norm; a list combines "
-          "several, [] keeps all activations");
+    each_activation_field(self, field);
     field("share_prefixes", self.share_prefixes,
           "compute common prefixes of neighbouring sequences once (the prompt of a group or a "
           "pair), for less time and memory; losses keep their bits, gradients are summed in "
@@ -199,6 +200,23 @@ struct TrainConfig : OptimizerConfig, CheckpointConfig {
           "pretrain: samples by which a batch grows at a time");
     field("batch_rampup.samples", self.batch_rampup.samples, count_from_0,
           "pretrain: samples over which batches grow, in intervals of equal length");
+  }
+
+  static void each_activation_field(auto& self, auto&& field) {
+    field("recompute", self.recompute,
+          "activation recomputation, for less memory and identical results: full (keep only each "
+          "layer's input), attention (selective), activation (of the MLPs), norm; a list combines "
+          "several, [] keeps all activations");
+    field("recompute_method", self.recompute_method,
+          "which layers train.recompute: full recomputes; uniform: all, in groups of "
+          "train.recompute_layers layers of which only the input is kept; block: the first "
+          "train.recompute_layers layers of each stage, the others keep everything");
+    field("recompute_layers", self.recompute_layers, Range{1, 1 << 16},
+          "layers of a group (train.recompute_method: uniform), or recomputed layers of a stage "
+          "(block)");
+    field("recompute_in_advance", self.recompute_in_advance,
+          "train.recompute: full with parallel.pp: a stage recomputes the layers whose gradients "
+          "come first while it waits for the gradients of the next stage");
   }
 
   static void each_type_field(auto& self, auto&& field) {

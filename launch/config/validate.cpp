@@ -36,6 +36,7 @@ class General {
         c_, [this](const Field& field, double value, bool whole) { number(field, value, whole); });
     schedule();
     types();
+    recomputation();
     data();
     parallel();
     unused();
@@ -139,6 +140,12 @@ class General {
                   ": an average is kept of a model that is trained whole; set it to 0, or "
                   "lora.rank to 0"));
     v_.unused("train.gradients", "not used, the gradients of an adapter are f32");
+  }
+
+  void recomputation() {
+    if (std::ranges::find(c_.train.recompute, Recompute::full) == c_.train.recompute.end())
+      v_.unused({"train.recompute_method", "train.recompute_layers", "train.recompute_in_advance"},
+                "not used, only train.recompute: [full] recomputes layers");
   }
 
   void warmup(std::string_view section, const OptimizerConfig& optimizer) {

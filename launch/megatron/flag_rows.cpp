@@ -60,8 +60,8 @@ rampup-batch-size | 3 | import |
 train-samples | 1 | no | give --train-iters
 recompute-activations | 0 | import |
 recompute-granularity | 1 | import |
-recompute-method | 1 | only uniform | every layer is recomputed by itself
-recompute-num-layers | 1 | only 1 | every layer is recomputed by itself
+recompute-method, recompute-num-layers | 1 | import |
+recompute-in-advance | 0 | import |
 distribute-saved-activations, no-check-for-nan-in-loss-and-grad, check-weight-hash-across-dp-replicas-interval | * | no | a gradient that is not finite ends the run; activations stay on their rank
 profile | 0 | import |
 profile-step-start, profile-step-end | 1 | import |

@@ -62,8 +62,13 @@ std::vector<std::int64_t> noop_layers(const RunConfig& config) {
 }
 
 engine::nn::Recomputed recomputed_settings(const RunConfig& config) {
-  return {recomputes(config, Recompute::full), recomputes(config, Recompute::attention),
-          recomputes(config, Recompute::activation), recomputes(config, Recompute::norm)};
+  return {.layers = recomputes(config, Recompute::full),
+          .attention = recomputes(config, Recompute::attention),
+          .activation = recomputes(config, Recompute::activation),
+          .norm = recomputes(config, Recompute::norm),
+          .method = config.train.recompute_method,
+          .count = config.train.recompute_layers,
+          .in_advance = config.train.recompute_in_advance};
 }
 
 engine::nn::Storage storage_settings(const RunConfig& config) {
