@@ -123,7 +123,7 @@ TEST_F(Pipelines, ThreadsAndMpirunWriteTheSameBytes) {
 TEST_F(Pipelines, ARunMayChangeItsGridTwice) {
   run(run_of("sft", "one", ""));
   run(run_of("sft", "tp", "--set parallel.tp=2"));
-  continue_at("tp", "stages", 2, "--set parallel.pp=2 --set parallel.dp=2");
+  continue_at("tp", "stages", 2, "--set parallel.pp=2 --set parallel.dp=2 --set parallel.zero=1");
   continue_at("stages", "alone", 4, "");
   expect_near("alone", "one");
 }
