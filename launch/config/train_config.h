@@ -98,7 +98,7 @@ constexpr std::array<std::string_view, 2> names_of(StateType) {
 }
 
 /// Type of the trained weights between updates. split is stored as f32: its upper half is the bf16
-/// part and its lower half the residual (docs/decisions/0028-weights-in-two-bytes.md).
+/// part and its lower half the residual (docs/decisions/0027-weights-in-two-bytes.md).
 enum class WeightType { f32, split, bf16 };
 constexpr std::array<std::string_view, 3> names_of(WeightType) {
   return {"f32", "split", "bf16"};
