@@ -47,10 +47,10 @@ Places places_of(std::span<const RankParameter> parameters, std::int64_t alignme
   return out;
 }
 
-class Reader {
+class VectorsReader {
  public:
-  Reader(const TorchFile& state, const TorchFile& weights,
-         const std::vector<RankParameter>& parameters)
+  VectorsReader(const TorchFile& state, const TorchFile& weights,
+                const std::vector<RankParameter>& parameters)
       : state_(state), graph_(state.graph()), weights_(weights), parameters_(parameters) {}
 
   Result<std::vector<DistributedPart>> read() {
@@ -96,7 +96,7 @@ class Reader {
 };
 
 /// The dict of a virtual rank's vectors.
-Result<const PickleNode*> Reader::buffer(int part) const {
+Result<const PickleNode*> VectorsReader::buffer(int part) const {
   const PickleNode& root = state_.root();
   if (root.kind != PickleKind::dict) return unknown("is no dict");
   if (graph_.find(root, "shard_main_param_res"))
@@ -114,7 +114,7 @@ Result<const PickleNode*> Reader::buffer(int part) const {
   return unknown(cat("has no buffer ", part));
 }
 
-Result<Reader::Vectors> Reader::vectors(int part) const {
+Result<VectorsReader::Vectors> VectorsReader::vectors(int part) const {
   const auto dict = buffer(part);
   RETURN_IF_ERROR(dict);
   Vectors out;
@@ -141,8 +141,8 @@ Result<Reader::Vectors> Reader::vectors(int part) const {
   return out;
 }
 
-PickledTensor Reader::view(const PickledTensor& vector, const RankParameter& parameter,
-                           std::int64_t begin) const {
+PickledTensor VectorsReader::view(const PickledTensor& vector, const RankParameter& parameter,
+                                  std::int64_t begin) const {
   PickledTensor out = vector;
   out.offset += begin;
   out.shape = parameter.weight->shape;
@@ -152,8 +152,9 @@ PickledTensor Reader::view(const PickledTensor& vector, const RankParameter& par
   return out;
 }
 
-Result<std::optional<std::string>> Reader::difference(const Vectors& from, const Places& places,
-                                                      Parameters parameters) const {
+Result<std::optional<std::string>> VectorsReader::difference(const Vectors& from,
+                                                             const Places& places,
+                                                             Parameters parameters) const {
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     std::vector<std::byte> buffer, weight_buffer;
     const auto master =
@@ -169,7 +170,7 @@ Result<std::optional<std::string>> Reader::difference(const Vectors& from, const
   return std::optional<std::string>();
 }
 
-Result<std::vector<DistributedPart>> Reader::part_of(int part, Parameters parameters) const {
+Result<std::vector<DistributedPart>> VectorsReader::part_of(int part, Parameters parameters) const {
   constexpr std::int64_t aligned = 64;
   const auto from = vectors(part);
   RETURN_IF_ERROR(from);
@@ -202,7 +203,7 @@ Result<std::vector<DistributedPart>> Reader::part_of(int part, Parameters parame
 Result<std::vector<DistributedPart>> distributed_parts(
     const TorchFile& state, const TorchFile& weights,
     const std::vector<RankParameter>& parameters) {
-  return Reader(state, weights, parameters).read();
+  return VectorsReader(state, weights, parameters).read();
 }
 
 }  // namespace troupe::engine::checkpoint

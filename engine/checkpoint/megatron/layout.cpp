@@ -121,12 +121,12 @@ void RankPlan::attention(const std::string& hf) {
 // of its heads of both projections up.
 void RankPlan::latent_attention(const std::string& hf) {
   const auto& [query_rank, key_rank, rotary, value_size, eps] = *spec_.latent;
-  const auto down = [&](std::string_view kind) {
+  const auto projections_down = [&](std::string_view kind) {
     return std::vector<RowBlock>{{cat(hf, "q_a_proj.", kind), 0, query_rank},
                                  {cat(hf, "kv_a_proj_with_mqa.", kind), 0, key_rank + rotary}};
   };
-  rows(name(qkv, "weight"), down("weight"), spec_.width);
-  if (spec_.attention_bias) vector(name(qkv, "bias"), down("bias"));
+  rows(name(qkv, "weight"), projections_down("weight"), spec_.width);
+  if (spec_.attention_bias) vector(name(qkv, "bias"), projections_down("bias"));
   vector(name({"self_attention.q_layernorm", ""}, "weight"),
          {{hf + "q_a_layernorm.weight", 0, query_rank}});
   vector(name({"self_attention.k_layernorm", ""}, "weight"),

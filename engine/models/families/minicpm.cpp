@@ -48,9 +48,7 @@ void read_latent(ConfigReader& in, DecoderSpec& spec) {
                 " channels are not supported: v_head_dim (or hidden_size / "
                 "num_attention_heads) must be at most qk_nope_head_dim + qk_rope_head_dim = ",
                 spec.head_size));
-  if (spec.kv_heads != spec.heads)
-    in.fail(Errc::unsupported, cat("\"num_key_value_heads\" must be num_attention_heads ",
-                                   spec.heads, ", found ", spec.kv_heads));
+  spec.kv_heads = spec.heads;  // num_key_value_heads is not read
   // The norms have the default epsilon of their class, not rms_norm_eps.
   spec.latent = {.query_rank = latent_rank(in, "q_lora_rank", 768),
                  .key_rank = latent_rank(in, "kv_lora_rank", 256),

@@ -249,9 +249,9 @@ TEST(Families, RefuseByNameWhatTheyCannotHonour) {
               HasSubstr("\"sparse_config\""));
   for (const auto& [change, problem] :
        {std::pair(R"({"q_lora_rank":null})", "\"q_lora_rank\": null"),
-        std::pair(R"({"qk_rope_head_dim":5})", "\"qk_rope_head_dim\" must be even"),
-        std::pair(R"({"v_head_dim":128})", "values of 128 channels"),
-        std::pair(R"({"num_key_value_heads":1})", "\"num_key_value_heads\"")})
+        std::pair(R"({"qk_nope_head_dim":5})", "\"qk_nope_head_dim\" must be even"),
+        std::pair(R"({"qk_rope_head_dim":5})", "must be even for rotary positions"),
+        std::pair(R"({"v_head_dim":128})", "values of 128 channels")})
     EXPECT_THAT(family_problem("MiniCPM3ForCausalLM", change), HasSubstr(problem));
   EXPECT_THAT(family_problem("MiniCPMForCausalLM", R"({"q_lora_rank":8})"),
               HasSubstr("\"q_lora_rank\""));
