@@ -37,7 +37,11 @@ class Rank {
     channel_->run_on_all_ranks("starting the engine", [&] {
       follower = value_or_throw(EngineFollower::create(std::move(*loaded_)));
     });
-    follower->serve(*channel_);
+    try {
+      follower->serve(*channel_);
+    } catch (const std::exception& error) {
+      abort(error);  // the leader knows of no failure of another rank
+    }
     return 0;
   }
 
