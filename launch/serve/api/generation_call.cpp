@@ -71,13 +71,14 @@ Job GenerationCall::make_job(std::size_t prompt, int index) {
   job.request.params.max_new_tokens = std::max(request_.max_tokens[prompt], 1);
   job.request.sample_id = static_cast<std::uint64_t>(index);
   if (!texts_.empty()) job.request.decode = texts_[prompt];
-  job.request.constraint = request_.constraint;
-  job.request.begins_without_space = request_.constraint != nullptr && !texts_.empty() &&
+  job.request.constraint = request_.constraint.compiled;
+  job.request.begins_without_space = job.request.constraint != nullptr && !texts_.empty() &&
                                      texts_[prompt].context_bytes() == 0 &&
                                      backend_.model().drops_first_space();
   job.request.generates = request_.generates;
   job.request.adapter = backend_.served->adapter;
   job.request.cache_salt = request_.cache_salt;
+  job.source = {request_.skip_special, request_.constraint.source};
   const auto self = shared_from_this();
   Choice& choice = choices_[prompt * static_cast<std::size_t>(request_.best_of) +
                             static_cast<std::size_t>(index)];
