@@ -232,6 +232,16 @@ TEST_F(PublishedCommand, ChangesTheRunWithEveryActingFlag) {
   }
 }
 
+TEST_F(PublishedCommand, RecomputesTheLayersThatItsFlagsName) {
+  Words words = published(model_, root_ + "/run");
+  words.insert(words.end(), {"--recompute-granularity", "full", "--recompute-method", "block",
+                             "--recompute-num-layers", "2", "--recompute-in-advance"});
+  const std::string found = result(words);
+  for (const char* setting : {"train.recompute=[full]", "train.recompute_method=block",
+                              "train.recompute_layers=2", "train.recompute_in_advance=true"})
+    EXPECT_THAT(found, HasSubstr(setting));
+}
+
 TEST_F(PublishedCommand, ChecksSwitchesThatDescribeTheModel) {
   Words words = published(model_, root_ + "/run");
   for (const char* flag : {"--add-qkv-bias", "--geglu", "--post-norm", "--squared-relu",
