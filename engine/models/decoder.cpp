@@ -134,7 +134,9 @@ nn::Attention ModuleBuilder::attention(const std::string& layer, int index) cons
           index - static_cast<int>(first_layer),
           head_norm(layer + "self_attn.q_norm"),
           head_norm(layer + "self_attn.k_norm"),
-          latent(layer + "self_attn.")};
+          latent(layer + "self_attn."),
+          split.heads.begin,
+          static_cast<std::uint32_t>(index)};
 }
 
 std::optional<nn::LatentProjections> ModuleBuilder::latent(const std::string& attention) const {
@@ -155,12 +157,16 @@ Block ModuleBuilder::block(int index) const {
   const std::string layer = cat("model.layers.", index, ".");
   const auto multiplier = static_cast<float>(spec.residual_multiplier);
   const nn::Norm first = norm(layer + "input_layernorm");
+  const std::uint32_t streams[] = {nn::residual_stream(index, 0), nn::residual_stream(index, 1)};
   if (spec.norm_placement == NormPlacement::shared)
-    return {ParallelLayer{{first, {attention(layer, index), mlp(layer)}}, multiplier}};
+    return {ParallelLayer{{first, {attention(layer, index), mlp(layer)}}, multiplier, streams[0]}};
   return {SequentialLayer{
-      {{first, {attention(layer, index), norm(layer + "post_self_attn_layernorm")}}, multiplier},
+      {{first, {attention(layer, index), norm(layer + "post_self_attn_layernorm")}},
+       multiplier,
+       streams[0]},
       {{norm(layer + "post_attention_layernorm"), {mlp(layer), norm(layer + "post_mlp_layernorm")}},
-       multiplier}}};
+       multiplier,
+       streams[1]}}};
 }
 
 }  // namespace

@@ -39,25 +39,32 @@ ops::KeyValues store(const Tensor& k, const Tensor& v, const ForwardContext& pas
 // argument.
 class Exchange {
  public:
-  Exchange(const ForwardContext& pass, const ops::AttentionShape& whole)
-      : pass_(pass), shape_(whole) {
-    if (pass.context == nullptr || !pass.context->groups->heads) return;
-    exchange_.emplace(attention_exchange(*pass.context, whole));
-    shape_ = exchange_->shape;
+  Exchange(const ForwardContext& pass, const Attention& attention)
+      : pass_(pass), shape_(attention.shape) {
+    std::int64_t first_head = attention.first_head;
+    if (pass.context != nullptr && pass.context->groups->heads) {
+      exchange_.emplace(attention_exchange(*pass.context, attention.shape));
+      shape_ = exchange_->shape;
+      first_head += exchange_->first_head;
+    }
+    if (pass.dropout != nullptr && pass.dropout->attention > 0)
+      dropout_ = {pass.dropout->attention, pass.dropout->attention_key, attention.number,
+                  pass.dropout->attention_rows, first_head};
   }
   const ops::AttentionShape& shape() const { return shape_; }
   /// With `lse` for the backward pass, nullptr: it is not needed. No effect where this rank has no
   /// heads.
   void attend(const Tensor& q, const ops::KeyValues& kv, Tensor& out, Tensor* lse) const {
     if (shape_.heads == 0) return;
-    if (in_ring()) return ring_attention(pass_, {q, kv.k, kv.v, shape_}, out, lse);
-    pass_.device.attention({q, kv, pass_.layout, shape_, pass_.precision}, out, lse);
+    if (in_ring()) return ring_attention(pass_, {q, kv.k, kv.v, shape_, dropout()}, out, lse);
+    pass_.device.attention({q, kv, pass_.layout, shape_, pass_.precision, dropout()}, out, lse);
   }
   void attend_backward(const Tensor& q, const ops::KeyValues& kv,
                        const ops::AttentionBackward& with) const {
     if (shape_.heads == 0) return;
-    if (in_ring()) return ring_attention_backward(pass_, {q, kv.k, kv.v, shape_}, with);
-    pass_.device.attention_backward({q, kv, pass_.layout, shape_, pass_.precision}, with);
+    if (in_ring()) return ring_attention_backward(pass_, {q, kv.k, kv.v, shape_, dropout()}, with);
+    pass_.device.attention_backward({q, kv, pass_.layout, shape_, pass_.precision, dropout()},
+                                    with);
   }
   /// Applies the rotary embedding, or its inverse, in place.
   void rotate(const RotaryTable* rotary, Tensor& queries, Tensor& keys, bool inverse) const {
@@ -101,8 +108,11 @@ class Exchange {
     return pass_.context != nullptr && pass_.context->groups->ring != nullptr;
   }
 
+  const ops::AttentionDropout* dropout() const { return dropout_ ? &*dropout_ : nullptr; }
+
   const ForwardContext& pass_;
   ops::AttentionShape shape_;
+  std::optional<ops::AttentionDropout> dropout_;
   std::optional<AttentionExchange> exchange_;
 };
 
@@ -150,7 +160,7 @@ Tensor Attention::project_backward(HeadTensors grads, const ForwardContext& pass
 Tensor Attention::forward(const Tensor& x, const ForwardContext& pass, Saved& saved) const {
   ops::Device& device = pass.device;
   auto [queries, keys, values] = project(x, pass, saved);
-  const Exchange exchange(pass, shape);
+  const Exchange exchange(pass, *this);
   queries = expand_rows(pass, exchange.queries(queries));  // [T, H*K]
   keys = expand_rows(pass, exchange.keys(keys));           // [T, G*K]
   values = expand_rows(pass, exchange.values(values));     // [T, G*K]
@@ -179,7 +189,7 @@ Tensor Attention::backward(const Tensor& dy, const ForwardContext& pass, Saved& 
   ops::Device& device = pass.device;
   const std::int64_t rows = all_rows(pass, dy);
   const bool recompute = pass.recomputed.attention;
-  const Exchange exchange(pass, shape);
+  const Exchange exchange(pass, *this);
   Tensor lse = recompute ? Tensor() : saved.pop();
   Tensor out = recompute ? Tensor() : saved.pop();
   const Tensor values = saved.pop(), keys = saved.pop(), queries = saved.pop();

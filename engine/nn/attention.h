@@ -21,6 +21,9 @@ struct Attention {
   Norm q_norm = {}, k_norm = {};
   /// Takes the place of q, k, v and their norms.
   std::optional<LatentProjections> latent = {};
+  /// Numbers in the whole model, of the dropout.
+  std::int64_t first_head = 0;
+  std::uint32_t number = 0;
 
   /// x [T, D] -> [T, D]. Where there is a cache, the new keys and values are written to it first.
   Tensor forward(const Tensor& x, const ForwardContext& pass, Saved& saved) const;

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "engine/nn/forward_context.h"
+#include "engine/nn/hidden_dropout.h"
 #include "engine/nn/norm.h"
 #include "engine/nn/saved.h"
 #include "engine/nn/sequence_parallel.h"
@@ -68,25 +69,29 @@ struct Either {
   }
 };
 
-/// y = x + multiplier * inner(x), for a module that returns new memory.
+/// y = x + multiplier * dropout(inner(x)), for a module that returns new memory.
 template <Module M>
 struct Residual {
   M inner;
   float multiplier = 1;
+  std::uint32_t stream = residual_stream(0, 0);  ///< of the dropout
 
   Tensor forward(const Tensor& x, const ForwardContext& pass, Saved& saved) const {
     Tensor y = inner.forward(x, pass, saved);
+    if (drops_hidden(pass)) drop_hidden(pass, stream, y, y);
     if (multiplier != 1) pass.device.scale(y, multiplier);
     pass.device.add(x, y, y);
     return y;
   }
   Tensor backward(const Tensor& dy, const ForwardContext& pass, Saved& saved) const {
     Tensor above = dy;
-    if (multiplier != 1) {
-      above = pass.device.empty(dy.shape());
+    const bool drops = drops_hidden(pass);
+    if (drops || multiplier != 1) above = pass.device.empty(dy.shape());
+    if (drops)
+      drop_hidden(pass, stream, dy, above);
+    else if (multiplier != 1)
       pass.device.copy(dy, above);
-      pass.device.scale(above, multiplier);
-    }
+    if (multiplier != 1) pass.device.scale(above, multiplier);
     Tensor dx = inner.backward(above, pass, saved);
     pass.device.add(dy, dx, dx);
     return dx;

@@ -23,12 +23,17 @@ struct KvCache {
   std::vector<Tensor> k, v;  ///< one per layer
 };
 
-/// Random streams of the adapters' dropout in a training pass.
+/// Dropout of a training pass. The id of a row is the number of its sequence in the whole batch,
+/// times 2^32, plus its position in it, so what is dropped depends neither on the micro-batches nor
+/// on the grid.
 struct Dropout {
-  std::uint64_t key = 0;  ///< of the run and the update
-  /// [T] number of the sequence in the whole batch and position in it: independent of the
-  /// micro-batches.
-  std::vector<std::uint64_t> rows;
+  std::uint64_t key = 0;            ///< of the adapters', the run and the update
+  std::vector<std::uint64_t> rows;  ///< [T] ids of the rows of modules' inputs
+  /// Probabilities of values of the hidden states (ops::Dropout) and of weights of attention.
+  double hidden = 0, attention = 0;
+  std::uint64_t hidden_key = 0, attention_key = 0;
+  std::vector<std::uint64_t> hidden_rows;     ///< ids of the rows of residual connections
+  std::vector<std::uint64_t> attention_rows;  ///< ids of the rows of queries
 };
 
 /// Which layers of a stage Recomputed::layers recomputes, as --recompute-method of Megatron-LM.

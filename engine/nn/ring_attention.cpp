@@ -189,6 +189,22 @@ Tensor rows_of(const Ring& ring, const Tensor& x, const std::vector<std::int32_t
   return some;
 }
 
+// Dropout of some rows.
+class DropoutOfRows {
+ public:
+  DropoutOfRows(const ops::AttentionDropout* all, const std::vector<std::int32_t>& rows) {
+    if (all == nullptr) return;
+    for (const auto row : rows) ids_.push_back(all->rows[static_cast<std::size_t>(row)]);
+    of_.emplace(*all).rows = ids_;
+  }
+  DropoutOfRows(const DropoutOfRows&) = delete;
+  const ops::AttentionDropout* get() const { return of_ ? &*of_ : nullptr; }
+
+ private:
+  std::vector<std::uint64_t> ids_;
+  std::optional<ops::AttentionDropout> of_;
+};
+
 // Outputs over some keys and over others -> over both, row by row and head by head.
 class Merged {
  public:
@@ -243,7 +259,9 @@ void ring_attention(const ForwardContext& pass, const RingInputs& in, Tensor& ou
       Tensor some = device.empty(q.shape()),
              some_lse = device.empty({std::ssize(call.rows), in.shape.heads});
       const ops::KeyValues kv{keys.keys(), keys.values(), 0, {}, call.blocks};
-      device.attention({q, kv, call.layout, in.shape, pass.precision}, some, &some_lse);
+      const DropoutOfRows dropout(in.dropout, call.rows);
+      device.attention({q, kv, call.layout, in.shape, pass.precision, dropout.get()}, some,
+                       &some_lse);
       merged.add(call.rows, some, some_lse);
     }
     keys.finish(step);
@@ -270,7 +288,8 @@ void ring_attention_backward(const ForwardContext& pass, const RingInputs& in,
                    dout = rows_of(ring, with.dout, call.rows);
       Tensor dq = device.empty(q.shape());
       const ops::KeyValues kv{keys.keys(), keys.values(), 0, {}, call.blocks};
-      device.attention_backward({q, kv, call.layout, in.shape, pass.precision},
+      const DropoutOfRows dropout(in.dropout, call.rows);
+      device.attention_backward({q, kv, call.layout, in.shape, pass.precision, dropout.get()},
                                 {out, lse, dout, dq, dk, dv});
       device.scatter_add_rows(dq, call.rows, with.dq);
     }

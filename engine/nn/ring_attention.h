@@ -14,6 +14,7 @@ namespace troupe::engine::nn {
 struct RingInputs {
   const Tensor &q, &k, &v;
   const ops::AttentionShape& shape;
+  const ops::AttentionDropout* dropout = nullptr;  ///< nullptr: none
 };
 
 /// out [S, H*K] and lse [S, H], which may be nullptr, as Device::attention() over all ranks' keys.

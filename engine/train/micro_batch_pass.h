@@ -9,6 +9,7 @@
 #include "engine/models/decoder.h"
 #include "engine/nn/context_part.h"
 #include "engine/train/output_head.h"
+#include "engine/train/scoring.h"
 
 namespace troupe::engine::train {
 
@@ -16,7 +17,7 @@ struct PassOptions {
   ops::Precision precision = ops::Precision::f32;
   nn::Recomputed recomputed = {};
   bool share_prefixes = false;                ///< shared_prefixes.h
-  std::optional<std::uint64_t> dropout;       ///< key of the pass; absent: no dropout
+  std::optional<PassDropout> dropout;         ///< absent: none
   bool every_token = false;                   ///< OutputHeadOptions::every_token
   bool backward = true;                       ///< false: nothing is saved
   const nn::PassHooks* hooks = nullptr;       ///< nullptr: none
@@ -49,9 +50,9 @@ class MicroBatchPass {
   models::Decoder& model_;
   const data::Experience& part_;
   ops::Layout layout_;
-  std::optional<nn::Dropout> dropout_;
   std::optional<nn::SharedRows> shared_;
   std::optional<nn::ContextPart> context_;
+  std::optional<nn::Dropout> dropout_;
   nn::ForwardContext pass_;
   OutputHead head_;
   nn::Saved saved_;

@@ -28,6 +28,9 @@ struct TrainerOptions {
   /// in another order, which depends on the micro-batches; without it no bit does.
   bool share_prefixes = false;
   std::uint64_t seed = 0;  ///< of the adapter's dropout
+  /// Probabilities that weights of attention and values of the hidden states (nn/hidden_dropout.h)
+  /// are dropped in the passes of forward_backward(); keyed by optimizer.seed.
+  double attention_dropout = 0, hidden_dropout = 0;
   /// Divide the optimizer state over the replicas (ZeRO-1): affects memory, not results.
   bool shard_optimizer = false;
   /// Exchange gradients and weights of replicas while passes run: affects time, not results. Each
@@ -91,7 +94,7 @@ class Trainer {
   BatchLoss two_passes(const data::Experience& batch, const loss::AnyLoss& loss);
   PassOptions passes() const;
   ScoringOptions scoring(double temperature) const;
-  std::optional<std::uint64_t> dropout_key() const;
+  std::optional<PassDropout> dropout() const;
   /// Gradients of the scaled loss.
   loss::ValueAndGrads scaled(loss::ValueAndGrads grads) const;
 

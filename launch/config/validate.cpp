@@ -37,6 +37,7 @@ class General {
     schedule();
     types();
     recomputation();
+    dropout();
     data();
     parallel();
     unused();
@@ -146,6 +147,13 @@ class General {
     if (std::ranges::find(c_.train.recompute, Recompute::full) == c_.train.recompute.end())
       v_.unused({"train.recompute_method", "train.recompute_layers", "train.recompute_in_advance"},
                 "not used, only train.recompute: [full] recomputes layers");
+  }
+
+  void dropout() {
+    const TrainConfig& t = c_.train;
+    if (t.attention_dropout > 0 || t.hidden_dropout > 0)
+      v_.unused("train.share_prefixes",
+                "not used, dropout masks the rows of a common prefix differently");
   }
 
   void warmup(std::string_view section, const OptimizerConfig& optimizer) {

@@ -48,7 +48,7 @@ tensorboard-queue-size | 1 | so | events are written at once
 tensorboard-dir, wandb-project, wandb-exp-name, wandb-save-dir, logging-level | 1 | no | TensorBoard events and metrics.jsonl are in the folder of --save
 
 # regularisation
-attention-dropout, hidden-dropout | 1 | only 0 | models are trained without dropout
+attention-dropout, hidden-dropout | 1 | import | 0 where it is not given
 weight-decay, clip-grad, adam-beta1, adam-beta2, adam-eps | 1 | import |
 weight-decay-incr-style | 1 | only constant | one weight decay
 start-weight-decay, end-weight-decay, sgd-momentum | 1 | no | AdamW with one weight decay

@@ -113,7 +113,9 @@ swap_optimizer, delay_param_gather, ddp_bucket_size, ddp_average_in_collective, 
 num_experts, moe_*, n_shared_experts, first_k_dense_replace, seq_aux, routed_scaling_factor, norm_topk_prob, num_nextn_predict_layers, enable_expert_parallel, eplb_token_collects, expert_map_path | - | mixtures of experts are not supported
 num_layers, hidden_size, ffn_hidden_size, num_attention_heads, kv_channels, num_query_groups, group_query_attention, position_embedding_type, use_rotary_position_embeddings, rotary_*, rope_scaling_*, low_freq_factor, high_freq_factor, original_max_position_embeddings, beta_fast, beta_slow, normalization, norm_epsilon, swiglu, geglu, gelu_tanh, squared_relu, openai_gelu, add_qkv_bias, add_dense_bias, disable_bias_linear, untie_embeddings_and_output_weights, make_vocab_size_divisible_by, padded_vocab_size, vocab_size, qk_layernorm, sliding_window, input_embeds_norm, output_logit_softcapping, attn_logit_softcapping, query_pre_attn_scalar, post_norm, scale_emb, scale_depth, dim_model_base, multi_head_latent_attention, multi_latent_attention, qk_*_head_dim, q_lora_rank, kv_lora_rank, v_head_dim, apply_layernorm_1p, add_rmsnorm_offset, embed_layernorm, use_glm_rope | = | config.json of the model's folder says it
 init_method_std | pretrain:init.std | | | 0.02
-attention_dropout, hidden_dropout, init_method_std, init_method_xavier_uniform, data_parallel_random_init | = | models are trained without dropout, from their weights
+attention_dropout | train.attention_dropout | |
+hidden_dropout | train.hidden_dropout | |
+init_method_std, init_method_xavier_uniform, data_parallel_random_init | = | models are trained from their weights
 distributed_backend, distributed_timeout_minutes, nproc_per_node, nnodes, node_rank, master_addr, master_port, local_rank | = | mpirun or troupe launch start the processes; train.timeout bounds each request
 use_deter_comp, deterministic_mode, npu_deterministic, guarantee_order | = | the same run always gives the same bits
 enable_high_availability, enable_elastic_training | = | a run resumes bit-exactly from its last checkpoint

@@ -90,6 +90,8 @@ engine::train::TrainerOptions trainer_settings(const RunConfig& config) {
   out.loss_scale = config.train.loss_scale;
   out.recomputed = recomputed_settings(config);
   out.share_prefixes = config.train.share_prefixes;
+  out.attention_dropout = config.train.attention_dropout;
+  out.hidden_dropout = config.train.hidden_dropout;
   out.shard_optimizer = config.parallel.zero > 0;
   out.overlap = config.parallel.overlap;
   return out;

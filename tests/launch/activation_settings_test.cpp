@@ -35,5 +35,18 @@ TEST(ActivationSettings, RecomputationOfLayersNeedsFull) {
   EXPECT_FALSE(with({"train.recompute_layers=0"}));
 }
 
+TEST(ActivationSettings, DropoutIsAProbabilityBelowOne) {
+  const auto got = with({"train.attention_dropout=0.1", "train.hidden_dropout=0.2",
+                         "train.share_prefixes=true", "train.seed=5"});
+  ASSERT_TRUE(got) << got.error().what;
+  EXPECT_THAT(got->warnings, Contains(HasSubstr("dropout masks the rows of a common prefix")));
+  const auto options = trainer_settings(got->config);
+  EXPECT_EQ(options.attention_dropout, 0.1);
+  EXPECT_EQ(options.hidden_dropout, 0.2);
+  EXPECT_EQ(options.optimizer.seed, 5u);
+  for (const char* wrong : {"train.attention_dropout=1", "train.hidden_dropout=-0.1"})
+    EXPECT_FALSE(with({wrong})) << wrong;
+}
+
 }  // namespace
 }  // namespace troupe::launch::activation_settings_test

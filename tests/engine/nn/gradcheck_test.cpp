@@ -123,6 +123,23 @@ TEST_P(Modules, EmbeddingsWithAMultiplierPositionsAndANorm) {
     test::gradcheck(EmbeddingModule{each}, parameters, x, pass);
 }
 
+TEST_P(Modules, HiddenStatesThatAreDropped) {
+  Parameters parameters(*device, {{"t", {7, 12}}, {"u", {10, 12}}, {"d", {12, 10}}}, true);
+  test::randomize(parameters, 2, 0.5);
+  Dropout dropout{.hidden = 0.4, .hidden_key = 3};
+  for (std::uint64_t row = 0; row < 8; ++row) dropout.hidden_rows.push_back(row << 32);
+  pass.dropout = &dropout;
+  const Mlp mlp{{}, {&parameters.at("u")}, {&parameters.at("d")}};
+  test::gradcheck(EmbeddingModule{{&parameters.at("t")}}, parameters, x, pass);
+  test::gradcheck(Residual<Mlp>{mlp}, parameters, x, pass);
+  test::gradcheck(Residual<Mlp>{mlp, 0.3f, residual_stream(4, 1)}, parameters, x, pass);
+  Saved none = Saved::nothing();
+  const auto output = [&](std::uint32_t stream) {
+    return ops::to_host(*device, Residual<Mlp>{mlp, 1, stream}.forward(x, pass, none));
+  };
+  EXPECT_NE(output(residual_stream(0, 0)), output(residual_stream(0, 1)));
+}
+
 TEST_P(Modules, AnEmbeddingRefusesAPositionBeyondItsTable) {
   Parameters parameters(*device, {{"t", {7, 12}}, {"p", {4, 12}}}, false);
   Saved saved;
@@ -288,6 +305,15 @@ TEST_P(AttentionModule, WithAWindowACapOrSlopesInPlaceOfRotary) {
   own.rotary = nullptr;
   own.shape.alibi_slopes = {0.5f, 0.25f, 0.125f, 0.0625f};
   test::gradcheck(own, parameters, x, pass);
+}
+
+TEST_P(AttentionModule, WithDropoutOfItsWeights) {
+  Dropout dropout{.attention = 0.3, .attention_key = 5};
+  for (std::uint64_t row = 0; row < 8; ++row) dropout.attention_rows.push_back(row << 32);
+  pass.dropout = &dropout;
+  test::gradcheck(attention, parameters, x, pass);
+  pass.recomputed.attention = true;
+  test::gradcheck(attention, parameters, x, pass);
 }
 
 TEST_P(AttentionModule, BesideAnMlpUnderOneNorm) {

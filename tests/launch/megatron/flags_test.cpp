@@ -242,6 +242,13 @@ TEST_F(PublishedCommand, RecomputesTheLayersThatItsFlagsName) {
     EXPECT_THAT(found, HasSubstr(setting));
 }
 
+TEST_F(PublishedCommand, DropsWhatItsFlagsName) {
+  const Words words = changed(published(model_, root_ + "/run"), "--attention-dropout", {"0.1"});
+  const std::string found = result(changed(words, "--hidden-dropout", {"0.2"}));
+  EXPECT_THAT(found, HasSubstr("train.attention_dropout=0.1"));
+  EXPECT_THAT(found, HasSubstr("train.hidden_dropout=0.2"));
+}
+
 TEST_F(PublishedCommand, ChecksSwitchesThatDescribeTheModel) {
   Words words = published(model_, root_ + "/run");
   for (const char* flag : {"--add-qkv-bias", "--geglu", "--post-norm", "--squared-relu",
