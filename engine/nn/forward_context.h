@@ -60,6 +60,7 @@ struct Recomputed {
   bool operator==(const Recomputed&) const = default;
 };
 
+class OffloadedPass;
 struct SharedRows;
 struct ContextPart;
 struct LoraRows;
@@ -98,6 +99,8 @@ struct ForwardContext {
   parallel::Communicator* rows_group = nullptr;
   std::int64_t rows = 0;
   const PassHooks* hooks = nullptr;  ///< nullptr: none
+  /// Files with the activations that layers save (offload.h); nullptr: they stay in memory.
+  OffloadedPass* offload = nullptr;
   /// Rows with adapters of their own, in generation (lora_rows.h); nullptr: none.
   const LoraRows* lora_rows = nullptr;
 };

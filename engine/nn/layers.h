@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "engine/nn/compose.h"
+#include "engine/nn/offload.h"
 
 namespace troupe::engine::nn {
 
@@ -40,11 +42,14 @@ class Layers {
   Tensor forward(Tensor x, const ForwardContext& pass, Saved& saved) const {
     for (const LayerGroup& group : layer_groups(pass.recomputed, layers_.size())) {
       Saved none = Saved::nothing();
+      std::size_t mark = saved.mark();
       if (group.recomputed) saved.push_input(x);
       Saved& into = group.recomputed ? none : saved;
       for (std::size_t i = group.begin; i < group.end; ++i) {
         if (i > 0 && pass.hooks && pass.hooks->before_forward) pass.hooks->before_forward(i);
         x = layers_[i].forward(x, pass, into);
+        if (pass.offload == nullptr || (group.recomputed && i + 1 < group.end)) continue;
+        pass.offload->unload(saved, std::exchange(mark, saved.mark()));
       }
     }
     return x;
@@ -54,15 +59,24 @@ class Layers {
     const auto groups = layer_groups(pass.recomputed, layers_.size());
     const auto last = std::find_if(groups.rbegin(), groups.rend(),
                                    [](const LayerGroup& group) { return group.recomputed; });
-    if (last != groups.rend()) saved.repeat_in_advance(again(*last, pass));
+    if (last == groups.rend()) return;
+    if (pass.offload != nullptr) {
+      if (last != groups.rbegin()) return;  // its input is in the file, below that of other layers
+      pass.offload->load(saved);
+    }
+    saved.repeat_in_advance(again(*last, pass));
   }
   Tensor backward(Tensor dx, const ForwardContext& pass, Saved& saved) const {
     const auto groups = layer_groups(pass.recomputed, layers_.size());
     for (auto group = groups.rbegin(); group != groups.rend(); ++group) {
       Saved own;
-      if (group->recomputed) own = saved.repeated(again(*group, pass));
+      if (group->recomputed) {
+        if (pass.offload != nullptr && !saved.is_repeated()) pass.offload->load(saved);
+        own = saved.repeated(again(*group, pass));
+      }
       Saved& from = group->recomputed ? own : saved;
       for (std::size_t i = group->end; i-- > group->begin;) {
+        if (pass.offload != nullptr && !group->recomputed) pass.offload->load(saved);
         dx = layers_[i].backward(dx, pass, from);
         if (pass.hooks && pass.hooks->after_backward) pass.hooks->after_backward(i);
       }

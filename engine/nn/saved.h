@@ -33,6 +33,10 @@ class Saved {
   }
   /// Position of the next push.
   std::size_t mark() const { return stack_.size(); }
+  /// Replaces the tensor at a position; returns the one that was there.
+  Tensor exchange(std::size_t place, Tensor x) {
+    return std::exchange(stack_.at(place), std::move(x));
+  }
   /// Drops x wherever it was pushed since `mark`; backward recomputes it and calls restore() before
   /// it pops what was pushed until then. Pairs nest as forward and backward do.
   void forget(std::size_t mark, const Tensor& x) {
@@ -84,6 +88,7 @@ class Saved {
     run(stack_[inputs_.back()], *saved);
     repeated_ = std::move(saved);
   }
+  bool is_repeated() const { return repeated_ != nullptr; }
   /// Pops the last input that was pushed; returns what the repeated forward pass saves.
   template <class Run>
   Saved repeated(Run run) {

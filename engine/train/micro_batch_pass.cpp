@@ -72,6 +72,8 @@ MicroBatchPass::MicroBatchPass(models::Decoder& model, const data::Experience& p
   pass_.hooks = options.hooks;
   pass_.rows = context_ ? context_->own().size() : std::ssize(part.tokens);
   if (context_) pass_.context = &*context_;
+  if (options.offload != nullptr && options.backward)
+    pass_.offload = &offloaded_.emplace(*options.offload, model.device());
 }
 
 std::int64_t MicroBatchPass::rows() const {

@@ -8,6 +8,7 @@
 #include "engine/data/experience.h"
 #include "engine/models/decoder.h"
 #include "engine/nn/context_part.h"
+#include "engine/nn/offload.h"
 #include "engine/train/output_head.h"
 #include "engine/train/scoring.h"
 
@@ -18,6 +19,7 @@ struct PassOptions {
   nn::Recomputed recomputed = {};
   bool share_prefixes = false;                ///< shared_prefixes.h
   std::optional<PassDropout> dropout;         ///< absent: none
+  nn::Offload* offload = nullptr;             ///< of saved activations; nullptr: none
   bool every_token = false;                   ///< OutputHeadOptions::every_token
   bool backward = true;                       ///< false: nothing is saved
   const nn::PassHooks* hooks = nullptr;       ///< nullptr: none
@@ -56,6 +58,7 @@ class MicroBatchPass {
   nn::ForwardContext pass_;
   OutputHead head_;
   nn::Saved saved_;
+  std::optional<nn::OffloadedPass> offloaded_;
 };
 
 }  // namespace troupe::engine::train

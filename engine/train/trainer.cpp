@@ -118,6 +118,7 @@ Trainer::Trainer(std::unique_ptr<models::Decoder> model, TrainerOptions options,
   if (model_->pp() != nullptr) optimizer_.set_numbers(numbers_of(*model_));
   if (options_.precision == ops::Precision::f16) loss_scale_.emplace(options_.loss_scale);
   if (options_.optimizer.ema_decay > 0) optimizer_.keep_average();
+  if (!options_.offload.empty()) offload_ = std::make_unique<nn::Offload>(options_.offload);
 }
 
 Trainer::~Trainer() {
@@ -133,6 +134,7 @@ PassOptions Trainer::passes() const {
           .recomputed = options_.recomputed,
           .share_prefixes = options_.share_prefixes,
           .dropout = dropout(),
+          .offload = offload_.get(),
           .hooks = exchange_.hooks(false),
           .last_hooks = exchange_.hooks(true)};
 }

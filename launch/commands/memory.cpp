@@ -152,8 +152,12 @@ engine::train::Footprint step_footprint(const RunConfig& config,
       auto recomputed = recomputed_settings(config);
       recomputed.in_advance = recomputed.in_advance && !stage.last();
       const auto own = engine::train::footprint(part, recomputed, tokens, split, grads_known);
-      // A stage holds the activations of the micro-batches that are on the later ones.
-      all.kept += replicas * size(stage.count - stage.index) * own.kept;
+      all.kept += replicas * (config.train.offload.empty()
+                                  // A stage holds the activations of the micro-batches that are on
+                                  // the later ones.
+                                  ? size(stage.count - stage.index) * own.kept
+                                  // One layer computes, one is written or read.
+                                  : std::min(own.kept, 2 * own.kept / size(part.layers)));
       all.passing += replicas * own.passing;
       all.products += replicas * own.products;
     }
@@ -187,9 +191,10 @@ void add_activations(std::vector<MemoryPart>& parts, const RunConfig& config,
   for (const Recompute what : config.train.recompute) names.emplace_back(name_of(what));
   const std::string recomputed =
       names.empty() ? "" : cat(", ", join(names, " and "), " recomputed");
-  parts.push_back({cat("activations of ", config.train.micro_batch_tokens * config.parallel.dp,
-                       " tokens", recomputed, " (estimate)"),
-                   step.kept + step.passing});
+  parts.push_back(
+      {cat("activations of ", config.train.micro_batch_tokens * config.parallel.dp, " tokens",
+           recomputed, config.train.offload.empty() ? "" : ", in files", " (estimate)"),
+       step.kept + step.passing});
   parts.push_back({"packed GEMM operands and logits of the head (estimate)", step.products});
   add_widened(parts, config, spec);
 }

@@ -141,6 +141,7 @@ struct TrainConfig : OptimizerConfig, CheckpointConfig {
   engine::nn::RecomputeMethod recompute_method = engine::nn::RecomputeMethod::uniform;
   std::int64_t recompute_layers = 1;
   bool recompute_in_advance = false;
+  std::string offload;
   double attention_dropout = 0, hidden_dropout = 0;
   bool share_prefixes = false;
   std::int64_t max_length = 0;
@@ -218,6 +219,9 @@ struct TrainConfig : OptimizerConfig, CheckpointConfig {
     field("recompute_in_advance", self.recompute_in_advance,
           "train.recompute: full with parallel.pp: a stage recomputes the layers whose gradients "
           "come first while it waits for the gradients of the next stage");
+    field("offload", self.offload,
+          "directory on a disk to which the saved activations are written until the backward pass "
+          "reads them; empty: they stay in memory");
     field("attention_dropout", self.attention_dropout, from_0_below_1,
           "probability that a weight of attention is dropped in training passes");
     field("hidden_dropout", self.hidden_dropout, from_0_below_1,

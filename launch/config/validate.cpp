@@ -10,6 +10,7 @@
 #include "engine/checkpoint/not_a_model.h"
 #include "engine/data/readers/file_list.h"
 #include "engine/data/readers/packed_reader.h"
+#include "engine/nn/offload.h"
 #include "engine/tokenizer/prompt_types.h"
 #include "launch/config/schema.h"
 #include "launch/config/validate_profile.h"
@@ -303,6 +304,15 @@ void need_reward_programs(const RunConfig& config, Findings& findings) {
     findings.problems.push_back(found.error().what);
 }
 
+void need_offload_directory(const RunConfig& config, Findings& findings) {
+  if (config.train.offload.empty()) return;
+  const auto found = engine::nn::Offload::check_directory(config.train.offload);
+  if (!found && found.error().code == Errc::not_found)
+    missing(findings, found.error().what);
+  else if (!found)
+    findings.problems.push_back(found.error().what);
+}
+
 void need_reward_models(const RunConfig& config, Findings& findings) {
   const auto items = reward_items(config);
   if (!items) return;  // reported by the recipe
@@ -379,6 +389,7 @@ void validate_files(const RunConfig& config, Findings& findings) {
       need_model("critic.model", config.critic.model, findings);
     if (recipe->roles(config).reward.needed) need_reward_models(config, findings);
   }
+  need_offload_directory(config, findings);
   need_files("data.path", config.data.path, findings);
   need_files("eval.path", config.eval.path, findings);
   need_reward_programs(config, findings);

@@ -87,7 +87,7 @@ recompute_norm | train.recompute | true=[norm] |
 recompute_method | train.recompute_method | uniform=uniform block=block |
 recompute_num_layers | train.recompute_layers | |
 recompute_in_advance | train.recompute_in_advance | true=true false= |
-recompute_in_bubble, swap_attention, distribute_saved_activations | = | train.micro_batch_tokens and train.recompute bound the memory of a step
+recompute_in_bubble, swap_attention, distribute_saved_activations | = | train.micro_batch_tokens and train.recompute bound the memory of a step; train.offload writes activations to a disk
 lora_r | lora.rank | |
 lora_alpha | lora.alpha | |
 lora_target_modules | lora.targets | linear_qkv=[q_proj,k_proj,v_proj] linear_proj=[o_proj] linear_fc1=[gate_proj,up_proj] linear_fc2=[down_proj] @megatron_list | the model's names: q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj

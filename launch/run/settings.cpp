@@ -92,6 +92,7 @@ engine::train::TrainerOptions trainer_settings(const RunConfig& config) {
   out.share_prefixes = config.train.share_prefixes;
   out.attention_dropout = config.train.attention_dropout;
   out.hidden_dropout = config.train.hidden_dropout;
+  out.offload = config.train.offload;
   out.shard_optimizer = config.parallel.zero > 0;
   out.overlap = config.parallel.overlap;
   return out;

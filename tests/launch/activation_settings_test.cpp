@@ -48,5 +48,15 @@ TEST(ActivationSettings, DropoutIsAProbabilityBelowOne) {
     EXPECT_FALSE(with({wrong})) << wrong;
 }
 
+TEST(ActivationSettings, TheDirectoryOfOffloadMustExist) {
+  const auto got = with({"train.offload=/none/at"}, true);
+  ASSERT_FALSE(got);
+  EXPECT_THAT(got.error().what, HasSubstr("train.offload: expected a directory in which files can "
+                                          "be created, found \"/none/at\""));
+  const auto allowed = with({"train.offload=/tmp"});
+  ASSERT_TRUE(allowed) << allowed.error().what;
+  EXPECT_EQ(trainer_settings(allowed->config).offload, "/tmp");
+}
+
 }  // namespace
 }  // namespace troupe::launch::activation_settings_test

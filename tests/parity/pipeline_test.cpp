@@ -156,11 +156,13 @@ TEST(Pipeline, NoSettingOfRecomputationChangesABitOfAGrid) {
   using engine::nn::RecomputeMethod;
   for (const Grid grid : {Grid{.tp = 2}, Grid{.pp = 2}, Grid{.tp = 2, .pp = 2}, Grid{.cp = 2}}) {
     SCOPED_TRACE(cat("tp ", grid.tp, ", pp ", grid.pp, ", cp ", grid.cp));
-    const auto trained = [&](const Recomputed& recomputed) {
+    const auto trained = [&](const Recomputed& recomputed, const std::string& offload = "") {
       run.options.recomputed = recomputed;
+      run.options.offload = offload;
       return on_grid(grid, [&](const Mesh& mesh) { return run.on(mesh); })[0];
     };
     const Trained kept = trained({});
+    EXPECT_EQ(trained({}, testing::TempDir()).weights, kept.weights) << "in files";
     for (const bool in_advance : {false, true})
       for (const auto method : {RecomputeMethod::uniform, RecomputeMethod::block})
         for (const std::int64_t count : {1, 2, 9}) {
@@ -168,7 +170,8 @@ TEST(Pipeline, NoSettingOfRecomputationChangesABitOfAGrid) {
                                          .norm = count == 2,
                                          .method = method,
                                          .count = count,
-                                         .in_advance = in_advance});
+                                         .in_advance = in_advance},
+                                        count == 2 ? testing::TempDir() : std::string());
           EXPECT_EQ(again.weights, kept.weights) << count << " layers, " << in_advance;
           EXPECT_EQ(again.losses, kept.losses) << count << " layers, " << in_advance;
         }

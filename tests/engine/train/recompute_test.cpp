@@ -38,11 +38,13 @@ class Recompute : public testing::TestWithParam<test::GridModel> {
   }
 
   std::vector<float> gradient(ops::Device& device, ops::Precision precision,
-                              const Recomputed& recomputed) const {
+                              const Recomputed& recomputed, const std::string& offload = "") const {
     auto model = std::make_unique<models::Decoder>(device, spec_, true);
     test::randomize(model->parameters(), 4, 0.5);
-    Trainer trainer(std::move(model),
-                    {.precision = precision, .micro_batch_tokens = 40, .recomputed = recomputed});
+    Trainer trainer(std::move(model), {.precision = precision,
+                                       .micro_batch_tokens = 40,
+                                       .recomputed = recomputed,
+                                       .offload = offload});
     trainer.forward_backward(batch_, algorithms::SftLoss{});
     return ops::to_host(device, trainer.model().parameters().grads());
   }
@@ -59,6 +61,14 @@ TEST_P(Recompute, GivesTheBitsOfWhatIsKept) {
       for (std::size_t i = 0; i < choices.size(); ++i)
         EXPECT_EQ(gradient(*device, precision, choices[i]), kept) << "choice " << i;
     }
+}
+
+TEST_P(Recompute, GivesTheSameBitsFromFiles) {
+  const auto cpu = ops::make_cpu_device({.threads = 1});
+  const auto kept = gradient(*cpu, ops::Precision::f32, {});
+  EXPECT_EQ(gradient(*cpu, ops::Precision::f32, {}, testing::TempDir()), kept);
+  for (const Recomputed& choice : choices)
+    EXPECT_EQ(gradient(*cpu, ops::Precision::f32, choice, testing::TempDir()), kept);
 }
 
 TEST_P(Recompute, KeepsWhatTheFootprintSays) {
