@@ -50,13 +50,6 @@ struct TrainingRun {
   }
 };
 
-GridModel deep(GridModel model, std::int64_t layers = 5) {
-  model.spec.layers = layers;
-  if (!model.spec.layer.empty())
-    model.spec.layer.resize(static_cast<std::size_t>(layers), model.spec.layer.back());
-  return model;
-}
-
 // Without clipping: the norm is a sum over stages, whose last bits differ.
 void expect_the_bits_of_one_rank(TrainingRun run, int pp) {
   run.options.optimizer.max_grad_norm = 0;

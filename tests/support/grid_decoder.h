@@ -112,6 +112,14 @@ inline std::vector<GridModel> grid_models() {
   return all;
 }
 
+/// The same with this number of layers.
+inline GridModel deep(GridModel model, std::int64_t layers = 5) {
+  model.spec.layers = layers;
+  if (!model.spec.layer.empty())
+    model.spec.layer.resize(static_cast<std::size_t>(layers), model.spec.layer.back());
+  return model;
+}
+
 /// The same body with a score head.
 inline GridModel scored(GridModel model, int labels, bool bias) {
   model.title += cat("Scores", labels);
