@@ -154,11 +154,17 @@ Result<> check_stored(const std::vector<std::string>& modules, models::DecoderSp
 
 std::vector<std::string> linear_modules(const models::DecoderSpec& spec) {
   std::vector<std::string> out;
-  for (std::int64_t layer = 0; layer < spec.layers; ++layer)
-    for (const char* name : {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
-                             "self_attn.o_proj", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"})
-      if (spec.gated || std::string_view(name) != "mlp.gate_proj")
-        out.push_back(cat("model.layers.", layer, ".", name));
+  const auto attention =
+      spec.latent ? std::vector<std::string_view>{"q_a_proj", "q_b_proj", "kv_a_proj_with_mqa",
+                                                  "kv_b_proj", "o_proj"}
+                  : std::vector<std::string_view>{"q_proj", "k_proj", "v_proj", "o_proj"};
+  for (std::int64_t layer = 0; layer < spec.layers; ++layer) {
+    for (const auto name : attention)
+      out.push_back(cat("model.layers.", layer, ".self_attn.", name));
+    for (const std::string_view name : {"gate_proj", "up_proj", "down_proj"})
+      if (spec.gated || name != "gate_proj")
+        out.push_back(cat("model.layers.", layer, ".mlp.", name));
+  }
   if (spec.labels == 0) out.emplace_back(head);
   return out;
 }

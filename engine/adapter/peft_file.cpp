@@ -11,7 +11,7 @@
 #include "engine/base/file.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/output_file.h"
-#include "engine/checkpoint/safetensors_writer.h"
+#include "engine/nn/logical_tensors.h"
 
 namespace troupe::engine::adapter {
 namespace {
@@ -94,12 +94,6 @@ std::vector<float> from_file(const models::StoredTensor& form, std::vector<float
   std::vector<float> out(values.size());
   models::extract_parameter(form, values.data(), form.name, out.data());
   return out;
-}
-
-std::vector<float> to_file(const models::StoredTensor& form, std::vector<float> values) {
-  return form.plain()
-             ? values
-             : models::assemble_stored(form, [&](const std::string&) { return values.data(); });
 }
 
 bool is_adapter(const std::string& folder) {
@@ -243,28 +237,23 @@ Result<> load_adapter(const std::string& folder, models::Decoder& model) {
   return {};
 }
 
-Result<> save_adapter(const std::string& folder, nn::LogicalTensors& tensors,
+Result<> save_adapter(const std::string& folder, checkpoint::TensorParts& tensors,
                       const LoraConfig& config, const models::DecoderSpec& spec,
                       const std::string& base) {
-  std::vector<checkpoint::SafetensorsWriter::Plan> plans;
-  std::unordered_map<std::string, std::size_t> indices;
-  const auto& all = tensors.parameters().all();
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    plans.push_back(
-        {cat(prefix, all[i].name), checkpoint::StoredType::f32, sizes_of(all[i].logical_shape())});
-    indices.emplace(plans.back().name, i);
+  std::vector<checkpoint::TensorSource> sources;
+  for (const auto& parameter : tensors.parameters().all()) {
+    auto layout = stored_layout(parameter.name, parameter.logical_shape(), spec);
+    layout.name = cat(prefix, parameter.name);
+    sources.push_back({std::move(layout), 0});
   }
-  auto writer = checkpoint::SafetensorsWriter::create(cat(folder, "/", weights_file), plans);
-  RETURN_IF_ERROR(writer);
-  for (const auto& tensor : writer->tensors()) {
-    const std::size_t index = indices.at(tensor.name);
-    const auto form = stored_layout(all[index].name, all[index].logical_shape(), spec);
-    RETURN_IF_ERROR(writer->write(tensor.name, to_file(form, tensors.read(0, index))));
-  }
-  RETURN_IF_ERROR(writer->finish());
-  const Json json = to_peft_config(config, spec, base);
-  RETURN_IF_ERROR(checkpoint::write_new_file(cat(folder, "/", config_file), json.dump(2) + "\n"));
-  return sync_directory(folder);
+  RETURN_IF_ERROR(
+      tensors.write(cat(folder, "/", weights_file), checkpoint::StoredType::f32, sources));
+  const auto write_config = [&]() -> Result<> {
+    const Json json = to_peft_config(config, spec, base);
+    RETURN_IF_ERROR(checkpoint::write_new_file(cat(folder, "/", config_file), json.dump(2) + "\n"));
+    return sync_directory(folder);
+  };
+  return tensors.agree(tensors.is_root() ? write_config() : Result<>(), folder);
 }
 
 }  // namespace troupe::engine::adapter

@@ -9,9 +9,9 @@
 #include "engine/adapter/lora_config.h"
 #include "engine/base/error.h"
 #include "engine/checkpoint/safetensors.h"
+#include "engine/checkpoint/tensor_parts.h"
 #include "engine/models/decoder.h"
 #include "engine/models/storage.h"
-#include "engine/nn/logical_tensors.h"
 #include "engine/nn/lora_rows.h"
 
 namespace troupe::engine::adapter {
@@ -46,9 +46,9 @@ Result<std::shared_ptr<const nn::LoraModel>> load_lora_model(const std::string& 
                                                              const models::Decoder& base);
 
 /// Writes both files into the existing folder, durably; never overwrites files. Equal adapters give
-/// equal bytes. Arena 0 of `tensors` holds the values of the trained parameters; the other ranks
-/// call serve(). `base`: the value of base_model_name_or_path.
-Result<> save_adapter(const std::string& folder, nn::LogicalTensors& tensors,
+/// equal bytes. Arena 0 of `tensors` holds the values of the trained parameters. Collective over
+/// their ranks. `base`: the value of base_model_name_or_path.
+Result<> save_adapter(const std::string& folder, checkpoint::TensorParts& tensors,
                       const LoraConfig& config, const models::DecoderSpec& spec,
                       const std::string& base);
 
@@ -57,8 +57,7 @@ Result<> save_adapter(const std::string& folder, nn::LogicalTensors& tensors,
 models::StoredTensor stored_layout(const std::string& name, const Shape& shape,
                                    const models::DecoderSpec& spec);
 
-/// Converts values between the layout of the file and that of the parameters; equal lengths.
+/// Converts values from the layout of the file to that of the parameters; equal lengths.
 std::vector<float> from_file(const models::StoredTensor& form, std::vector<float> values);
-std::vector<float> to_file(const models::StoredTensor& form, std::vector<float> values);
 
 }  // namespace troupe::engine::adapter

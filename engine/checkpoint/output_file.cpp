@@ -19,21 +19,35 @@ tl::unexpected<Error> system_error(const std::string& path, std::string_view ver
 Result<OutputFile> OutputFile::create(const std::string& path) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
   if (fd < 0) return system_error(path, "create");
-  return OutputFile(path, fd);
+  return OutputFile(path, fd, true);
+}
+
+Result<OutputFile> OutputFile::join(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0)
+    return system_error(path,
+                        "open, to write this rank's part of it (the ranks of a group share the "
+                        "file system of the output directory)");
+  return OutputFile(path, fd, false);
 }
 
 OutputFile::OutputFile(OutputFile&& other) noexcept
-    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)) {
+    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)), created_(other.created_) {
 }
 OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(fd_, other.fd_);
+  std::swap(created_, other.created_);
   return *this;
 }
 OutputFile::~OutputFile() {
   if (fd_ < 0) return;
   ::close(fd_);
-  ::unlink(path_.c_str());
+  remove_created();
+}
+
+void OutputFile::remove_created() const {
+  if (created_) ::unlink(path_.c_str());
 }
 
 Result<> OutputFile::write(std::span<const std::byte> bytes) {
@@ -47,6 +61,18 @@ Result<> OutputFile::write(std::span<const std::byte> bytes) {
   return {};
 }
 
+Result<> OutputFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
+  check(fd_ >= 0, "OutputFile: write after finish");
+  while (!bytes.empty()) {
+    const auto count = ::pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return system_error(path_, "write");
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+    offset += static_cast<std::uint64_t>(count);
+  }
+  return {};
+}
+
 Result<> OutputFile::write(std::string_view text) {
   return write(std::as_bytes(std::span(text.data(), text.size())));
 }
@@ -56,7 +82,7 @@ Result<> OutputFile::finish() {
   if (::fsync(fd_) != 0) return system_error(path_, "make durable");
   if (::close(std::exchange(fd_, -1)) != 0) {
     auto error = system_error(path_, "close");
-    ::unlink(path_.c_str());
+    remove_created();
     return error;
   }
   return {};

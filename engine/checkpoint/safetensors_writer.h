@@ -1,28 +1,23 @@
-// SafetensorsWriter: writes safetensors files tensor by tensor, with the bytes of the Rust library
-// (safetensors/src/tensor.rs, `prepare`): wider types first, then by name; header padded with
-// spaces to eight bytes. Equal tensors give equal bytes.
+// SafetensorsWriter: writes safetensors files tensor by tensor, as safetensors_layout.h lays them
+// out. Equal tensors give equal bytes.
 #pragma once
 
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "engine/base/error.h"
 #include "engine/checkpoint/output_file.h"
 #include "engine/checkpoint/safetensors.h"
+#include "engine/checkpoint/safetensors_layout.h"
 
 namespace troupe::engine::checkpoint {
 
 class SafetensorsWriter {
  public:
-  using Metadata = std::vector<std::pair<std::string, std::string>>;
-  struct Plan {
-    std::string name;
-    StoredType type = StoredType::f32;
-    std::vector<std::int64_t> shape;
-  };
+  using Metadata = SafetensorsMetadata;
+  using Plan = TensorPlan;
 
   /// Creates the file and writes its header. Names must differ (a Bug otherwise). Errc::io.
   static Result<SafetensorsWriter> create(const std::string& path, const std::vector<Plan>& plans,

@@ -1,15 +1,12 @@
 #include "engine/checkpoint/save_parameters.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
-#include <unordered_map>
 
 #include "engine/base/check.h"
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/safetensors_folder.h"
-#include "engine/checkpoint/safetensors_writer.h"
 #include "engine/checkpoint/stored_map.h"
 #include "engine/models/head_config.h"
 #include "engine/models/overrides.h"
@@ -54,80 +51,43 @@ std::vector<Shard> split(const Tensors& stored, const SaveOptions& options) {
   return shards;
 }
 
-// Values of a stored tensor, from the parameters that it holds.
-std::vector<float> values_of(const models::StoredTensor& stored, nn::LogicalTensors& tensors,
-                             std::size_t arena) {
-  const auto& all = tensors.parameters().all();
-  const auto read = [&](const std::string& name) {
-    return tensors.read(arena,
-                        static_cast<std::size_t>(tensors.parameters().find(name) - all.data()));
-  };
-  if (stored.plain()) return read(stored.rows.front().parameter);
-  std::unordered_map<std::string, std::vector<float>> parts;
-  return models::assemble_stored(stored, [&](const std::string& name) {
-    auto& part = parts[name];
-    if (part.empty()) part = read(name);
-    return part.data();
-  });
-}
-
-/// Errc::usage for a value that F16 would turn into infinity.
-Result<> check_range(StoredType type, const std::string& name, std::span<const float> values) {
-  constexpr float limit = 65520;  // rounds to 2^16
-  if (type != StoredType::f16) return {};
-  const auto large =
-      std::ranges::find_if(values, [](float value) { return std::abs(value) >= limit; });
-  if (large == values.end()) return {};
-  return fail(Errc::usage, cat("tensor ", quote(name), " has the value ", double{*large},
-                               ", which F16 cannot store; use bf16 or f32"));
-}
-
 std::string shard_name(std::size_t number, std::size_t of) {
   char name[64];
   std::snprintf(name, sizeof name, "model-%05zu-of-%05zu.safetensors", number, of);
   return name;
 }
 
-Result<> write_shard(const std::string& path, const Tensors& stored, const Shard& shard,
-                     nn::LogicalTensors& tensors, const SaveOptions& options) {
-  std::vector<SafetensorsWriter::Plan> plans;
-  std::unordered_map<std::string_view, std::size_t> by_name;
-  for (const auto index : shard) {
-    plans.push_back({stored[index].name, options.type, stored[index].shape()});
-    by_name.emplace(stored[index].name, index);
-  }
-  auto writer = SafetensorsWriter::create(path, plans);
-  RETURN_IF_ERROR(writer);
-  for (const auto& tensor : writer->tensors()) {
-    const auto values = values_of(stored[by_name.at(tensor.name)], tensors, options.arena);
-    RETURN_IF_ERROR(check_range(options.type, tensor.name, values));
-    RETURN_IF_ERROR(writer->write(tensor.name, values));
-  }
-  return writer->finish();
+std::vector<TensorSource> sources_of(const Tensors& stored, const Shard& shard, std::size_t arena) {
+  std::vector<TensorSource> sources;
+  for (const auto index : shard) sources.push_back({stored[index], arena});
+  return sources;
 }
 
-Result<> write_weights(const std::string& folder, const Tensors& stored,
-                       nn::LogicalTensors& tensors, const SaveOptions& options) {
-  const auto shards = split(stored, options);
-  if (shards.size() == 1)
-    return write_shard(cat(folder, "/", weights_file), stored, shards[0], tensors, options);
+Json index_of(const Tensors& stored, const std::vector<Shard>& shards, StoredType type) {
   std::vector<std::pair<std::string, std::string>> map;
   std::size_t total = 0;
-  for (std::size_t i = 0; i < shards.size(); ++i) {
-    const std::string name = shard_name(i + 1, shards.size());
+  for (std::size_t i = 0; i < shards.size(); ++i)
     for (const auto index : shards[i]) {
-      map.emplace_back(stored[index].name, name);
-      total += bytes_of(stored[index], options.type);
+      map.emplace_back(stored[index].name, shard_name(i + 1, shards.size()));
+      total += bytes_of(stored[index], type);
     }
-    RETURN_IF_ERROR(write_shard(cat(folder, "/", name), stored, shards[i], tensors, options));
-  }
   std::sort(map.begin(), map.end());
   Json::Object weight_map;
   for (auto& [tensor, shard] : map) weight_map.emplace_back(tensor, shard);
-  const Json index(
-      Json::Object{{"metadata", Json::Object{{"total_size", static_cast<std::int64_t>(total)}}},
-                   {"weight_map", std::move(weight_map)}});
-  return write_new_file(cat(folder, "/", index_file), index.dump(2) + "\n");
+  return Json::Object{{"metadata", Json::Object{{"total_size", static_cast<std::int64_t>(total)}}},
+                      {"weight_map", std::move(weight_map)}};
+}
+
+// The files beside the tensors', by rank 0.
+Result<> write_beside(const std::string& folder, const Json& index, const Json& config,
+                      const SaveOptions& options) {
+  if (!index.is_null())
+    RETURN_IF_ERROR(write_new_file(cat(folder, "/", index_file), index.dump(2) + "\n"));
+  if (!options.source.empty()) {
+    RETURN_IF_ERROR(write_new_file(cat(folder, "/config.json"), config.dump(2) + "\n"));
+    RETURN_IF_ERROR(copy_companions(folder, options.source, options.chat_template));
+  }
+  return sync_directory(folder);
 }
 
 // The config.json must match the stored weights, or other tools would load them in another
@@ -172,29 +132,31 @@ Result<> copy_companions(const std::string& folder, const std::string& source,
 
 Result<> save_parameters(const std::string& folder, const nn::Parameters& parameters,
                          const SaveOptions& options) {
-  nn::LogicalTensors tensors(parameters, {parameters.values()}, nullptr);
+  TensorParts tensors(parameters, {parameters.values()});
   return save_parameters(folder, tensors, options);
 }
 
-Result<> save_parameters(const std::string& folder, nn::LogicalTensors& tensors,
+Result<> save_parameters(const std::string& folder, TensorParts& tensors,
                          const SaveOptions& options) {
   check(options.type == StoredType::f32 || options.type == StoredType::bf16 ||
             options.type == StoredType::f16,
         "save_parameters: weights are stored as F32, BF16 or F16");
-  Json config;
-  if (!options.source.empty()) {
-    auto made = config_of(tensors.parameters(), options);
-    RETURN_IF_ERROR(made);
-    config = std::move(*made);
+  auto config =
+      options.source.empty() ? Result<Json>(Json()) : config_of(tensors.parameters(), options);
+  const auto stored =
+      config ? stored_map(*config, cat(options.source, "/config.json"), tensors.parameters())
+             : Result<Tensors>(fail(config));
+  RETURN_IF_ERROR(tensors.agree(stored ? Result<>() : Result<>(fail(stored)), folder));
+  const auto shards = split(*stored, options);
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    const std::string name =
+        shards.size() == 1 ? std::string(weights_file) : shard_name(i + 1, shards.size());
+    RETURN_IF_ERROR(tensors.write(cat(folder, "/", name), options.type,
+                                  sources_of(*stored, shards[i], options.arena)));
   }
-  const auto stored = stored_map(config, cat(options.source, "/config.json"), tensors.parameters());
-  RETURN_IF_ERROR(stored);
-  RETURN_IF_ERROR(write_weights(folder, *stored, tensors, options));
-  if (!options.source.empty()) {
-    RETURN_IF_ERROR(write_new_file(cat(folder, "/config.json"), config.dump(2) + "\n"));
-    RETURN_IF_ERROR(copy_companions(folder, options.source, options.chat_template));
-  }
-  return sync_directory(folder);
+  const Json index = shards.size() == 1 ? Json() : index_of(*stored, shards, options.type);
+  return tensors.agree(
+      tensors.is_root() ? write_beside(folder, index, *config, options) : Result<>(), folder);
 }
 
 }  // namespace troupe::engine::checkpoint

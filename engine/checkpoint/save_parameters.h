@@ -8,7 +8,7 @@
 #include "engine/base/error.h"
 #include "engine/base/json.h"
 #include "engine/checkpoint/stored_type.h"
-#include "engine/nn/logical_tensors.h"
+#include "engine/checkpoint/tensor_parts.h"
 #include "engine/nn/parameters.h"
 
 namespace troupe::engine::checkpoint {
@@ -24,7 +24,7 @@ struct SaveOptions {
   std::size_t shard_bytes = 5000000000;
   /// chat_template.jinja, in place of the source's; empty: the source's.
   std::string chat_template;
-  std::size_t arena = 0;  ///< of the LogicalTensors, which has the values
+  std::size_t arena = 0;  ///< of the TensorParts, which has the values
 };
 
 /// Writes the parameters, without those of adapters, into the existing folder `folder`, in the
@@ -32,8 +32,9 @@ struct SaveOptions {
 /// existing ones are never overwritten. Errc::io, bad_input.
 Result<> save_parameters(const std::string& folder, const nn::Parameters& parameters,
                          const SaveOptions& options);
-/// Overload for parameters that are split over several ranks. The other ranks call serve().
-Result<> save_parameters(const std::string& folder, nn::LogicalTensors& tensors,
+/// Overload for parameters that are split over several ranks: each rank writes its part.
+/// Collective.
+Result<> save_parameters(const std::string& folder, TensorParts& tensors,
                          const SaveOptions& options);
 
 /// Copies generation_config.json, the tokenizer files and the chat template of the model folder

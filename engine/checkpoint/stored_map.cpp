@@ -9,17 +9,6 @@
 namespace troupe::engine::checkpoint {
 namespace {
 
-models::StoredTensor unchanged(const nn::Parameter& parameter) {
-  const Shape shape = parameter.logical_shape();
-  const bool vector = shape.rank() < 2;
-  const std::int64_t rows = shape.rank() == 0 ? 1 : shape[0];
-  return {parameter.name,
-          false,
-          {{parameter.name, 0, rows, {}}},
-          vector ? 1 : shape.count() / std::max<std::int64_t>(rows, 1),
-          vector};
-}
-
 bool holds(const nn::Parameter& parameter, const models::StoredTensor& tensor,
            const models::Rows& rows) {
   const Shape shape = parameter.logical_shape();
@@ -49,6 +38,17 @@ bool names_a_family(const Json& config) {
 
 }  // namespace
 
+models::StoredTensor unchanged(const nn::Parameter& parameter, std::string name) {
+  const Shape shape = parameter.logical_shape();
+  const bool vector = shape.rank() < 2;
+  const std::int64_t rows = shape.rank() == 0 ? 1 : shape[0];
+  return {std::move(name),
+          false,
+          {{parameter.name, 0, rows, {}}},
+          vector ? 1 : shape.count() / std::max<std::int64_t>(rows, 1),
+          vector};
+}
+
 Result<std::vector<models::StoredTensor>> stored_map(const Json& config, const std::string& where,
                                                      const nn::Parameters& parameters) {
   std::vector<models::StoredTensor> out;
@@ -67,7 +67,8 @@ Result<std::vector<models::StoredTensor>> stored_map(const Json& config, const s
     }
   }
   for (const auto& parameter : parameters.all())
-    if (!parameter.adapter && !placed.contains(parameter.name)) out.push_back(unchanged(parameter));
+    if (!parameter.adapter && !placed.contains(parameter.name))
+      out.push_back(unchanged(parameter, parameter.name));
   return out;
 }
 

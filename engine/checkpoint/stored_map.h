@@ -17,6 +17,9 @@ namespace troupe::engine::checkpoint {
 Result<std::vector<models::StoredTensor>> stored_map(const Json& config, const std::string& where,
                                                      const nn::Parameters& parameters);
 
+/// A parameter alone, without any conversion, under the name `name`.
+models::StoredTensor unchanged(const nn::Parameter& parameter, std::string name);
+
 /// stored_map() for a folder with or without a config.json; `tied` overrides the file.
 Result<std::vector<models::StoredTensor>> stored_in(const std::string& folder,
                                                     const nn::Parameters& parameters, bool tied);

@@ -1,12 +1,11 @@
 #include "engine/checkpoint/training_tensors.h"
 
-#include <unordered_map>
 #include <vector>
 
 #include "engine/base/check.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/safetensors.h"
-#include "engine/checkpoint/safetensors_writer.h"
+#include "engine/checkpoint/stored_map.h"
 
 namespace troupe::engine::checkpoint {
 namespace {
@@ -55,30 +54,19 @@ Result<> load_arena(const SafetensorsFile& file, std::string_view prefix,
 
 }  // namespace
 
-Result<> save_training_tensors(const std::string& path, nn::LogicalTensors& tensors,
-                               bool with_moments, bool with_master) {
-  std::vector<SafetensorsWriter::Plan> plans;
-  std::unordered_map<std::string, std::pair<std::size_t, std::size_t>> sources;  // arena, parameter
-  const auto plan = [&](std::string_view prefix, std::size_t arena) {
-    const auto& all = tensors.parameters().all();
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      const std::string name = cat(prefix, all[i].name);
-      plans.push_back({name, StoredType::f32, sizes_of(all[i].logical_shape())});
-      sources.emplace(name, std::pair(arena, i));
-    }
+Result<> save_training_tensors(const std::string& path, TensorParts& tensors, bool with_moments,
+                               bool with_master) {
+  std::vector<TensorSource> sources;
+  const auto add = [&](std::string_view prefix, std::size_t arena) {
+    for (const auto& parameter : tensors.parameters().all())
+      sources.push_back({unchanged(parameter, cat(prefix, parameter.name)), arena});
   };
   if (with_moments) {
-    plan("exp_avg.", exp_avg_arena);
-    plan("exp_avg_sq.", exp_avg_sq_arena);
+    add("exp_avg.", exp_avg_arena);
+    add("exp_avg_sq.", exp_avg_sq_arena);
   }
-  if (with_master) plan("master.", weights_arena);
-  auto writer = SafetensorsWriter::create(path, plans);
-  RETURN_IF_ERROR(writer);
-  for (const auto& tensor : writer->tensors()) {
-    const auto [arena, parameter] = sources.at(tensor.name);
-    RETURN_IF_ERROR(writer->write(tensor.name, tensors.read(arena, parameter)));
-  }
-  return writer->finish();
+  if (with_master) add("master.", weights_arena);
+  return tensors.write(path, StoredType::f32, sources);
 }
 
 Result<> load_training_tensors(const std::string& path, nn::Parameters& into, Tensor* exp_avg,

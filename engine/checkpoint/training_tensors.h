@@ -7,13 +7,13 @@
 #include <string_view>
 
 #include "engine/base/error.h"
-#include "engine/nn/logical_tensors.h"
+#include "engine/checkpoint/tensor_parts.h"
 
 namespace troupe::engine::checkpoint {
 
 inline constexpr std::string_view optimizer_file = "training/optimizer.safetensors";
 
-/// Arenas of a checkpoint's LogicalTensors: the weights and, if present, AdamW's moments and the
+/// Arenas of a checkpoint's TensorParts: the weights and, if present, AdamW's moments and the
 /// moving average of the weights.
 enum CheckpointArena : std::size_t {
   weights_arena = 0,
@@ -22,9 +22,10 @@ enum CheckpointArena : std::size_t {
   average_arena = 3
 };
 
-/// Writes the moments and the master weights, where requested, tensor by tensor. Errc::io.
-Result<> save_training_tensors(const std::string& path, nn::LogicalTensors& tensors,
-                               bool with_moments, bool with_master);
+/// Writes the moments and the master weights, where requested: each rank those that it has.
+/// Collective. Errc::io.
+Result<> save_training_tensors(const std::string& path, TensorParts& tensors, bool with_moments,
+                               bool with_master);
 
 /// Reads this rank's part of the moments (nullptr: not requested). Master weights, where the file
 /// has them, replace the values of `into`. With `shards`, reads only this rank's shard of the

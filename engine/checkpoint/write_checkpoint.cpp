@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <memory>
 
 #include "engine/base/check.h"
 #include "engine/base/environment_error.h"
@@ -40,16 +39,27 @@ Result<> publish(const std::string& temporary, const std::string& path, const st
   return {};
 }
 
+// The steps of all ranks of a group; `output` is nullptr on the ranks other than 0.
 class Protocol {
  public:
-  Protocol(const DirectoryLock& output, const Snapshot& snapshot, nn::LogicalTensors& tensors,
+  Protocol(const DirectoryLock* output, const Snapshot& snapshot, TensorParts& tensors,
            const WriteOptions& options)
-      : output_(output.directory()), snapshot_(snapshot), tensors_(tensors), options_(options) {}
+      : snapshot_(snapshot), tensors_(tensors), options_(options) {
+    if (output != nullptr) {
+      output_ = output->directory();
+      path_ = cat(output_, "/", name_of_step(snapshot_.step));
+      temporary_ = temporary_checkpoint(output_, snapshot_.step);
+    }
+    const auto shared = tensors.share(output ? fs::absolute(temporary_).string() : "",
+                                      "the folder of the new checkpoint");
+    if (output == nullptr) temporary_ = shared;
+  }
 
   Result<std::string> run() {
-    RETURN_IF_ERROR(sweep());
-    RETURN_IF_ERROR(check_space(output_, tensor_bytes(), options_.free_bytes(output_)));
-    auto written = write();
+    auto written = write_tensors(tensors_.is_root() ? begin() : Result<>());
+    if (!tensors_.is_root())
+      return written ? Result<std::string>(path_) : Result<std::string>(fail(written));
+    if (written) written = write_rest();
     const std::string aside = cat(output_, "/", temporary_prefix, snapshot_.step, "-0");
     if (written) written = step("publish", [&] { return publish(temporary_, path_, aside); });
     if (written) written = step("sync output", [&] { return sync_directory(output_); });
@@ -70,6 +80,23 @@ class Protocol {
     if (options_.before) RETURN_IF_ERROR(options_.before(name));
     return act();
   }
+  /// A step of all ranks, unless one of them has an error so far. `act` returns the same result on
+  /// every rank.
+  template <class Act>
+  Result<> together(std::string_view name, Result<> so_far, Act act) {
+    if (so_far && options_.before && tensors_.is_root()) so_far = options_.before(name);
+    RETURN_IF_ERROR(tensors_.agree(std::move(so_far), name));
+    return act();
+  }
+  static Result<> make_folder(const std::string& path) {
+    return ::mkdir(path.c_str(), 0777) == 0 ? Result<>() : system_error(path, "create");
+  }
+
+  Result<> begin() {
+    RETURN_IF_ERROR(sweep());
+    RETURN_IF_ERROR(check_space(output_, tensor_bytes(), options_.free_bytes(output_)));
+    return step("create folder", [&] { return make_folder(temporary_); });
+  }
 
   // The lock guarantees that no other run is active here: temporary names belong to dead runs.
   Result<> sweep() {
@@ -81,38 +108,27 @@ class Protocol {
     std::int64_t values = 0;
     for (const nn::Parameter& each : tensors_.parameters().all())
       values += each.logical_shape().count();
-    const bool rounded = snapshot_.model.type != StoredType::f32;
     const bool whole = !snapshot_.only_model;
     const auto bits = bits_of(snapshot_.model.type) + (whole && snapshot_.exp_avg ? 64u : 0u) +
-                      (whole && rounded ? 32u : 0u) + (snapshot_.average ? 32u : 0u);
+                      (whole && rounded() ? 32u : 0u) + (snapshot_.average ? 32u : 0u);
     return static_cast<std::uint64_t>(values) * bits / 8;
   }
 
-  Result<> write() {
-    const auto make = [&](const std::string& path) -> Result<> {
-      return ::mkdir(path.c_str(), 0777) == 0 ? Result<>() : system_error(path, "create");
-    };
-    const std::string training = cat(temporary_, "/training");
-    auto done = step("create folder", [&] { return make(temporary_); });
-    if (done) done = step("write model", [&] { return write_model(); });
-    if (done && snapshot_.average) done = write_average(make);
-    if (done) done = step("create training folder", [&] { return make(training); });
-    const bool rounded = snapshot_.model.type != StoredType::f32;
-    if (done && !snapshot_.only_model && (snapshot_.exp_avg || rounded))
-      done = step("write optimizer", [&] {
-        return save_training_tensors(cat(temporary_, "/", optimizer_file), tensors_,
-                                     static_cast<bool>(snapshot_.exp_avg), rounded);
-      });
-    Json state(Json::Object{{"step", snapshot_.step}, {"state", snapshot_.state}});
-    if (snapshot_.only_model) state.set("only_model", true);
-    if (done)
-      done = step("write state", [&] {
-        return write_new_file(cat(training, "/state.json"), state.dump(1) + "\n");
-      });
-    if (done) done = step("write manifest", [&] { return write_manifest(); });
-    if (done) done = step("sync training folder", [&] { return sync_directory(training); });
-    if (done) done = step("sync folder", [&] { return sync_directory(temporary_); });
-    return done;
+  bool rounded() const { return snapshot_.model.type != StoredType::f32; }
+  std::string training_folder() const { return cat(temporary_, "/training"); }
+
+  // An error of the steps of rank 0 between two of all ranks reaches the others with the next one.
+  Result<> write_tensors(Result<> done) {
+    done = together("write model", std::move(done), [&] { return write_model(); });
+    RETURN_IF_ERROR(done);
+    if (snapshot_.average) RETURN_IF_ERROR(write_average());
+    if (tensors_.is_root())
+      done = step("create training folder", [&] { return make_folder(training_folder()); });
+    if (snapshot_.only_model || (!snapshot_.exp_avg && !rounded())) return done;
+    return together("write optimizer", std::move(done), [&] {
+      return save_training_tensors(cat(temporary_, "/", optimizer_file), tensors_,
+                                   static_cast<bool>(snapshot_.exp_avg), rounded());
+    });
   }
 
   Result<> write_model() {
@@ -120,14 +136,28 @@ class Protocol {
                                  : save_parameters(temporary_, tensors_, snapshot_.model);
   }
 
-  template <class MakeFolder>
-  Result<> write_average(const MakeFolder& make) {
+  Result<> write_average() {
     const std::string folder = cat(temporary_, "/", average_folder);
-    RETURN_IF_ERROR(step("create folder of the average", [&] { return make(folder); }));
+    Result<> done;
+    if (tensors_.is_root())
+      done = step("create folder of the average", [&] { return make_folder(folder); });
     SaveOptions options = snapshot_.model;
     options.type = StoredType::f32;
     options.arena = average_arena;
-    return step("write average", [&] { return save_parameters(folder, tensors_, options); });
+    return together("write average", std::move(done),
+                    [&] { return save_parameters(folder, tensors_, options); });
+  }
+
+  Result<> write_rest() {
+    Json state(Json::Object{{"step", snapshot_.step}, {"state", snapshot_.state}});
+    if (snapshot_.only_model) state.set("only_model", true);
+    RETURN_IF_ERROR(step("write state", [&] {
+      return write_new_file(cat(training_folder(), "/state.json"), state.dump(1) + "\n");
+    }));
+    RETURN_IF_ERROR(step("write manifest", [&] { return write_manifest(); }));
+    RETURN_IF_ERROR(
+        step("sync training folder", [&] { return sync_directory(training_folder()); }));
+    return step("sync folder", [&] { return sync_directory(temporary_); });
   }
 
   Result<> write_manifest() {
@@ -173,37 +203,36 @@ class Protocol {
     return prune_checkpoints(output_, {snapshot_.step, options_.keep_last, kept}, options_.before);
   }
 
-  std::string output_;
   const Snapshot& snapshot_;
-  nn::LogicalTensors& tensors_;
+  TensorParts& tensors_;
   const WriteOptions& options_;
-  std::string path_ = cat(output_, "/", name_of_step(snapshot_.step));
-  std::string temporary_ = temporary_checkpoint(output_, snapshot_.step);
+  std::string output_, path_;  // of rank 0
+  std::string temporary_;
 };
 
 // `mesh` nullptr: one rank.
-nn::LogicalTensors tensors_of(const Snapshot& snapshot, const parallel::Mesh* mesh) {
+TensorParts tensors_of(const Snapshot& snapshot, const parallel::Mesh* mesh) {
   check(static_cast<bool>(snapshot.exp_avg) == static_cast<bool>(snapshot.exp_avg_sq),
         "write_checkpoint: one moment without the other");
   std::vector<Tensor> arenas{snapshot.parameters.values()}, moments;  // order of CheckpointArena
   check(!snapshot.average || snapshot.exp_avg, "write_checkpoint: an average without moments");
   if (snapshot.exp_avg) moments = {snapshot.exp_avg, snapshot.exp_avg_sq};
   if (snapshot.average) moments.push_back(snapshot.average);
-  if (mesh != nullptr && snapshot.shards != nullptr)
-    return {snapshot.parameters, std::move(arenas), std::move(moments), *snapshot.shards, *mesh};
-  arenas.insert(arenas.end(), moments.begin(), moments.end());
-  return {snapshot.parameters, std::move(arenas), mesh ? &mesh->tp() : nullptr};
+  const bool divided = mesh != nullptr && snapshot.shards != nullptr;
+  if (!divided) arenas.insert(arenas.end(), moments.begin(), moments.end());
+  if (mesh == nullptr) return {snapshot.parameters, std::move(arenas)};
+  check(mesh->grid().pp == 1 || snapshot.whole != nullptr,
+        "write_checkpoint: stages without a description of the model");
+  return {{.parameters = snapshot.parameters,
+           .arenas = std::move(arenas),
+           .divided = divided ? std::move(moments) : std::vector<Tensor>(),
+           .shards = snapshot.shards,
+           .whole = snapshot.whole},
+          *mesh};
 }
 
-// Of all pipeline stages, where the model has several.
-nn::LogicalTensors tensors_of_group(const Snapshot& snapshot, const parallel::Mesh& mesh) {
-  if (mesh.grid().pp == 1) return tensors_of(snapshot, &mesh);
-  check(snapshot.whole != nullptr, "write_checkpoint: stages without a description of the model");
-  return {*snapshot.whole, std::make_unique<nn::LogicalTensors>(tensors_of(snapshot, &mesh)), mesh};
-}
-
-Result<std::string> write_checkpoint(const DirectoryLock& output, const Snapshot& snapshot,
-                                     nn::LogicalTensors& tensors, const WriteOptions& options) {
+Result<std::string> write_checkpoint(const DirectoryLock* output, const Snapshot& snapshot,
+                                     TensorParts tensors, const WriteOptions& options) {
   check(snapshot.step >= 0, "write_checkpoint: a negative step");
   check(options.keep_last == 0 || options.keep_last >= 2,
         "write_checkpoint: keep_last must be 0 (all) or at least 2");
@@ -228,26 +257,14 @@ Result<std::string> broadcast_result(parallel::Communicator& world, Result<std::
 
 Result<std::string> write_checkpoint(const DirectoryLock& output, const Snapshot& snapshot,
                                      const WriteOptions& options) {
-  auto tensors = tensors_of(snapshot, nullptr);
-  return write_checkpoint(output, snapshot, tensors, options);
+  return write_checkpoint(&output, snapshot, tensors_of(snapshot, nullptr), options);
 }
 
 Result<std::string> write_checkpoint(const parallel::Mesh& mesh, const DirectoryLock* output,
                                      const Snapshot& snapshot, const WriteOptions& options) {
   check(mesh.is_root() == (output != nullptr),
         "write_checkpoint: only rank 0 holds the lock of the output");
-  Result<std::string> result;
-  // Without shards the other replicas have the same weights and moments; with stages they serve,
-  // too, but send nothing.
-  if (mesh.replicas().rank() == 0 || snapshot.shards != nullptr || mesh.grid().pp > 1) {
-    auto tensors = tensors_of_group(snapshot, mesh);
-    if (mesh.is_root()) {
-      result = write_checkpoint(*output, snapshot, tensors, options);
-      tensors.finish();
-    } else {
-      tensors.serve();
-    }
-  }
+  auto result = write_checkpoint(output, snapshot, tensors_of(snapshot, &mesh), options);
   return mesh.grid().ranks() == 1 ? result : broadcast_result(mesh.world(), std::move(result));
 }
 

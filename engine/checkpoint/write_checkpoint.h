@@ -22,8 +22,8 @@
 
 namespace troupe::engine::checkpoint {
 
-/// Writes the weights of a checkpoint into its folder.
-using ModelWriter = std::function<Result<>(const std::string& folder, nn::LogicalTensors& tensors)>;
+/// Writes the weights of a checkpoint into its folder. Collective.
+using ModelWriter = std::function<Result<>(const std::string& folder, TensorParts& tensors)>;
 
 /// Folder of a checkpoint with the average of the weights.
 inline constexpr std::string_view average_folder = "ema";
@@ -39,7 +39,8 @@ struct Snapshot {
   ModelWriter write_model;  ///< writes an adapter; absent: a model folder is written
   /// Leaves out moments and master weights. Such a checkpoint cannot be resumed.
   bool only_model = false;
-  /// How the replicas divide the moments (nullptr: they do not). Every replica then sends its part.
+  /// How the replicas divide the moments (nullptr: they do not). Every replica then writes its
+  /// part.
   const nn::ArenaShards* shards = nullptr;
   /// All tensors of a model with pipeline stages (Decoder::whole()); nullptr: `parameters` are all.
   const nn::Parameters* whole = nullptr;
@@ -67,9 +68,11 @@ struct WriteOptions {
 /// checkpoint of the same step.
 Result<std::string> write_checkpoint(const DirectoryLock& output, const Snapshot& snapshot,
                                      const WriteOptions& options = {});
-/// Overload for a model that is split over a group; writes equal bytes. Collective: rank 0, which
-/// holds the output's lock, writes; the others (`output` nullptr) send it their parts, tensor by
-/// tensor. All return its result. Only rank 0 needs step, state and options.
+/// Overload for a model that is split over a group; writes equal bytes. Collective: every rank
+/// writes its part of the tensors into the files, and rank 0, which holds the output's lock (on the
+/// others `output` is nullptr), everything else. All ranks return the same result. They share the
+/// file system of the output and give equal snapshots, but for their tensors and the state, which
+/// only rank 0 needs, as it does the options.
 Result<std::string> write_checkpoint(const parallel::Mesh& mesh, const DirectoryLock* output,
                                      const Snapshot& snapshot, const WriteOptions& options = {});
 

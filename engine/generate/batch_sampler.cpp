@@ -2,16 +2,72 @@
 
 #include <algorithm>
 #include <ranges>
+#include <utility>
 
 #include "engine/generate/host_logits.h"
+#include "engine/generate/last_stage.h"
 #include "engine/generate/sampler.h"
 #include "engine/generate/validate_request.h"
 #include "engine/nn/lora_rows.h"
 
 namespace troupe::engine::generate {
 
+namespace {
+
+/// A SampledToken without its alternatives, for messages.
+struct TokenMessage {
+  std::uint64_t sequence = 0, position = 0;
+  std::int32_t id = 0;
+  float logp = 0, sampling_logp = 0;
+  std::uint32_t alternatives = 0;
+};
+
+std::vector<TokenMessage> messages_of(std::span<const SampledToken> tokens) {
+  std::vector<TokenMessage> out;
+  for (const SampledToken& each : tokens)
+    out.push_back({each.sequence, each.position, each.id, each.logp, each.sampling_logp,
+                   static_cast<std::uint32_t>(each.top.size())});
+  return out;
+}
+
+std::vector<Alternative> alternatives_of(std::span<const SampledToken> tokens) {
+  std::vector<Alternative> out;
+  for (const SampledToken& each : tokens) out.insert(out.end(), each.top.begin(), each.top.end());
+  return out;
+}
+
+std::vector<SampledToken> tokens_of(std::span<const TokenMessage> messages,
+                                    std::span<const Alternative> alternatives) {
+  std::vector<SampledToken> out;
+  for (const TokenMessage& each : messages) {
+    const auto top = alternatives.first(each.alternatives);
+    out.push_back({each.sequence, each.position, each.id, each.logp, each.sampling_logp,
+                   std::vector(top.begin(), top.end())});
+    alternatives = alternatives.subspan(each.alternatives);
+  }
+  return out;
+}
+
+}  // namespace
+
 std::vector<SampledToken> BatchSampler::sample(std::vector<RowToSample> rows,
                                                const Tensor& hidden) const {
+  if (decoder_.pp() == nullptr) return sample_rows(std::move(rows), hidden);
+  const bool with_top = std::ranges::any_of(
+      rows, [](const RowToSample& each) { return each.request->params.top_logprobs > 0; });
+  const LastStage last(decoder_, "the sampled tokens");
+  std::vector<SampledToken> sampled;  // on the last stage
+  const auto messages = last.values<TokenMessage>([&] {
+    sampled = sample_rows(std::move(rows), hidden);
+    return messages_of(sampled);
+  });
+  std::vector<Alternative> alternatives;
+  if (with_top) alternatives = last.values<Alternative>([&] { return alternatives_of(sampled); });
+  return tokens_of(messages, alternatives);
+}
+
+std::vector<SampledToken> BatchSampler::sample_rows(std::vector<RowToSample> rows,
+                                                    const Tensor& hidden) const {
   // One call of token_logprob serves one temperature: rows of equal temperature become neighbours.
   std::stable_sort(rows.begin(), rows.end(), [](const RowToSample& a, const RowToSample& b) {
     return a.inverse_temperature < b.inverse_temperature;

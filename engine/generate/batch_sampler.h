@@ -51,11 +51,13 @@ class BatchSampler {
       : decoder_(decoder), precision_(precision), packed_(packed) {}
 
   /// One token per row, in no particular order, but none for a drafted row whose logits leave none.
-  /// hidden [T, D]. Throws Failure when a logit of another row is not finite. Collective over the
-  /// decoder's tensor-parallel group.
+  /// hidden [T, D], absent where another pipeline stage has it. Throws Failure when a logit of
+  /// another row is not finite. Collective over the decoder's tensor-parallel group and stages.
   std::vector<SampledToken> sample(std::vector<RowToSample> rows, const Tensor& hidden) const;
 
  private:
+  /// sample() where the hidden states are.
+  std::vector<SampledToken> sample_rows(std::vector<RowToSample> rows, const Tensor& hidden) const;
   /// [M, V/tp].
   Tensor logits(std::span<const RowToSample> rows, const Tensor& hidden) const;
   void sample_block(std::span<const RowToSample> rows, const Tensor& hidden,

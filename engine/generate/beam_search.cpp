@@ -7,8 +7,10 @@
 #include "engine/base/text.h"
 #include "engine/generate/beam_selection.h"
 #include "engine/generate/kv_cache.h"
+#include "engine/generate/last_stage.h"
 #include "engine/generate/logits_processors.h"
 #include "engine/generate/page_pool.h"
+#include "engine/generate/row_batch.h"
 #include "engine/generate/stop_strings.h"
 #include "engine/generate/validate_request.h"
 
@@ -64,8 +66,8 @@ class Search {
     for (;;) {
       if (config_.stop && config_.stop())
         return fail(Errc::cancelled, "beam search was stopped before its end");
-      const Tensor logits =
-          decoder_.head().logits(last, config_.precision, packed_.in_use());  // [R, V/tp]
+      Tensor logits;  // [R, V/tp], on the last pipeline stage
+      if (last) logits = decoder_.head().logits(last, config_.precision, packed_.in_use());
       const std::vector<Continuation> best = continuations(logits);
       collect(best, logits);
       const std::vector<Continuation> running = selection_.continuing(best);
@@ -85,27 +87,13 @@ class Search {
   }
 
   /// Hidden states [rows, D] of tokens first .. first + count of each beam; the pages are
-  /// allocated.
+  /// allocated. Absent where another pipeline stage has them.
   Tensor forward(std::span<const Beam> beams, std::size_t first, std::size_t count) {
-    std::vector<std::int32_t> tokens;
-    ops::Layout layout;
-    layout.offsets.push_back(0);
-    std::vector<std::vector<std::int32_t>> pages;
-    std::vector<std::int32_t> lengths;
-    for (const Beam& beam : beams) {
-      lengths.push_back(static_cast<std::int32_t>(beam.tokens.size()));
-      for (std::size_t i = first; i < first + count; ++i) {
-        tokens.push_back(beam.tokens[i]);
-        layout.positions.push_back(static_cast<std::int32_t>(i));
-      }
-      layout.offsets.push_back(static_cast<std::int32_t>(tokens.size()));
-      pages.push_back(beam.pages);
-    }
-    const nn::ForwardContext pass{decoder_.device(), layout, config_.precision,
-                                  &cache_,           pages,  nullptr,
-                                  lengths,           {},     packed_.in_use()};
-    nn::Saved nothing = nn::Saved::nothing();
-    return decoder_.forward(tokens, pass, nothing);
+    RowBatch batch;
+    for (const Beam& beam : beams)
+      batch.add(std::span(beam.tokens).subspan(first, count), static_cast<std::int32_t>(first),
+                static_cast<std::int32_t>(beam.tokens.size()), beam.pages);
+    return batch.forward(decoder_, cache_, config_.precision, packed_.in_use());
   }
 
   /// Computes the prompt once for all beams. [1, D]
@@ -124,7 +112,8 @@ class Search {
     for (std::size_t i = 0; i < length; i += chunk) {
       const std::size_t count = std::min(chunk, length - i);
       const Tensor hidden = forward(std::span(&first, 1), i, count);
-      last = hidden.rows(static_cast<std::int64_t>(count) - 1, static_cast<std::int64_t>(count));
+      if (hidden)
+        last = hidden.rows(static_cast<std::int64_t>(count) - 1, static_cast<std::int64_t>(count));
     }
     beams_.assign(static_cast<std::size_t>(request_.params.beams.count), first);
     for (std::size_t b = 1; b < beams_.size(); ++b) {
@@ -168,6 +157,7 @@ class Search {
       ends.push_back(static_cast<std::int32_t>((ends.size() + 1) * length - 1));
     }
     const Tensor hidden = forward(beams_, 0, length);
+    if (!hidden) return {};
     Tensor last = decoder_.device().empty({std::ssize(ends), hidden.shape()[1]});
     decoder_.device().gather_rows(hidden, ends, last);
     return last;
@@ -196,7 +186,12 @@ class Search {
   }
 
   /// The best continuations over all beams, best first; when sampling, those that are drawn.
-  std::vector<Continuation> continuations(const Tensor& logits) {
+  std::vector<Continuation> continuations(const Tensor& logits) const {
+    return LastStage(decoder_, "the continuations of the beams").values<Continuation>([&] {
+      return continuations_of(logits);
+    });
+  }
+  std::vector<Continuation> continuations_of(const Tensor& logits) const {
     const std::vector<float> host =
         decoder_.head().gather_logits(logits);  // [R, V], the same on every rank
     const auto width = static_cast<std::size_t>(decoder_.spec().vocabulary);
@@ -241,6 +236,11 @@ class Search {
   /// Log-probability of each continuation's token under the model: the bits that the trainer
   /// computes.
   std::vector<float> model_logp(const Tensor& logits, std::span<const Continuation> next) const {
+    return LastStage(decoder_, "the log-probabilities of the beams").values<float>([&] {
+      return logp_of(logits, next);
+    });
+  }
+  std::vector<float> logp_of(const Tensor& logits, std::span<const Continuation> next) const {
     ops::Device& device = decoder_.device();
     std::vector<std::int32_t> rows, targets;
     for (const Continuation& each : next) {

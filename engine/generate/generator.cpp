@@ -205,7 +205,7 @@ void Generator::Impl::step() {
     stats.drafted += propose_by_lookup(plan, scheduler, sequences, config.lookup);
   if (draft_model) stats.drafted += draft_model->propose(plan, scheduler, sequences);
   copy_pages(decoder.device(), cache, plan.copies);
-  const Tensor hidden = forward(plan);  // [T, D]
+  const Tensor hidden = forward(plan);  // [T, D], on the last pipeline stage
   if (special > 0) score_prompts(plan, hidden);
   const BatchSampler sampler(decoder, config.precision, packed.in_use());
   std::vector<SampledToken> sampled = sample(plan, sampler, hidden);
@@ -262,7 +262,7 @@ void Generator::Impl::score_prompts(Plan& plan, const Tensor& hidden) {
       continue;
     try {
       if (state.request.scores_prompt())
-        scorer.score(state.request, work.first, hidden.rows(first, row), state.prompt_scores);
+        scorer.score(state.request, {work.first, work.count, first}, hidden, state.prompt_scores);
       end_prompt(work, state);
     } catch (const Failure& failure) {
       failed.emplace(state.request.id, failure.error());

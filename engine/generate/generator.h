@@ -4,8 +4,9 @@
 // A token, its log-probability and its alternatives depend only on (weights, prompt, params, sample
 // id), not on other requests, their order of arrival, chunking, preemption or the size of the
 // cache. Log-probabilities have the bits that nn::Head computes for the trainer. With tensor
-// parallelism every rank has a generator; all get the same calls (requests, callbacks that cancel,
-// weight updates) and return the same results.
+// parallelism and pipeline stages every rank has a generator, with a cache for its heads and
+// layers; all get the same calls (requests, callbacks that cancel, weight updates) and return the
+// same results. Stages change no bit.
 #pragma once
 
 #include <array>
@@ -139,8 +140,7 @@ struct GeneratorConfig {
   std::int32_t lookup = 0;
   /// A draft model with the same vocabulary, instead of prompt lookup: its `draft_tokens` next
   /// tokens take the place of the looked-up ones. nullptr: none. Must outlive the generator, which
-  /// alone uses it; its weights must not change. With tensor parallelism every rank has a whole
-  /// one.
+  /// alone uses it; its weights must not change. In a group every rank has a whole one.
   models::Decoder* draft = nullptr;
   std::int32_t draft_tokens = 4;
   std::vector<std::int32_t> eos_ids;  ///< end tokens (config.json, generation_config.json)

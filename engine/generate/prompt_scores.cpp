@@ -6,6 +6,7 @@
 #include "engine/base/text.h"
 #include "engine/generate/fast_sample.h"
 #include "engine/generate/host_logits.h"
+#include "engine/generate/last_stage.h"
 #include "engine/nn/lora_rows.h"
 
 namespace troupe::engine::generate {
@@ -35,18 +36,37 @@ void PromptScorer::score_block(const Request& request, std::size_t first, const 
   });
 }
 
-void PromptScorer::score(const Request& request, std::int32_t first, const Tensor& hidden,
+void PromptScorer::score(const Request& request, const Part& part, const Tensor& hidden,
                          PromptScores& out) const {
   const std::size_t length = request.prompt.size();
   out.logp.resize(length);
   if (request.prompt_alternatives > 0) out.top.resize(length);
-  const auto from = static_cast<std::size_t>(first);
-  const std::size_t end = std::min(from + static_cast<std::size_t>(hidden.shape()[0]), length - 1);
+  const auto from = static_cast<std::size_t>(part.first);
+  const std::size_t end = std::min(from + static_cast<std::size_t>(part.count), length - 1);
+  if (from >= end) return;
+  const LastStage last(decoder_, "the scores of a prompt");
   const std::size_t block = HostLogits::block_rows(decoder_.spec());
-  for (std::size_t at = from; at < end; at += block) {
-    const auto row = static_cast<std::int64_t>(at - from);
-    const auto count = static_cast<std::int64_t>(std::min(block, end - at));
-    score_block(request, at, hidden.rows(row, row + count), out);
+  const auto logp = last.values<float>([&] {
+    for (std::size_t at = from; at < end; at += block) {
+      const std::int64_t row = part.row + static_cast<std::int64_t>(at - from);
+      const auto count = static_cast<std::int64_t>(std::min(block, end - at));
+      score_block(request, at, hidden.rows(row, row + count), out);
+    }
+    return std::vector<float>(out.logp.begin() + static_cast<std::ptrdiff_t>(from) + 1,
+                              out.logp.begin() + static_cast<std::ptrdiff_t>(end) + 1);
+  });
+  std::ranges::copy(logp, out.logp.begin() + static_cast<std::ptrdiff_t>(from) + 1);
+  if (request.prompt_alternatives == 0 || decoder_.pp() == nullptr) return;
+  const auto scored = std::span(out.top).subspan(from + 1, end - from);
+  const auto alternatives = last.values<Alternative>([&] {
+    std::vector<Alternative> all;
+    for (const auto& each : scored) all.insert(all.end(), each.begin(), each.end());
+    return all;
+  });
+  const std::size_t each = alternatives.size() / scored.size();
+  for (std::size_t i = 0; i < scored.size(); ++i) {
+    const auto top = std::span(alternatives).subspan(i * each, each);
+    scored[i].assign(top.begin(), top.end());
   }
 }
 

@@ -14,11 +14,17 @@ class PromptScorer {
   PromptScorer(models::Decoder& decoder, ops::Precision precision, bool packed)
       : decoder_(decoder), precision_(precision), packed_(packed) {}
 
-  /// Scores those tokens of the prompt that follow its tokens `first` .., of which `hidden` [T, D]
-  /// has the states. The log-probabilities have the bits of train::logprobs(). Throws Failure
-  /// (Errc::bad_input) when a logit is not finite. Collective over the decoder's tensor-parallel
-  /// group.
-  void score(const Request& request, std::int32_t first, const Tensor& hidden,
+  /// Tokens first .. first + count of a prompt, of which the rows of a pass from number `row` have
+  /// the states.
+  struct Part {
+    std::int32_t first = 0, count = 0;
+    std::int64_t row = 0;
+  };
+  /// Scores those tokens of the prompt that follow the part's. `hidden` [T, D]: the states of the
+  /// pass, absent where another pipeline stage has them. The log-probabilities have the bits of
+  /// train::logprobs(). Throws Failure (Errc::bad_input) when a logit is not finite. Collective
+  /// over the decoder's tensor-parallel group and stages.
+  void score(const Request& request, const Part& part, const Tensor& hidden,
              PromptScores& out) const;
 
  private:

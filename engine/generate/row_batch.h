@@ -16,7 +16,8 @@ class RowBatch {
   void add(std::span<const std::int32_t> tokens, std::int32_t first, std::int32_t length,
            const std::vector<std::int32_t>& pages, const nn::LoraModel* adapter = nullptr);
   std::int32_t rows() const { return static_cast<std::int32_t>(tokens_.size()); }
-  /// Hidden states [rows, D].
+  /// Hidden states [rows, D]; with pipeline stages on the last one, absent on the others, and
+  /// collective over them.
   Tensor forward(models::Decoder& decoder, nn::KvCache& cache, ops::Precision precision,
                  bool packed) const;
 

@@ -7,8 +7,8 @@
 #include "engine/base/text.h"
 #include "engine/models/split.h"
 #include "engine/nn/attention.h"
-#include "engine/nn/compose.h"
 #include "engine/nn/embedding.h"
+#include "engine/nn/layers.h"
 #include "engine/nn/mlp.h"
 #include "engine/nn/sequence_parallel.h"
 #include "engine/nn/shared_rows.h"
@@ -21,7 +21,7 @@ template <nn::Module M>
 using Sublayer = nn::Residual<nn::Normed<nn::Chain<M, nn::Norm>>>;
 using SequentialLayer = nn::Chain<Sublayer<nn::Attention>, Sublayer<nn::Mlp>>;
 using ParallelLayer = nn::Residual<nn::Normed<nn::Sum<nn::Attention, nn::Mlp>>>;
-using Block = nn::Recompute<nn::Either<SequentialLayer, ParallelLayer>>;
+using Block = nn::Either<SequentialLayer, ParallelLayer>;
 static_assert(nn::Module<Block>);
 
 parallel::Communicator* unless_single(parallel::Communicator* group) {
@@ -78,11 +78,17 @@ struct ModuleBuilder {
             spec.layer_norm ? nn::Norm::Kind::layer : nn::Norm::Kind::rms,
             parameters.find(name + ".bias"), static_cast<float>(spec.norm_offset)};
   }
-  nn::Norm rms_norm(const std::string& name) const {
-    return {parameters.find(name + ".weight"), static_cast<float>(spec.norm_eps),
-            nn::Norm::Kind::rms, nullptr, static_cast<float>(spec.norm_offset)};
+  /// Of the queries or keys: over each head, or over all of a row.
+  nn::Norm head_norm(const std::string& name) const {
+    return {parameters.find(name + ".weight"),
+            static_cast<float>(spec.norm_eps),
+            nn::Norm::Kind::rms,
+            nullptr,
+            static_cast<float>(spec.norm_offset),
+            spec.width_norms ? tp : nullptr};
   }
   nn::Attention attention(const std::string& layer, int index, int place) const;
+  std::optional<nn::LatentProjections> latent(const std::string& attention) const;
   nn::Mlp mlp(const std::string& layer) const {
     return {linear(layer + "mlp.gate_proj"), linear(layer + "mlp.up_proj"),
             linear(layer + "mlp.down_proj", tp), spec.activation};
@@ -127,21 +133,42 @@ nn::Attention ModuleBuilder::attention(const std::string& layer, int index, int 
           shape,
           rotates ? &rotary[static_cast<std::size_t>(layer_spec.rotary)] : nullptr,
           place,
-          rms_norm(layer + "self_attn.q_norm"),
-          rms_norm(layer + "self_attn.k_norm")};
+          head_norm(layer + "self_attn.q_norm"),
+          head_norm(layer + "self_attn.k_norm"),
+          latent(layer + "self_attn."),
+          split.heads.begin,
+          static_cast<std::uint32_t>(index)};
+}
+
+std::optional<nn::LatentProjections> ModuleBuilder::latent(const std::string& attention) const {
+  if (!spec.latent) return {};
+  const auto normed = [&](const std::string& name) {
+    return nn::Norm{parameters.find(attention + name + ".weight"),
+                    static_cast<float>(spec.latent->norm_eps)};
+  };
+  return nn::LatentProjections(
+      {linear(attention + "q_a_proj"), linear(attention + "q_b_proj"),
+       linear(attention + "kv_a_proj_with_mqa"), linear(attention + "kv_b_proj"),
+       normed("q_a_layernorm"), normed("kv_a_layernorm")},
+      {static_cast<int>(split.heads.size()), spec.head_size - spec.latent->rotary,
+       spec.latent->rotary, spec.latent->value_size, spec.latent->key_rank});
 }
 
 Block ModuleBuilder::block(int index, int place) const {
   const std::string layer = cat("model.layers.", index, ".");
   const auto multiplier = static_cast<float>(spec.residual_multiplier);
   const nn::Norm first = norm(layer + "input_layernorm");
+  const std::uint32_t streams[] = {nn::residual_stream(index, 0), nn::residual_stream(index, 1)};
   if (spec.norm_placement == NormPlacement::shared)
-    return {{ParallelLayer{{first, {attention(layer, index, place), mlp(layer)}}, multiplier}}};
-  return {{SequentialLayer{
+    return {ParallelLayer{
+        {first, {attention(layer, index, place), mlp(layer)}}, multiplier, streams[0]}};
+  return {SequentialLayer{
       {{first, {attention(layer, index, place), norm(layer + "post_self_attn_layernorm")}},
-       multiplier},
+       multiplier,
+       streams[0]},
       {{norm(layer + "post_attention_layernorm"), {mlp(layer), norm(layer + "post_mlp_layernorm")}},
-       multiplier}}}};
+       multiplier,
+       streams[1]}}};
 }
 
 }  // namespace
@@ -171,7 +198,7 @@ struct Decoder::Impl {
         split(split_over(tp, part.divides_rows, spec)),
         stage(stage_in(part, spec)),
         parameters(device, parameter_list(spec, split, stage), with_gradients, part.storage) {
-    if (cp != nullptr) context = nn::context_groups(*cp, part.ulysses);
+    if (cp != nullptr) context = nn::context_groups(*cp, part.ulysses, part.inner_ring);
     if (stage.chunks.size() > 1) own_gradients = pp->split(0, pp->rank());
     if (pp != nullptr)
       whole =
@@ -208,10 +235,11 @@ struct Decoder::Impl {
                           "output matrix is normalized (NormHead)"});
   }
 
-  /// The blocks of a chunk: [first, second) of all.
-  std::pair<std::size_t, std::size_t> blocks_of(std::size_t chunk) const {
+  nn::Layers<Block> layers(std::size_t chunk) const {
     const parallel::Range places = stage.places(chunk);
-    return {static_cast<std::size_t>(places.begin), static_cast<std::size_t>(places.end)};
+    const auto first = static_cast<std::size_t>(places.begin);
+    return nn::Layers<Block>(
+        std::span(blocks).subspan(first, static_cast<std::size_t>(places.size())), first);
   }
 
   /// Extends the position tables to the positions of a pass.
@@ -316,37 +344,36 @@ Tensor Decoder::forward_stage(std::span<const std::int32_t> tokens, const Tensor
   const auto before = [&pass](std::size_t block) {
     if (pass.hooks && pass.hooks->before_forward) pass.hooks->before_forward(block);
   };
-  const auto [begin, end] = impl_->blocks_of(chunk);
+  const parallel::Range places = impl_->stage.places(chunk);
   Tensor x = input;  // [U, D]
-  before(begin);
+  before(static_cast<std::size_t>(places.begin));
   if (impl_->stage.begins(chunk))
     x = pass.context != nullptr
             ? impl_->embedding.forward(nn::own_values(*pass.context, tokens), pass, saved)
             : nn::unique_rows(pass, impl_->embedding.forward(tokens, pass, saved));
-  for (std::size_t i = begin; i < end; ++i) {
-    if (i > begin) before(i);
-    x = impl_->blocks[i].forward(x, pass, saved);
-  }
-  if (end == impl_->blocks.size()) before(end);
+  x = impl_->layers(chunk).forward(x, pass, saved);
+  if (places.end == std::ssize(impl_->blocks)) before(impl_->blocks.size());
   if (!impl_->stage.ends(chunk)) return x;
   x = nn::gather_rows(pass, impl_->norm.forward(x, pass, saved), "the rows of the last layer");
   return pass.context != nullptr ? x : nn::expand_rows(pass, x);
+}
+
+void Decoder::recompute_in_advance(const nn::ForwardContext& pass, nn::Saved& saved,
+                                   std::size_t chunk) {
+  impl_->reserve(pass);
+  impl_->layers(chunk).recompute_in_advance(pass, saved);
 }
 
 Tensor Decoder::backward_stage(std::span<const std::int32_t> tokens, const Tensor& dresult,
                                const nn::ForwardContext& pass, nn::Saved& saved,
                                std::size_t chunk) {
   impl_->reserve(pass);  // another forward pass may have replaced the tables
-  const auto [begin, end] = impl_->blocks_of(chunk);
   Tensor dx = dresult;
   if (impl_->stage.ends(chunk))
     dx = impl_->norm.backward(
         nn::own_rows(pass, pass.context != nullptr ? dx : nn::expand_rows_backward(pass, dx)), pass,
         saved);
-  for (std::size_t i = end; i-- > begin;) {
-    dx = impl_->blocks[i].backward(dx, pass, saved);
-    if (pass.hooks && pass.hooks->after_backward) pass.hooks->after_backward(i);
-  }
+  dx = impl_->layers(chunk).backward(dx, pass, saved);
   if (!impl_->stage.begins(chunk)) return dx;
   if (pass.context != nullptr)
     impl_->embedding.backward(nn::own_values(*pass.context, tokens), dx, pass, saved);

@@ -30,7 +30,8 @@ struct ModelPart {
   /// Ranks that each have all of this part of the model and share the rows of a pass
   /// (nn/context_part.h); nullptr, or a group of one: this rank has all rows.
   parallel::Communicator* cp = nullptr;
-  int ulysses = 1;  ///< size of the groups of `cp` that exchange heads; the others are rings
+  int ulysses = 1;     ///< size of the groups of `cp` that exchange heads; the others are rings
+  int inner_ring = 1;  ///< size of the inner rings of these rings
   nn::Storage storage = {};  ///< of the parameters
 
   ModelPart(parallel::Communicator* tensor_parallel = nullptr) : tp(tensor_parallel) {}
@@ -90,6 +91,9 @@ class Decoder {
   /// row. With pass.rows_group those between stages have own rows; the last result has all.
   Tensor forward_stage(std::span<const std::int32_t> tokens, const Tensor& input,
                        const nn::ForwardContext& pass, nn::Saved& saved, std::size_t chunk = 0);
+  /// Recomputes the layers of a chunk whose recomputed activations backward_stage() needs first.
+  void recompute_in_advance(const nn::ForwardContext& pass, nn::Saved& saved,
+                            std::size_t chunk = 0);
   /// backward() of forward_stage(): gradient of its result -> gradient of its input, absent where
   /// stage().begins(chunk). Chunks of a pass in reverse order.
   Tensor backward_stage(std::span<const std::int32_t> tokens, const Tensor& dresult,

@@ -38,6 +38,7 @@ constexpr std::array family_table = {
     Family{"ChatGLM", "chatglm", read_chatglm, store_chatglm, "Model"},
     Family{"ChatGLM", "chatglm", read_chatglm, store_chatglm, "ForConditionalGeneration"},
     Family{"MiniCPM", "minicpm", read_minicpm},
+    Family{"MiniCPM3", "minicpm3", read_minicpm3},
     Family{"SeedOss", "seed_oss", read_seed_oss},
 };
 

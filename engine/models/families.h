@@ -53,6 +53,7 @@ void read_baichuan_7b(ConfigReader& in, DecoderSpec& spec);
 void read_baichuan(ConfigReader& in, DecoderSpec& spec);
 void read_chatglm(ConfigReader& in, DecoderSpec& spec);
 void read_minicpm(ConfigReader& in, DecoderSpec& spec);
+void read_minicpm3(ConfigReader& in, DecoderSpec& spec);
 Storage store_phi3();
 Storage store_glm();
 Storage store_gemma2();

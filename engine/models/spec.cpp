@@ -63,12 +63,14 @@ struct Lister {
     if (bias) list.push_back({name + ".bias", Shape{out}});
   }
   void attention(const std::string& layer) const;
+  void latent(const std::string& attention) const;
   void mlp(const std::string& layer) const;
   void block(const std::string& layer) const;
 };
 
 void Lister::attention(const std::string& layer) const {
   const std::int64_t size = spec.head_size, q = spec.heads * size, kv = spec.kv_heads * size;
+  if (spec.latent) return latent(layer + "self_attn.");
   linear(layer + "self_attn.q_proj", q, spec.width, spec.attention_bias);
   linear(layer + "self_attn.k_proj", kv, spec.width, spec.attention_bias);
   linear(layer + "self_attn.v_proj", kv, spec.width, spec.attention_bias);
@@ -76,6 +78,18 @@ void Lister::attention(const std::string& layer) const {
   if (!spec.head_norms && !spec.width_norms) return;
   list.push_back({layer + "self_attn.q_norm.weight", Shape{spec.width_norms ? q : size}});
   list.push_back({layer + "self_attn.k_norm.weight", Shape{spec.width_norms ? kv : size}});
+}
+
+void Lister::latent(const std::string& attention) const {
+  const auto& [query_rank, key_rank, rotary, value_size, eps] = *spec.latent;
+  const std::int64_t heads = spec.heads, plain = spec.head_size - rotary;
+  linear(attention + "q_a_proj", query_rank, spec.width, spec.attention_bias);
+  list.push_back({attention + "q_a_layernorm.weight", Shape{query_rank}});
+  linear(attention + "q_b_proj", heads * spec.head_size, query_rank, false);
+  linear(attention + "kv_a_proj_with_mqa", key_rank + rotary, spec.width, spec.attention_bias);
+  list.push_back({attention + "kv_a_layernorm.weight", Shape{key_rank}});
+  linear(attention + "kv_b_proj", heads * (plain + value_size), key_rank, false);
+  linear(attention + "o_proj", spec.width, heads * value_size, spec.output_bias);
 }
 
 void Lister::mlp(const std::string& layer) const {

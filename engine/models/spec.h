@@ -63,6 +63,17 @@ struct HeadOrder {
   bool interleaved = false;
 };
 
+/// Multi-head latent attention (DeepSeek-AI 2024, arXiv:2405.04434): queries, and keys with values,
+/// are linear functions of two small normalized vectors of a row (nn/latent_projections.h).
+struct LatentSpec {
+  std::int64_t query_rank = 0, key_rank = 0;  ///< sizes of the vectors
+  /// Rotated channels of a head, the last ones in the files; those of keys are the same for all
+  /// heads.
+  int rotary = 0;
+  int value_size = 0;      ///< V, channels of a head's value; at most K
+  double norm_eps = 1e-6;  ///< of the vectors' RMSNorm
+};
+
 struct DecoderSpec {
   std::string architecture;  ///< as in config.json: "LlamaForCausalLM"
   std::int64_t vocabulary = 0, width = 0, layers = 0, inner = 0;
@@ -74,11 +85,12 @@ struct DecoderSpec {
   NormPlacement norm_placement = NormPlacement::before;
 
   bool attention_bias = false, output_bias = false, mlp_bias = false;
-  bool head_norms = false;       ///< RMSNorm over each head of queries and keys
-  bool width_norms = false;      ///< RMSNorm over all heads of a row's queries, and of its keys
-  double attention_scale = 0;    ///< multiplies q.k; 0: 1/sqrt(K)
-  double attention_softcap = 0;  ///< caps scores: softcap * tanh(score / softcap); 0: no cap
-  bool alibi = false;            ///< ALiBi position bias (Press et al. 2021)
+  bool head_norms = false;           ///< RMSNorm over each head of queries and keys
+  bool width_norms = false;          ///< RMSNorm over all heads of a row's queries, and of its keys
+  std::optional<LatentSpec> latent;  ///< instead of projections of the hidden state
+  double attention_scale = 0;        ///< multiplies q.k; 0: 1/sqrt(K)
+  double attention_softcap = 0;      ///< caps scores: softcap * tanh(score / softcap); 0: no cap
+  bool alibi = false;                ///< ALiBi position bias (Press et al. 2021)
   std::vector<nn::RotarySpec> rotary;
   std::vector<LayerSpec> layer;  ///< [layers], or empty: the defaults of LayerSpec
   HeadOrder head_order;          ///< in the files
@@ -110,6 +122,8 @@ struct DecoderSpec {
   bool keys_depend_on_length() const;
   /// Number of parameters of the base, without an adapter.
   std::int64_t parameter_count() const;
+  /// V, channels of a head's output; keys and values have head_size of them in memory.
+  int value_size() const { return latent ? latent->value_size : head_size; }
 };
 
 /// Reads config.json (both layouts: transformers 4 and 5). Rejects unknown architectures and

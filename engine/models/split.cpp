@@ -1,5 +1,7 @@
 #include "engine/models/split.h"
 
+#include <optional>
+
 #include "engine/base/check.h"
 #include "engine/base/text.h"
 
@@ -27,6 +29,36 @@ Range times(Range heads, std::int64_t size) {
   return {heads.begin * size, heads.end * size};
 }
 
+// Rows of this rank's key/value heads, which several ranks may have.
+Shard kv_rows(const DecoderSpec& spec, const Split& split) {
+  const Range part = times(split.kv_heads, spec.head_size);
+  return {0,
+          part.begin,
+          part.end,
+          spec.kv_heads * spec.head_size,
+          split.shares_kv_heads,
+          split.first_holder};
+}
+
+// The shards of latent attention: what makes and normalizes the vectors is replicated; each rank
+// has the gradients of its own heads. Absent: another tensor.
+std::optional<Shard> latent_shard(const std::string& name, const DecoderSpec& spec,
+                                  const Split& split) {
+  if (!spec.latent) return {};
+  const auto is = [&](std::string_view module) { return name.find(module) != name.npos; };
+  const std::int64_t pair = spec.head_size - spec.latent->rotary + spec.latent->value_size;
+  if (is(".q_b_proj."))
+    return rows(times(split.heads, spec.head_size), spec.heads * spec.head_size);
+  if (is(".kv_b_proj.")) return rows(times(split.heads, pair), spec.heads * pair);
+  const auto replicated = [&](std::int64_t size) {
+    return Shard{0, 0, size, size, true, split.index == 0};
+  };
+  if (is(".q_a_")) return replicated(spec.latent->query_rank);
+  if (is(".kv_a_layernorm.")) return replicated(spec.latent->key_rank);
+  if (is(".kv_a_")) return replicated(spec.latent->key_rank + spec.latent->rotary);
+  return {};
+}
+
 // The shard of the tensor of this name, by the end of the name ("q_proj.weight").
 Shard shard_of(const std::string& name, const DecoderSpec& spec, const Split& split) {
   const auto is = [&](std::string_view layer) {
@@ -37,17 +69,17 @@ Shard shard_of(const std::string& name, const DecoderSpec& spec, const Split& sp
                                    : Shard{1, part.begin, part.end, full, false, true};
   };
   const std::int64_t size = spec.head_size;
+  if (const auto latent = latent_shard(name, spec, split)) return *latent;
   if (name.ends_with("embed_tokens.weight") || name == "lm_head.weight")
     return rows(split.vocabulary, spec.vocabulary);
   if (is("q_proj")) return rows(times(split.heads, size), spec.heads * size);
-  if (is("k_proj") || is("v_proj")) {
-    const Range part = times(split.kv_heads, size);
-    return {
-        0, part.begin, part.end, spec.kv_heads * size, split.shares_kv_heads, split.first_holder};
-  }
+  if (is("k_proj") || is("v_proj")) return kv_rows(spec, split);
+  if (spec.width_norms && is("q_norm")) return rows(times(split.heads, size), spec.heads * size);
+  if (spec.width_norms && is("k_norm")) return kv_rows(spec, split);
   // Replicated; each rank has the gradients of its own heads.
   if (is("q_norm") || is("k_norm")) return {0, 0, size, size, true, split.index == 0};
-  if (is("o_proj")) return columns(times(split.heads, size), spec.heads * size);
+  if (is("o_proj"))
+    return columns(times(split.heads, spec.value_size()), spec.heads * spec.value_size());
   // Replicated; each rank has the gradients of its own rows.
   if (split.divides_rows && is_norm(name))
     return {0, 0, spec.width, spec.width, true, split.index == 0};
@@ -59,10 +91,6 @@ Shard shard_of(const std::string& name, const DecoderSpec& spec, const Split& sp
 }  // namespace
 
 Result<> check_split(const DecoderSpec& spec, int parts) {
-  if (spec.width_norms && parts > 1)
-    return fail(Errc::usage,
-                cat("tensor parallelism of ", parts, " is not possible for ", spec.architecture,
-                    ", whose norms are over all heads of a row; allowed: 1"));
   if (splits_into(spec, parts)) return {};
   std::vector<std::string> valid;
   for (int choice = 1; choice <= spec.heads; ++choice)

@@ -39,25 +39,32 @@ ops::KeyValues store(const Tensor& k, const Tensor& v, const ForwardContext& pas
 // argument.
 class Exchange {
  public:
-  Exchange(const ForwardContext& pass, const ops::AttentionShape& whole)
-      : pass_(pass), shape_(whole) {
-    if (pass.context == nullptr || !pass.context->groups->heads) return;
-    exchange_.emplace(attention_exchange(*pass.context, whole));
-    shape_ = exchange_->shape;
+  Exchange(const ForwardContext& pass, const Attention& attention)
+      : pass_(pass), shape_(attention.shape) {
+    std::int64_t first_head = attention.first_head;
+    if (pass.context != nullptr && pass.context->groups->heads) {
+      exchange_.emplace(attention_exchange(*pass.context, attention.shape));
+      shape_ = exchange_->shape;
+      first_head += exchange_->first_head;
+    }
+    if (pass.dropout != nullptr && pass.dropout->attention > 0)
+      dropout_ = {pass.dropout->attention, pass.dropout->attention_key, attention.number,
+                  pass.dropout->attention_rows, first_head};
   }
   const ops::AttentionShape& shape() const { return shape_; }
   /// With `lse` for the backward pass, nullptr: it is not needed. No effect where this rank has no
   /// heads.
   void attend(const Tensor& q, const ops::KeyValues& kv, Tensor& out, Tensor* lse) const {
     if (shape_.heads == 0) return;
-    if (in_ring()) return ring_attention(pass_, {q, kv.k, kv.v, shape_}, out, lse);
-    pass_.device.attention({q, kv, pass_.layout, shape_, pass_.precision}, out, lse);
+    if (in_ring()) return ring_attention(pass_, {q, kv.k, kv.v, shape_, dropout()}, out, lse);
+    pass_.device.attention({q, kv, pass_.layout, shape_, pass_.precision, dropout()}, out, lse);
   }
   void attend_backward(const Tensor& q, const ops::KeyValues& kv,
                        const ops::AttentionBackward& with) const {
     if (shape_.heads == 0) return;
-    if (in_ring()) return ring_attention_backward(pass_, {q, kv.k, kv.v, shape_}, with);
-    pass_.device.attention_backward({q, kv, pass_.layout, shape_, pass_.precision}, with);
+    if (in_ring()) return ring_attention_backward(pass_, {q, kv.k, kv.v, shape_, dropout()}, with);
+    pass_.device.attention_backward({q, kv, pass_.layout, shape_, pass_.precision, dropout()},
+                                    with);
   }
   /// Applies the rotary embedding, or its inverse, in place.
   void rotate(const RotaryTable* rotary, Tensor& queries, Tensor& keys, bool inverse) const {
@@ -101,29 +108,62 @@ class Exchange {
     return pass_.context != nullptr && pass_.context->groups->ring != nullptr;
   }
 
+  const ops::AttentionDropout* dropout() const { return dropout_ ? &*dropout_ : nullptr; }
+
   const ForwardContext& pass_;
   ops::AttentionShape shape_;
+  std::optional<ops::AttentionDropout> dropout_;
   std::optional<AttentionExchange> exchange_;
 };
 
-}  // namespace
+// The outputs of attention that the output projection reads.
+Tensor outputs(const std::optional<LatentProjections>& latent, const Exchange& exchange,
+               const ForwardContext& pass, const Tensor& out) {
+  const Tensor own = exchange.outputs(unique_rows(pass, out));
+  return latent ? latent->without_padding(pass, own) : own;
+}
 
-Tensor Attention::rows_of(const Norm& norm, const Tensor& x) const {
+// Views x [rows, heads * K] as the rows that `norm` normalizes: [rows * heads, K] where it is over
+// each head.
+Tensor rows_of(const Norm& norm, const Tensor& x) {
   if (!norm) return x;
   const std::int64_t width = norm.gain->value.count();
   return x.view({x.count() / width, width});
 }
 
-Tensor Attention::forward(const Tensor& x, const ForwardContext& pass, Saved& saved) const {
-  ops::Device& device = pass.device;
+}  // namespace
+
+HeadTensors Attention::project(const Tensor& x, const ForwardContext& pass, Saved& saved) const {
+  if (latent) return latent->forward(x, pass, saved);
   const std::vector<Tensor> projected = forward_grouped({&q, &k, &v}, x, pass, saved);
   Tensor queries = projected[0], keys = projected[1];  // [U, H*K], [U, G*K]
   queries = q_norm.forward(rows_of(q_norm, queries), pass, saved).view(queries.shape());
   keys = k_norm.forward(rows_of(k_norm, keys), pass, saved).view(keys.shape());
-  const Exchange exchange(pass, shape);
-  queries = expand_rows(pass, exchange.queries(queries));                  // [T, H*K]
-  keys = expand_rows(pass, exchange.keys(keys));                           // [T, G*K]
-  const Tensor values = expand_rows(pass, exchange.values(projected[2]));  // [T, G*K]
+  return {queries, keys, projected[2]};
+}
+
+Tensor Attention::project_backward(HeadTensors grads, const ForwardContext& pass,
+                                   Saved& saved) const {
+  auto& [dq, dk, dv] = grads;
+  const std::int64_t width = latent ? latent->width() : q.weight->value.shape()[1];
+  Tensor dx = pass.device.empty({dq.shape()[0], width});
+  if (latent) {
+    latent->backward(grads, pass, saved, dx);
+    return dx;
+  }
+  dk = k_norm.backward(rows_of(k_norm, dk), pass, saved).view(dk.shape());
+  dq = q_norm.backward(rows_of(q_norm, dq), pass, saved).view(dq.shape());
+  backward_grouped({{v, dv}, {k, dk}, {q, dq}}, pass, saved, dx);
+  return dx;
+}
+
+Tensor Attention::forward(const Tensor& x, const ForwardContext& pass, Saved& saved) const {
+  ops::Device& device = pass.device;
+  auto [queries, keys, values] = project(x, pass, saved);
+  const Exchange exchange(pass, *this);
+  queries = expand_rows(pass, exchange.queries(queries));  // [T, H*K]
+  keys = expand_rows(pass, exchange.keys(keys));           // [T, G*K]
+  values = expand_rows(pass, exchange.values(values));     // [T, G*K]
   exchange.rotate(rotary, queries, keys, false);
 
   Tensor out = device.empty(queries.shape());
@@ -131,7 +171,7 @@ Tensor Attention::forward(const Tensor& x, const ForwardContext& pass, Saved& sa
                              : Tensor();  // [T, H]
   exchange.attend(queries, store(keys, values, pass, layer), out, saved.keeps() ? &lse : nullptr);
   const std::size_t mark = saved.mark();
-  const Tensor computed = exchange.outputs(unique_rows(pass, out));
+  const Tensor computed = outputs(latent, exchange, pass, out);
   Tensor y = o.forward(computed, pass, saved);
   saved.push(queries);
   saved.push(keys);
@@ -149,7 +189,7 @@ Tensor Attention::backward(const Tensor& dy, const ForwardContext& pass, Saved& 
   ops::Device& device = pass.device;
   const std::int64_t rows = all_rows(pass, dy);
   const bool recompute = pass.recomputed.attention;
-  const Exchange exchange(pass, shape);
+  const Exchange exchange(pass, *this);
   Tensor lse = recompute ? Tensor() : saved.pop();
   Tensor out = recompute ? Tensor() : saved.pop();
   const Tensor values = saved.pop(), keys = saved.pop(), queries = saved.pop();
@@ -157,10 +197,11 @@ Tensor Attention::backward(const Tensor& dy, const ForwardContext& pass, Saved& 
     out = device.empty(queries.shape());
     lse = device.empty({queries.shape()[0], exchange.shape().heads});
     exchange.attend(queries, {keys, values, 0, {}}, out, &lse);
-    saved.restore([&] { return exchange.outputs(unique_rows(pass, out)); });
+    saved.restore([&] { return outputs(latent, exchange, pass, out); });
   }
   Tensor dout = device.empty({rows, o.weight->value.shape()[1]});
   o.backward(dy, pass, saved, dout, false);
+  if (latent) dout = latent->without_padding_backward(pass, dout);
   dout = unique_rows_backward(pass, exchange.doutputs(dout));
 
   Tensor dq = device.empty(queries.shape()), dk = device.empty(keys.shape()),
@@ -171,11 +212,7 @@ Tensor Attention::backward(const Tensor& dy, const ForwardContext& pass, Saved& 
   dq = exchange.dqueries(unique_rows(pass, dq));
   dk = exchange.dkeys(expand_rows_backward(pass, dk));
   dv = exchange.dvalues(expand_rows_backward(pass, dv));
-  dk = k_norm.backward(rows_of(k_norm, dk), pass, saved).view(dk.shape());
-  dq = q_norm.backward(rows_of(q_norm, dq), pass, saved).view(dq.shape());
-  Tensor dx = device.empty({rows, q.weight->value.shape()[1]});
-  backward_grouped({{v, dv}, {k, dk}, {q, dq}}, pass, saved, dx);
-  return sum_rows(pass, o.tp, dx, q.weight->name);
+  return sum_rows(pass, o.tp, project_backward({dq, dk, dv}, pass, saved), o.weight->name);
 }
 
 }  // namespace troupe::engine::nn

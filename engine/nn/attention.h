@@ -1,6 +1,9 @@
 // Attention: causal self-attention with grouped heads, over packed sequences or a paged cache.
 #pragma once
 
+#include <optional>
+
+#include "engine/nn/latent_projections.h"
 #include "engine/nn/linear.h"
 #include "engine/nn/norm.h"
 #include "engine/nn/rotary.h"
@@ -16,6 +19,11 @@ struct Attention {
   /// Norms before the rotary embedding: over each head (gain [K]) or the whole row (gain [heads *
   /// K]).
   Norm q_norm = {}, k_norm = {};
+  /// Takes the place of q, k, v and their norms.
+  std::optional<LatentProjections> latent = {};
+  /// Numbers in the whole model, of the dropout.
+  std::int64_t first_head = 0;
+  std::uint32_t number = 0;
 
   /// x [T, D] -> [T, D]. Where there is a cache, the new keys and values are written to it first.
   Tensor forward(const Tensor& x, const ForwardContext& pass, Saved& saved) const;
@@ -23,9 +31,10 @@ struct Attention {
 
   // With pass.context attention is over rows of other ranks, too (context_part.h).
 
-  /// Views x [rows, heads * K] as the rows that `norm` normalizes: [rows * heads, K] where it is
-  /// over each head.
-  Tensor rows_of(const Norm& norm, const Tensor& x) const;
+ private:
+  HeadTensors project(const Tensor& x, const ForwardContext& pass, Saved& saved) const;
+  /// dx [rows, D] from the gradients of project()'s results.
+  Tensor project_backward(HeadTensors grads, const ForwardContext& pass, Saved& saved) const;
 };
 
 }  // namespace troupe::engine::nn

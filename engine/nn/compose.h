@@ -1,4 +1,4 @@
-// Chain, Sum, Either, Residual, Normed and Recompute: modules made of modules. A block of a Llama
+// Chain, Sum, Either, Residual and Normed: modules made of modules. A block of a Llama
 // is Chain<Residual<Chain<Norm, Attention>>, Residual<Chain<Norm, Mlp>>>; one whose attention and
 // MLP share a norm is Residual<Chain<Norm, Sum<Attention, Mlp>>>.
 #pragma once
@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "engine/nn/forward_context.h"
+#include "engine/nn/hidden_dropout.h"
 #include "engine/nn/norm.h"
 #include "engine/nn/saved.h"
 #include "engine/nn/sequence_parallel.h"
@@ -68,25 +69,29 @@ struct Either {
   }
 };
 
-/// y = x + multiplier * inner(x), for a module that returns new memory.
+/// y = x + multiplier * dropout(inner(x)), for a module that returns new memory.
 template <Module M>
 struct Residual {
   M inner;
   float multiplier = 1;
+  std::uint32_t stream = residual_stream(0, 0);  ///< of the dropout
 
   Tensor forward(const Tensor& x, const ForwardContext& pass, Saved& saved) const {
     Tensor y = inner.forward(x, pass, saved);
+    if (drops_hidden(pass)) drop_hidden(pass, stream, y, y);
     if (multiplier != 1) pass.device.scale(y, multiplier);
     pass.device.add(x, y, y);
     return y;
   }
   Tensor backward(const Tensor& dy, const ForwardContext& pass, Saved& saved) const {
     Tensor above = dy;
-    if (multiplier != 1) {
-      above = pass.device.empty(dy.shape());
+    const bool drops = drops_hidden(pass);
+    if (drops || multiplier != 1) above = pass.device.empty(dy.shape());
+    if (drops)
+      drop_hidden(pass, stream, dy, above);
+    else if (multiplier != 1)
       pass.device.copy(dy, above);
-      pass.device.scale(above, multiplier);
-    }
+    if (multiplier != 1) pass.device.scale(above, multiplier);
     Tensor dx = inner.backward(above, pass, saved);
     pass.device.add(dy, dx, dx);
     return dx;
@@ -127,26 +132,6 @@ struct Normed {
  private:
   static Tensor gathered(const Tensor& x, const ForwardContext& pass) {
     return gather_rows(pass, x, "the rows of a layer");
-  }
-};
-
-/// A module that saves only its input and repeats its forward pass in backward
-/// (Recomputed::layers).
-template <Module M>
-struct Recompute {
-  M inner;
-
-  Tensor forward(const Tensor& x, const ForwardContext& pass, Saved& saved) const {
-    if (!pass.recomputed.layers) return inner.forward(x, pass, saved);
-    saved.push(x);
-    Saved none = Saved::nothing();
-    return inner.forward(x, pass, none);
-  }
-  Tensor backward(const Tensor& dy, const ForwardContext& pass, Saved& saved) const {
-    if (!pass.recomputed.layers) return inner.backward(dy, pass, saved);
-    Saved again;
-    inner.forward(saved.pop(), pass, again);
-    return inner.backward(dy, pass, again);
   }
 };
 

@@ -40,9 +40,10 @@ std::vector<std::int32_t> divided_rows(const ContextGroups& groups, const ops::L
 
 }  // namespace
 
-ContextGroups context_groups(parallel::Communicator& all, int ulysses) {
+ContextGroups context_groups(parallel::Communicator& all, int ulysses, int inner) {
   check(ulysses >= 1 && all.size() % ulysses == 0, "context_groups: the groups differ in size");
-  ContextGroups groups{&all, nullptr, nullptr};
+  check(inner >= 1 && all.size() / ulysses % inner == 0, "context_groups: uneven inner rings");
+  ContextGroups groups{&all, nullptr, nullptr, inner};
   if (ulysses > 1) groups.heads = all.split(all.rank() / ulysses, all.rank() % ulysses);
   if (ulysses < all.size()) groups.ring = all.split(all.rank() % ulysses, all.rank() / ulysses);
   return groups;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/nn/context_part.h"
+#include "engine/nn/hidden_dropout.h"
 #include "engine/nn/sequence_parallel.h"
 #include "engine/nn/tensor_parallel.h"
 
@@ -33,12 +34,21 @@ Tensor Embedding::forward(std::span<const std::int32_t> tokens, const ForwardCon
     device.gather_rows(positions->value, ids, learned);
     device.add(x, own_rows(pass, learned), x);
   }
-  return norm.forward(x, pass, saved);
+  x = norm.forward(x, pass, saved);
+  if (!drops_hidden(pass)) return x;
+  Tensor y = pass.device.empty(x.shape());
+  drop_hidden(pass, embedding_stream, x, y);
+  return y;
 }
 
-void Embedding::backward(std::span<const std::int32_t> tokens, const Tensor& dx,
+void Embedding::backward(std::span<const std::int32_t> tokens, const Tensor& dy,
                          const ForwardContext& pass, Saved& saved) const {
   ops::Device& device = pass.device;
+  Tensor dx = dy;
+  if (drops_hidden(pass)) {
+    dx = device.empty(dy.shape());
+    drop_hidden(pass, embedding_stream, dy, dx);
+  }
   Tensor dsum = gather_rows(pass, norm.backward(dx, pass, saved), "embeddings");  // [T, D]
   const auto add_rows = [&](const Tensor& from, std::span<const std::int32_t> rows,
                             const Tensor& grad) {

@@ -2,9 +2,12 @@
 // layout of the batch, the precision of products and, in generation, the KV cache.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "engine/ops/device.h"
@@ -20,25 +23,44 @@ struct KvCache {
   std::vector<Tensor> k, v;  ///< one per layer
 };
 
-/// Random streams of the adapters' dropout in a training pass.
+/// Dropout of a training pass. The id of a row is the number of its sequence in the whole batch,
+/// times 2^32, plus its position in it, so what is dropped depends neither on the micro-batches nor
+/// on the grid.
 struct Dropout {
-  std::uint64_t key = 0;  ///< of the run and the update
-  /// [T] number of the sequence in the whole batch and position in it: independent of the
-  /// micro-batches.
-  std::vector<std::uint64_t> rows;
+  std::uint64_t key = 0;            ///< of the adapters', the run and the update
+  std::vector<std::uint64_t> rows;  ///< [T] ids of the rows of modules' inputs
+  /// Probabilities of values of the hidden states (ops::Dropout) and of weights of attention.
+  double hidden = 0, attention = 0;
+  std::uint64_t hidden_key = 0, attention_key = 0;
+  std::vector<std::uint64_t> hidden_rows;     ///< ids of the rows of residual connections
+  std::vector<std::uint64_t> attention_rows;  ///< ids of the rows of queries
 };
+
+/// Which layers of a stage Recomputed::layers recomputes, as --recompute-method of Megatron-LM.
+enum class RecomputeMethod : std::uint8_t {
+  uniform,  ///< all, in groups of which only the input is saved
+  block,    ///< the first ones, each by itself
+};
+constexpr std::array<std::string_view, 2> names_of(RecomputeMethod) {
+  return {"uniform", "block"};
+}
 
 /// Activations that a training pass recomputes in its backward pass instead of saving them: less
 /// memory, equal bits.
 struct Recomputed {
-  bool layers = false;  ///< all but each layer's input (Chen et al. 2016, arXiv:1604.06174)
+  bool layers = false;  ///< all but the inputs of layers (Chen et al. 2016, arXiv:1604.06174)
   /// Outputs of attention (Korthikanti et al. 2022, arXiv:2205.05198: "selective").
   bool attention = false;
   bool activation = false;  ///< outputs of the MLPs' activation functions
   bool norm = false;        ///< outputs of the norms before attention and MLP
+  RecomputeMethod method = RecomputeMethod::uniform;  ///< of `layers`
+  std::int64_t count = 1;  ///< uniform: layers of a group; block: recomputed layers of a stage
+  /// A stage recomputes what it needs first while it waits for the gradients of the next stage.
+  bool in_advance = false;
   bool operator==(const Recomputed&) const = default;
 };
 
+class OffloadedPass;
 struct SharedRows;
 struct ContextPart;
 struct LoraRows;
@@ -77,6 +99,8 @@ struct ForwardContext {
   parallel::Communicator* rows_group = nullptr;
   std::int64_t rows = 0;
   const PassHooks* hooks = nullptr;  ///< nullptr: none
+  /// Files with the activations that layers save (offload.h); nullptr: they stay in memory.
+  OffloadedPass* offload = nullptr;
   /// Rows with adapters of their own, in generation (lora_rows.h); nullptr: none.
   const LoraRows* lora_rows = nullptr;
 };

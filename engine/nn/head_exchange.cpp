@@ -125,7 +125,8 @@ AttentionExchange attention_exchange(const ContextPart& part, const ops::Attenti
     own.alibi_slopes.assign(whole.alibi_slopes.begin() + mine.heads.begin,
                             whole.alibi_slopes.begin() + mine.heads.end);
   return {HeadExchange(part, std::move(heads), whole.heads, whole.head_size),
-          HeadExchange(part, std::move(kv_heads), whole.kv_heads, whole.head_size), own};
+          HeadExchange(part, std::move(kv_heads), whole.kv_heads, whole.head_size), own,
+          mine.heads.begin};
 }
 
 }  // namespace troupe::engine::nn

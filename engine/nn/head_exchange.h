@@ -58,6 +58,7 @@ class HeadExchange {
 struct AttentionExchange {
   HeadExchange queries, keys;
   ops::AttentionShape shape;
+  std::int64_t first_head;  ///< number of its first head among those before the exchange
 };
 AttentionExchange attention_exchange(const ContextPart& part, const ops::AttentionShape& whole);
 

@@ -1,5 +1,7 @@
 #include "engine/nn/norm.h"
 
+#include "engine/nn/divided_norm.h"
+
 namespace troupe::engine::nn {
 
 Tensor Norm::forward(const Tensor& x, const ForwardContext& pass, Saved& saved) const {
@@ -7,7 +9,9 @@ Tensor Norm::forward(const Tensor& x, const ForwardContext& pass, Saved& saved) 
   Tensor y = pass.device.empty(x.shape());
   Tensor inverse = pass.device.empty({x.shape()[0]});  // [T]
   saved.push(x);
-  if (kind == Kind::rms) {
+  if (tp != nullptr) {
+    DividedNorm{pass.device, *tp, *gain, eps, offset}.forward(x, y, inverse);
+  } else if (kind == Kind::rms) {
     pass.device.rms_norm(x, gain->f32(pass.device), eps, y, inverse, offset);
   } else {
     Tensor mean = pass.device.empty({x.shape()[0]});  // [T]
@@ -27,7 +31,10 @@ Tensor Norm::backward(const Tensor& dy, const ForwardContext& pass, Saved& saved
   if (unused) pass.device.fill(unused, 0);
   GradientSum sum(pass.device, gain->grad ? gain->grad : unused);
   const Tensor weight = gain->f32(pass.device), inverse = saved.pop();
-  if (kind == Kind::rms) {
+  if (tp != nullptr) {
+    DividedNorm{pass.device, *tp, *gain, eps, offset}.backward(saved.pop(), inverse, dy, dx,
+                                                               sum.f32());
+  } else if (kind == Kind::rms) {
     pass.device.rms_norm_backward(saved.pop(), weight, inverse, dy, dx, sum.f32(), offset);
   } else {
     const Tensor mean = saved.pop();

@@ -16,6 +16,9 @@ struct Norm {
   Kind kind = Kind::rms;
   Parameter* bias = nullptr;  ///< [D], LayerNorm only, or nullptr
   float offset = 0;           ///< RMSNorm only: added to the gain (1 in Gemma)
+  /// RMSNorm only: the ranks that each have some columns of a row and of the gain
+  /// (divided_norm.h), or nullptr.
+  parallel::Communicator* tp = nullptr;
 
   explicit operator bool() const { return gain != nullptr; }
   /// x [T, D] -> [T, D]. Saves x and one (RMSNorm) or two (LayerNorm) numbers per row.

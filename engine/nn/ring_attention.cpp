@@ -21,16 +21,33 @@ struct ChunkCall {
   std::vector<ops::KeyBlock> blocks;
 };
 
+/// Number of steps in a direction of the ring: between its inner rings, and within one.
+struct Hop {
+  int outer = 0, inner = 0;
+};
+
+/// Inner rings of `inner()` consecutive ranks, and outer rings of the ranks with the same place in
+/// them. Keys pass through the inner rings, then move on by one inner ring, and so on. With one
+/// inner ring, or inner rings of one rank, that is the plain ring.
 class Ring {
  public:
   Ring(const ForwardContext& pass, const ops::AttentionShape& shape)
-      : pass_(pass), part_(*pass.context), group_(*part_.groups->ring), window_(shape.window) {}
+      : pass_(pass),
+        part_(*pass.context),
+        group_(*part_.groups->ring),
+        inner_(part_.groups->inner),
+        window_(shape.window) {}
 
   int rank() const { return group_.rank(); }
   int ranks() const { return group_.size(); }
+  int inner() const { return inner_; }
   ops::Device& device() const { return pass_.device; }
   /// The rank whose keys this rank has in a step.
-  int source(int step) const { return (rank() + ranks() - step) % ranks(); }
+  int source(int step) const { return neighbour({-(step / inner_), -(step % inner_)}); }
+  /// How the keys of a step reach the rank that has them in the next one.
+  Hop hop_after(int step) const {
+    return (step + 1) % inner_ == 0 ? Hop{1, 1 % inner_} : Hop{0, 1};
+  }
   std::int64_t rows_of(int rank) const {
     std::int64_t rows = 0;
     for (const auto length : part_.lengths)
@@ -40,22 +57,27 @@ class Ring {
   /// The calls of a step: the two chunks of each sequence that `rank` has.
   std::vector<ChunkCall> calls(int rank) const;
 
-  parallel::Pending send(std::span<const float> values, const std::string& what) const {
-    return group_.start_send(std::as_bytes(values), (rank() + 1) % ranks(), what);
+  parallel::Pending send(std::span<const float> values, Hop hop, const std::string& what) const {
+    return group_.start_send(std::as_bytes(values), neighbour(hop), what);
   }
-  parallel::Pending receive(std::span<float> values, const std::string& what) const {
-    return group_.start_receive(std::as_writable_bytes(values), (rank() + ranks() - 1) % ranks(),
+  parallel::Pending receive(std::span<float> values, Hop hop, const std::string& what) const {
+    return group_.start_receive(std::as_writable_bytes(values), neighbour({-hop.outer, -hop.inner}),
                                 what);
   }
 
  private:
+  int neighbour(Hop hop) const {
+    const int outer = ranks() / inner_, o = rank() / inner_ + hop.outer,
+              i = rank() % inner_ + hop.inner;
+    return (o + outer) % outer * inner_ + (i + inner_) % inner_;
+  }
   std::array<int, 2> chunks_of(int rank) const { return {rank, 2 * ranks() - 1 - rank}; }
   void add_sequence(std::size_t sequence, const ops::KeyBlock& keys, ChunkCall& call) const;
 
   const ForwardContext& pass_;
   const ContextPart& part_;
   parallel::Communicator& group_;
-  int window_;
+  int inner_, window_;
 };
 
 void Ring::add_sequence(std::size_t sequence, const ops::KeyBlock& keys, ChunkCall& call) const {
@@ -98,14 +120,14 @@ class Travelling {
   void replace(Tensor first, Tensor second) { now_ = {std::move(first), std::move(second)}; }
 
   /// Starts to send what this rank has of rank `from`, and to receive that of rank `next`.
-  void start(int from, int next) {
+  void start(Hop hop, int from, int next) {
     const std::int64_t rows = ring_.rows_of(next);
     for (std::size_t i = 0; i < 2; ++i) {
       next_[i] = ring_.device().empty({rows, now_[i].shape()[1]});
       sent_[i].emplace(ring_.device(), now_[i]);
       received_[i].emplace(ring_.device(), next_[i]);
-      sending_[i] = ring_.send(sent_[i]->values(), what(i, from));
-      receiving_[i] = ring_.receive(received_[i]->values(), what(i, next));
+      sending_[i] = ring_.send(sent_[i]->values(), hop, what(i, from));
+      receiving_[i] = ring_.receive(received_[i]->values(), hop, what(i, next));
     }
   }
   void finish() {
@@ -129,12 +151,59 @@ class Travelling {
   std::array<parallel::Pending, 2> sending_, receiving_;
 };
 
+/// The keys and values that this rank has in each step. Those of the next inner ring are on their
+/// way while the keys of this one pass through it.
+class RingKeys {
+ public:
+  RingKeys(const Ring& ring, const Tensor& k, const Tensor& v)
+      : ring_(ring), inner_(ring, "the", k, v), outer_(ring, "the", {}, {}) {}
+
+  const Tensor& keys() const { return inner_.first(); }
+  const Tensor& values() const { return inner_.second(); }
+  /// Starts the messages of a step.
+  void start(int step) {
+    const int source = ring_.source(step), inner = ring_.inner();
+    if (step % inner == 0 && step + inner < ring_.ranks()) {
+      outer_.replace(inner_.first(), inner_.second());
+      outer_.start({1, 0}, source, ring_.source(step + inner));
+    }
+    if ((step + 1) % inner != 0) inner_.start({0, 1}, source, ring_.source(step + 1));
+  }
+  /// Waits for the keys of the next step.
+  void finish(int step) {
+    if (step + 1 == ring_.ranks()) return;
+    if ((step + 1) % ring_.inner() != 0) return inner_.finish();
+    outer_.finish();
+    inner_.replace(outer_.first(), outer_.second());
+  }
+
+ private:
+  const Ring& ring_;
+  Travelling inner_, outer_;
+};
+
 Tensor rows_of(const Ring& ring, const Tensor& x, const std::vector<std::int32_t>& rows) {
   if (std::ssize(rows) == x.shape()[0]) return x;
   Tensor some = ring.device().empty({std::ssize(rows), x.shape()[1]});
   ring.device().gather_rows(x, rows, some);
   return some;
 }
+
+// Dropout of some rows.
+class DropoutOfRows {
+ public:
+  DropoutOfRows(const ops::AttentionDropout* all, const std::vector<std::int32_t>& rows) {
+    if (all == nullptr) return;
+    for (const auto row : rows) ids_.push_back(all->rows[static_cast<std::size_t>(row)]);
+    of_.emplace(*all).rows = ids_;
+  }
+  DropoutOfRows(const DropoutOfRows&) = delete;
+  const ops::AttentionDropout* get() const { return of_ ? &*of_ : nullptr; }
+
+ private:
+  std::vector<std::uint64_t> ids_;
+  std::optional<ops::AttentionDropout> of_;
+};
 
 // Outputs over some keys and over others -> over both, row by row and head by head.
 class Merged {
@@ -182,19 +251,20 @@ void ring_attention(const ForwardContext& pass, const RingInputs& in, Tensor& ou
   const Ring ring(pass, in.shape);
   ops::Device& device = pass.device;
   Merged merged(device, out, in.shape);
-  Travelling keys(ring, "the", in.k, in.v);
+  RingKeys keys(ring, in.k, in.v);
   for (int step = 0; step < ring.ranks(); ++step) {
-    const bool last = step + 1 == ring.ranks();
-    if (!last) keys.start(ring.source(step), ring.source(step + 1));
+    keys.start(step);
     for (const ChunkCall& call : ring.calls(ring.source(step))) {
       const Tensor q = rows_of(ring, in.q, call.rows);
       Tensor some = device.empty(q.shape()),
              some_lse = device.empty({std::ssize(call.rows), in.shape.heads});
-      const ops::KeyValues kv{keys.first(), keys.second(), 0, {}, call.blocks};
-      device.attention({q, kv, call.layout, in.shape, pass.precision}, some, &some_lse);
+      const ops::KeyValues kv{keys.keys(), keys.values(), 0, {}, call.blocks};
+      const DropoutOfRows dropout(in.dropout, call.rows);
+      device.attention({q, kv, call.layout, in.shape, pass.precision, dropout.get()}, some,
+                       &some_lse);
       merged.add(call.rows, some, some_lse);
     }
-    if (!last) keys.finish();
+    keys.finish(step);
   }
   merged.store(lse);
 }
@@ -204,13 +274,12 @@ void ring_attention_backward(const ForwardContext& pass, const RingInputs& in,
   const Ring ring(pass, in.shape);
   ops::Device& device = pass.device;
   device.fill(with.dq, 0);
-  Travelling keys(ring, "the", in.k, in.v);
+  RingKeys keys(ring, in.k, in.v);
   Travelling gradients(ring, "the gradients of", {}, {});
   for (int step = 0; step < ring.ranks(); ++step) {
     const int source = ring.source(step);
-    const bool last = step + 1 == ring.ranks();
-    if (!last) keys.start(source, ring.source(step + 1));
-    Tensor dk = device.empty(keys.first().shape()), dv = device.empty(dk.shape());
+    keys.start(step);
+    Tensor dk = device.empty(keys.keys().shape()), dv = device.empty(dk.shape());
     device.fill(dk, 0);  // keys that no own row sees
     device.fill(dv, 0);
     for (const ChunkCall& call : ring.calls(source)) {
@@ -218,8 +287,9 @@ void ring_attention_backward(const ForwardContext& pass, const RingInputs& in,
                    lse = rows_of(ring, with.lse, call.rows),
                    dout = rows_of(ring, with.dout, call.rows);
       Tensor dq = device.empty(q.shape());
-      const ops::KeyValues kv{keys.first(), keys.second(), 0, {}, call.blocks};
-      device.attention_backward({q, kv, call.layout, in.shape, pass.precision},
+      const ops::KeyValues kv{keys.keys(), keys.values(), 0, {}, call.blocks};
+      const DropoutOfRows dropout(in.dropout, call.rows);
+      device.attention_backward({q, kv, call.layout, in.shape, pass.precision, dropout.get()},
                                 {out, lse, dout, dq, dk, dv});
       device.scatter_add_rows(dq, call.rows, with.dq);
     }
@@ -230,8 +300,8 @@ void ring_attention_backward(const ForwardContext& pass, const RingInputs& in,
       device.add(gradients.second(), dv, dv);
     }
     gradients.replace(dk, dv);
-    gradients.start(source, ring.source(step + 1));
-    if (!last) keys.finish();
+    gradients.start(ring.hop_after(step), source, ring.source(step + 1));
+    keys.finish(step);
   }
   gradients.finish();
   device.copy(gradients.first(), with.dk);

@@ -1,7 +1,9 @@
 // Ring attention (Liu et al. 2023, arXiv:2310.01889) over packed sequences: keys and values travel
 // around the ranks, each of which attends to them with its own rows and merges the results by their
 // log-sum-exp. Chunks are balanced for causal attention (ring_chunk()). Work is in the order of the
-// ring, so results do not depend on how its ranks communicate.
+// ring, so results do not depend on how its ranks communicate. Inner rings (double ring attention,
+// Gu et al. 2024, arXiv:2406.18485): keys pass through the ranks of one before they move on to the
+// next one, so that most messages stay between neighbours.
 #pragma once
 
 #include "engine/nn/context_part.h"
@@ -12,6 +14,7 @@ namespace troupe::engine::nn {
 struct RingInputs {
   const Tensor &q, &k, &v;
   const ops::AttentionShape& shape;
+  const ops::AttentionDropout* dropout = nullptr;  ///< nullptr: none
 };
 
 /// out [S, H*K] and lse [S, H], which may be nullptr, as Device::attention() over all ranks' keys.

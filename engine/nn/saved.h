@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -32,6 +33,10 @@ class Saved {
   }
   /// Position of the next push.
   std::size_t mark() const { return stack_.size(); }
+  /// Replaces the tensor at a position; returns the one that was there.
+  Tensor exchange(std::size_t place, Tensor x) {
+    return std::exchange(stack_.at(place), std::move(x));
+  }
   /// Drops x wherever it was pushed since `mark`; backward recomputes it and calls restore() before
   /// it pops what was pushed until then. Pairs nest as forward and backward do.
   void forget(std::size_t mark, const Tensor& x) {
@@ -69,6 +74,31 @@ class Saved {
     making_ = places[0];
     make_ = std::move(make);
   }
+  /// Saves the input of layers whose forward pass backward repeats.
+  void push_input(const Tensor& x) {
+    if (keeps_) inputs_.push_back(stack_.size());
+    push(x);
+  }
+  /// Repeats the forward pass from the last input that was pushed, before repeated() asks for it:
+  /// run(input, saved). No effect where there is none, or where this was called before.
+  template <class Run>
+  void repeat_in_advance(Run run) {
+    if (inputs_.empty() || repeated_) return;
+    auto saved = std::make_unique<Saved>();
+    run(stack_[inputs_.back()], *saved);
+    repeated_ = std::move(saved);
+  }
+  bool is_repeated() const { return repeated_ != nullptr; }
+  /// Pops the last input that was pushed; returns what the repeated forward pass saves.
+  template <class Run>
+  Saved repeated(Run run) {
+    repeat_in_advance(run);
+    check(repeated_ && inputs_.back() + 1 == stack_.size(),
+          "Saved: backward repeats layers that are not the last");
+    inputs_.pop_back();
+    stack_.pop_back();
+    return std::move(*std::exchange(repeated_, nullptr));
+  }
   bool empty() const { return stack_.empty() && forgotten_.empty(); }
   /// Bytes of memory; a tensor that was pushed twice counts once.
   std::size_t bytes() const {
@@ -87,6 +117,8 @@ class Saved {
   std::vector<std::vector<std::size_t>> forgotten_;
   std::function<Tensor()> make_;
   std::size_t making_ = 0;
+  std::vector<std::size_t> inputs_;  ///< places of the inputs of push_input()
+  std::unique_ptr<Saved> repeated_;  ///< of the last input
   bool keeps_ = true;
 };
 

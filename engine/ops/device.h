@@ -63,9 +63,10 @@ class Device {
   virtual void add(const Tensor& a, const Tensor& b, Tensor& sum) = 0;
   virtual void scale(Tensor& x, float factor) = 0;
 
-  // Operations of adapters. x, y [T, F].
-  /// y = x / (1 - probability) or 0; y may be x.
+  /// y = x / (1 - probability) or 0; y may be x. x, y [T, F].
   virtual void dropout(const Tensor& x, const Dropout& how, Tensor& y) = 0;
+
+  // Operations of adapters. x, y [T, F].
   /// x[t, f] *= factors[f]
   virtual void scale_columns(Tensor& x, const Tensor& factors) = 0;
   /// sums[f] += a[t, f] * b[t, f], in the order of t
@@ -107,7 +108,8 @@ class Device {
   /// cap(scale * q[t].k) + slope * (j - p) as `shape` defines. Keys outside a window are not
   /// visited. out [T, H*K]; lse [T, H] is the log of the softmax's denominator, for the backward
   /// pass; nullptr: not stored. In bf16 q, k, v and the weights e = exp(score - max of the row) are
-  /// rounded before they are multiplied; the denominator is the sum of the unrounded e.
+  /// rounded before they are multiplied; the denominator is the sum of the unrounded e. Dropout is
+  /// applied to e before it is rounded, and does not change the denominator.
   virtual void attention(const AttentionInputs& in, Tensor& out, Tensor* lse) = 0;
   /// Gradients of attention without pages. In bf16 q, k, v, dout, the softmax p and the gradients
   /// of the products q.k are rounded before they are multiplied.

@@ -74,6 +74,18 @@ struct AttentionShape {
   std::vector<float> alibi_slopes = {};
 };
 
+/// Dropout of the weights of attention (Vaswani et al. 2017): the weight p of a key becomes
+/// p / (1 - probability) or 0 after the softmax. Whether it does depends only on `key`, `layer`,
+/// the id of the row, the number of its head and the position of the key, not on the batch,
+/// micro-batch or part of the heads and keys that contains it.
+struct AttentionDropout {
+  double probability = 0;               ///< probability that a weight is dropped, below 1
+  std::uint64_t key = 0;                ///< random key of the run and the update
+  std::uint32_t layer = 0;              ///< number of the layer, below 2^16
+  std::span<const std::uint64_t> rows;  ///< [T] row ids
+  std::int64_t first_head = 0;          ///< number of head 0 in the whole model, below 2^16
+};
+
 /// Operands of attention. q [T, H*K].
 struct AttentionInputs {
   const Tensor& q;
@@ -81,6 +93,7 @@ struct AttentionInputs {
   const Layout& layout;
   const AttentionShape& shape;
   Precision precision = Precision::f32;
+  const AttentionDropout* dropout = nullptr;  ///< nullptr: none
 };
 
 /// Operands of the backward pass of attention. out, dout, dq [T, H*K], lse [T, H], dk, dv [T, G*K].

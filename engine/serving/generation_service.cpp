@@ -30,12 +30,13 @@ struct Pending {
   Clock::time_point deadline;
 };
 
-/// New weights that wait for the end of a step.
+/// New weights, or other work, that wait for the end of a step.
 struct WeightsToCome {
   std::function<Result<>()> change;
   std::promise<Result<std::uint64_t>> done = {};
   std::optional<std::uint64_t> version = std::nullopt;  ///< absent: one above the version before
   bool between_sequences = false;
+  bool are_weights = true;  ///< false: `change` changes none
 };
 
 Generation cancelled_before_start(const generate::Request& request) {
@@ -51,8 +52,8 @@ Generation cancelled_before_start(const generate::Request& request) {
 
 class GenerationService::Loop {
  public:
-  Loop(generate::Generator generator, ServiceLimits limits)
-      : generator_(std::move(generator)), limits_(limits) {}
+  Loop(generate::Generator generator, ServiceLimits limits, OtherRanks* others)
+      : generator_(std::move(generator)), limits_(limits), others_(others) {}
 
   void start() {
     publish();
@@ -83,6 +84,7 @@ class GenerationService::Loop {
   bool take_changes();
   void apply_changes();
   void begin(Pending pending);
+  void cancel_active(std::uint64_t id);
   void step();
   void fail_job(std::uint64_t id, Error error);
   void fail_all(const Error& error);
@@ -91,6 +93,7 @@ class GenerationService::Loop {
 
   generate::Generator generator_;
   ServiceLimits limits_;
+  OtherRanks* others_;
 
   // Used by the thread of the loop only.
   std::map<std::uint64_t, Pending> active_;
@@ -141,7 +144,7 @@ bool GenerationService::Loop::weights_hold_sequences() const {
 
 void GenerationService::Loop::change_weights_in_turn() {
   for (auto& weights : std::exchange(changing_, {})) {
-    held_ = nullptr;  // older ones
+    if (weights->are_weights) held_ = nullptr;  // older ones
     if (weights->between_sequences)
       held_ = std::move(weights);
     else
@@ -157,8 +160,10 @@ void GenerationService::Loop::change_weights_now(WeightsToCome& weights) {
         log_error(cat("weights of version ", *weights.version, ": ", changed.error().what));
       return weights.done.set_value(fail(changed));
     }
-    version_ = weights.version.value_or(version_ + 1);
-    generator_.weights_changed(version_);
+    if (weights.are_weights) {
+      version_ = weights.version.value_or(version_ + 1);
+      generator_.weights_changed(version_);
+    }
     weights.done.set_value(version_);
   } catch (const std::exception& problem) {
     log_error(cat("a change of the weights: ", problem.what()));
@@ -267,12 +272,12 @@ void GenerationService::Loop::apply_changes() {
       each.job.on_end(cancelled_before_start(each.job.request));
     }
   }
-  for (const std::uint64_t id : std::exchange(ending_, {})) generator_.cancel(id);
+  for (const std::uint64_t id : std::exchange(ending_, {})) cancel_active(id);
   for (const auto& [id, pending] : active_) {
     if (pending.deadline > now || errors_.contains(id)) continue;
     errors_[id] = {Errc::timeout, cat("the request took longer than ", limits_.deadline.count(),
                                       " s and was given up")};
-    generator_.cancel(id);
+    cancel_active(id);
   }
   for (Pending& each : std::exchange(starting_, {})) begin(std::move(each));
 }
@@ -281,11 +286,18 @@ void GenerationService::Loop::begin(Pending pending) {
   const std::uint64_t id = pending.job.request.id;
   const Job& job = active_.emplace(id, std::move(pending)).first->second.job;
   prompt_tokens_ += std::ssize(job.request.prompt);
+  if (others_ != nullptr) others_->submit(job.request, job.source);
   if (auto accepted = generator_.submit(job.request); !accepted) end(id, fail(accepted));
+}
+
+void GenerationService::Loop::cancel_active(std::uint64_t id) {
+  if (others_ != nullptr) others_->cancel(id);
+  generator_.cancel(id);
 }
 
 void GenerationService::Loop::step() {
   try {
+    if (others_ != nullptr) others_->step(generator_.stats().sampled);
     for (Generation& done : generator_.step()) {
       const std::uint64_t id = done.id;
       end(id, std::move(done));
@@ -295,6 +307,7 @@ void GenerationService::Loop::step() {
     fail_job(failure.id(), failure.error());
   } catch (const std::exception& problem) {
     log_error(cat("a decoding step: ", problem.what()));
+    if (others_ != nullptr) others_->abort(problem.what());
     fail_all({Errc::internal, "a decoding step failed; see the server's log"});
   }
 }
@@ -302,13 +315,13 @@ void GenerationService::Loop::step() {
 /// The job ends with the next step().
 void GenerationService::Loop::fail_job(std::uint64_t id, Error error) {
   errors_[id] = std::move(error);
-  generator_.cancel(id);
+  cancel_active(id);
 }
 
 void GenerationService::Loop::fail_all(const Error& error) {
   for (Pending& each : std::exchange(dropped_, {})) each.job.on_end(fail(error));
   for (Pending& each : std::exchange(starting_, {})) each.job.on_end(fail(error));
-  for (const auto& [id, pending] : active_) generator_.cancel(id);
+  for (const auto& [id, pending] : active_) cancel_active(id);
   while (!active_.empty()) end(active_.begin()->first, fail(error));
 }
 
@@ -365,7 +378,8 @@ void GenerationService::stop() {
 }
 
 Result<std::unique_ptr<GenerationService>> GenerationService::start(
-    models::Decoder& decoder, generate::GeneratorConfig config, ServiceLimits limits) {
+    models::Decoder& decoder, generate::GeneratorConfig config, ServiceLimits limits,
+    OtherRanks* others) {
   config.max_sequences = limits.max_batch;
   config.stop = {};
   const auto target = std::make_shared<Loop*>(nullptr);  // the generator exists before the loop
@@ -375,7 +389,7 @@ Result<std::unique_ptr<GenerationService>> GenerationService::start(
   };
   auto generator = generate::Generator::create(decoder, std::move(config));
   RETURN_IF_ERROR(generator);
-  auto loop = std::make_unique<Loop>(std::move(*generator), limits);
+  auto loop = std::make_unique<Loop>(std::move(*generator), limits, others);
   *target = loop.get();
   loop->start();
   return std::unique_ptr<GenerationService>(new GenerationService(std::move(loop)));
@@ -415,6 +429,16 @@ Result<std::uint64_t> GenerationService::change_weights(std::function<Result<>()
   auto done = weights->done.get_future();
   loop_->change_weights(std::move(weights));
   return done.get();
+}
+
+Result<> GenerationService::between_steps(std::function<Result<>()> work) {
+  auto waiting = std::make_unique<WeightsToCome>(
+      WeightsToCome{.change = std::move(work), .are_weights = false});
+  auto done = waiting->done.get_future();
+  loop_->change_weights(std::move(waiting));
+  const auto result = done.get();
+  RETURN_IF_ERROR(result);
+  return {};
 }
 
 void GenerationService::adopt_weights(std::uint64_t version, std::function<Result<>()> change,

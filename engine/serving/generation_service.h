@@ -15,6 +15,7 @@
 
 #include "engine/base/error.h"
 #include "engine/generate/generator.h"
+#include "engine/serving/other_ranks.h"
 
 namespace troupe::engine::serving {
 
@@ -22,6 +23,7 @@ namespace troupe::engine::serving {
 /// event over and return. They may call cancel().
 struct Job {
   generate::Request request;  ///< the service chooses its id
+  RequestSource source;       ///< of `request`, for other ranks
   /// The scores of the prompt, where the request asks for them, before its first token.
   std::function<void(const generate::PromptScores&)> on_prompt;
   std::function<void(const generate::TokenEvent&)> on_token;
@@ -48,11 +50,13 @@ struct ServiceCounters {
 
 class GenerationService {
  public:
-  /// Starts the thread. `decoder` must outlive the service, and no one else may use it. `config`:
-  /// max_sequences, on_token, on_prompt and stop are replaced. Errc::usage for invalid sizes.
+  /// Starts the thread. `decoder` and `others` must outlive the service, and no one else may use
+  /// them. `config`: max_sequences, on_token, on_prompt and stop are replaced. `others`: the ranks
+  /// that share the decoder; nullptr: none. Errc::usage for invalid sizes.
   static Result<std::unique_ptr<GenerationService>> start(models::Decoder& decoder,
                                                           generate::GeneratorConfig config,
-                                                          ServiceLimits limits);
+                                                          ServiceLimits limits,
+                                                          OtherRanks* others = nullptr);
   ~GenerationService();  ///< stop()
   GenerationService(const GenerationService&) = delete;
   GenerationService& operator=(const GenerationService&) = delete;
@@ -81,10 +85,13 @@ class GenerationService {
   /// the tokens that follow, one above the version before. Errors of `change`, which must then have
   /// written nothing; closed after the end.
   Result<std::uint64_t> change_weights(std::function<Result<>()> change);
-  /// The same for weights that have a version already, without waiting. With `between_sequences` no
-  /// sequence gets tokens of two versions: none starts until the running ones have ended, of which
-  /// each has a deadline. Weights that still wait then are replaced by newer ones. A failure of
-  /// `change` is logged.
+  /// Calls `work` between two steps, also during a pause, and waits for it. Errors of `work`;
+  /// closed after the end.
+  Result<> between_steps(std::function<Result<>()> work);
+  /// change_weights() for weights that have a version already, without waiting. With
+  /// `between_sequences` no sequence gets tokens of two versions: none starts until the running
+  /// ones have ended, of which each has a deadline. Weights that still wait then are replaced by
+  /// newer ones. A failure of `change` is logged.
   void adopt_weights(std::uint64_t version, std::function<Result<>()> change,
                      bool between_sequences);
 

@@ -8,7 +8,6 @@
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/base/thread_with_blocked_signals.h"
-#include "engine/ops/phase.h"
 #include "engine/serving/fair_queue.h"
 
 namespace troupe::engine::serving {
@@ -29,8 +28,8 @@ struct Waiting {
 
 class PoolingService::Loop {
  public:
-  Loop(models::Decoder& decoder, ops::Precision precision, ServiceLimits limits)
-      : decoder_(decoder), precision_(precision), limits_(limits) {
+  Loop(models::Decoder& decoder, ops::Precision precision, ServiceLimits limits, OtherRanks* others)
+      : decoder_(decoder), precision_(precision), limits_(limits), others_(others) {
     thread_ = thread_with_blocked_signals("pooling", [this] { run(); });
   }
 
@@ -60,6 +59,7 @@ class PoolingService::Loop {
   models::Decoder& decoder_;
   ops::Precision precision_;
   ServiceLimits limits_;
+  OtherRanks* others_;
   std::vector<Waiting> batch_, late_;  // used by the thread of the loop only
 
   mutable std::mutex mutex_;  // of what follows
@@ -124,27 +124,10 @@ void PoolingService::Loop::end_late_jobs() {
 
 /// [rows of all jobs, columns].
 std::vector<float> PoolingService::Loop::values_of_batch() {
-  std::vector<std::int32_t> tokens, rows;
-  ops::Layout layout{{0}, {}};
-  for (const Waiting& each : batch_) {
-    const auto length = static_cast<std::int32_t>(each.job.tokens.size());
-    const std::int32_t first = layout.offsets.back();
-    tokens.insert(tokens.end(), each.job.tokens.begin(), each.job.tokens.end());
-    for (std::int32_t t = 0; t < length; ++t) {
-      layout.positions.push_back(t);
-      if (each.job.every_token || t + 1 == length) rows.push_back(first + t);
-    }
-    layout.offsets.push_back(first + length);
-  }
-  ops::Device& device = decoder_.device();
-  const nn::ForwardContext pass{device, layout, precision_, nullptr, {}, nullptr};
-  nn::Saved nothing = nn::Saved::nothing();
-  const Tensor hidden =
-      ops::in_phase(device, "forward", [&] { return decoder_.forward(tokens, pass, nothing); });
-  Tensor chosen = device.empty({std::ssize(rows), decoder_.spec().width});
-  device.gather_rows(hidden, rows, chosen);
-  if (decoder_.spec().labels == 0) return ops::to_host(device, chosen);
-  return ops::to_host(device, decoder_.score().forward(chosen));
+  PoolingBatch batch;
+  for (const Waiting& each : batch_) batch.add(each.job.tokens, each.job.every_token);
+  if (others_ != nullptr) others_->pool(batch);
+  return pooled_values(decoder_, precision_, batch);
 }
 
 void PoolingService::Loop::pool_batch() {
@@ -152,9 +135,11 @@ void PoolingService::Loop::pool_batch() {
   try {
     values = values_of_batch();
   } catch (const Failure& failure) {
+    if (others_ != nullptr) others_->abort(failure.what());
     values = fail(failure);
   } catch (const std::exception& problem) {
     log_error(cat("a pass of the pooling service: ", problem.what()));
+    if (others_ != nullptr) others_->abort(problem.what());
     values = fail(Errc::internal, "the texts could not be scored; see the server's log");
   }
   const models::DecoderSpec& spec = decoder_.spec();
@@ -172,8 +157,8 @@ void PoolingService::Loop::pool_batch() {
 }
 
 PoolingService::PoolingService(models::Decoder& decoder, ops::Precision precision,
-                               ServiceLimits limits)
-    : loop_(std::make_unique<Loop>(decoder, precision, limits)) {
+                               ServiceLimits limits, OtherRanks* others)
+    : loop_(std::make_unique<Loop>(decoder, precision, limits, others)) {
 }
 
 PoolingService::~PoolingService() {

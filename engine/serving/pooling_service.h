@@ -27,8 +27,10 @@ struct PoolingJob {
 
 class PoolingService {
  public:
-  /// Starts the thread. `decoder` must outlive the service, and no one else may use it.
-  PoolingService(models::Decoder& decoder, ops::Precision precision, ServiceLimits limits);
+  /// Starts the thread. `decoder` and `others` must outlive the service, and no one else may use
+  /// them. `others`: the ranks that share the decoder; nullptr: none.
+  PoolingService(models::Decoder& decoder, ops::Precision precision, ServiceLimits limits,
+                 OtherRanks* others = nullptr);
   ~PoolingService();  ///< stop()
   PoolingService(const PoolingService&) = delete;
   PoolingService& operator=(const PoolingService&) = delete;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "engine/nn/layers.h"
+
 namespace troupe::engine::train {
 namespace {
 
@@ -32,9 +34,14 @@ struct Widths {
 std::int64_t attention(const models::DecoderSpec& spec, const Widths& of,
                        const nn::Recomputed& recomputed) {
   std::int64_t sum = of.queries + 2 * of.keys;
+  std::int64_t outputs = of.queries + of.heads;
+  if (spec.latent) {  // the vectors before and after their norms, and outputs without padding
+    sum += 2 * (spec.latent->query_rank + spec.latent->key_rank + 1);
+    outputs += of.heads * spec.value_size();
+  }
   if (spec.head_norms) sum += of.queries + of.keys + of.heads + of.kv_heads;
   if (spec.width_norms) sum += of.queries + of.keys + 2;
-  return recomputed.attention ? sum : sum + of.queries + of.heads;
+  return recomputed.attention ? sum : sum + outputs;
 }
 
 std::int64_t mlp(const models::DecoderSpec& spec, const Widths& of,
@@ -64,14 +71,40 @@ std::int64_t layer(const models::DecoderSpec& spec, const Widths& of,
   return around(spec, of, recomputed) + attention(spec, of, recomputed) + mlp(spec, of, recomputed);
 }
 
+/// Floats of a stage's layers for one token.
+struct LayerFloats {
+  std::int64_t kept = 0;   ///< until the backward pass
+  std::int64_t again = 0;  ///< what recomputed layers add to them during the backward pass
+};
+
+LayerFloats layers(const models::DecoderSpec& spec, const Widths& of,
+                   const nn::Recomputed& recomputed) {
+  const std::int64_t each = layer(spec, of, recomputed);
+  LayerFloats out;
+  std::int64_t largest = 0, last = 0;  // recomputed at once; what the layers after them keep
+  for (const auto& group : nn::layer_groups(
+           recomputed, static_cast<std::size_t>(std::max<std::int64_t>(0, spec.layers)))) {
+    const std::int64_t whole = static_cast<std::int64_t>(group.end - group.begin) * each;
+    out.kept += group.recomputed ? of.residual : whole;
+    if (group.recomputed) largest = std::max(largest, whole);
+    last = group.recomputed ? 0 : whole;
+  }
+  // Layers that keep everything are through their backward pass before others are recomputed, but
+  // for those that are recomputed in advance.
+  out.again = recomputed.in_advance ? largest : std::max<std::int64_t>(0, largest - last);
+  return out;
+}
+
 // Packed operands of GEMMs: inputs and weights of the widest GEMM or group. For the language head
 // also the gradients of some columns of logits, the logits of a chunk or of the first rows, its
 // inputs and their gradients, and its weight in two orders. In f32; bf16 operands need half.
 std::int64_t packed(const models::DecoderSpec& spec, const Widths& of, std::int64_t tokens,
                     bool grads_known) {
   const std::int64_t widest = std::max({of.inner, of.queries, of.hidden});
-  const std::int64_t group =
-      std::max({of.inner * (spec.gated ? 2 : 1), of.queries + 2 * of.keys, widest});
+  const std::int64_t projected =
+      spec.latent ? spec.latent->query_rank + spec.latent->key_rank + spec.latent->rotary
+                  : of.queries + 2 * of.keys;
+  const std::int64_t group = std::max({of.inner * (spec.gated ? 2 : 1), projected, widest});
   const auto joined = [&](std::int64_t rows) {
     return rows * (rows * group <= ops::max_packed_elements ? group : widest);
   };
@@ -99,8 +132,7 @@ std::uint64_t bytes(std::int64_t floats) {
 std::int64_t kept_floats(const models::DecoderSpec& spec, const nn::Recomputed& recomputed,
                          const models::Split& split) {
   const Widths of(spec, split);
-  return spec.layers * (recomputed.layers ? of.residual : layer(spec, of, recomputed)) +
-         of.norm * (spec.embedding_norm ? 2 : 1);
+  return layers(spec, of, recomputed).kept + of.norm * (spec.embedding_norm ? 2 : 1);
 }
 
 Footprint footprint(const models::DecoderSpec& spec, const nn::Recomputed& recomputed,
@@ -121,9 +153,9 @@ Footprint footprint(const models::DecoderSpec& spec, const nn::Recomputed& recom
   const Widths of(spec, split);
   // The peak is the backward pass of the last layer's MLP: gradients of the head's input, of the
   // last hidden states, of the layer's output and of its inner activations, and the activations of
-  // a recomputed layer.
+  // recomputed layers.
   std::int64_t temporary = 4 * of.hidden + of.inner;
-  if (recomputed.layers) temporary += layer(spec, of, recomputed);
+  temporary += layers(spec, of, recomputed).again;
   if (recomputed.activation) temporary += of.inner;
   if (recomputed.norm) temporary += of.hidden;
   out.passing = bytes(tokens * temporary);

@@ -2,7 +2,6 @@
 
 #include "engine/base/check.h"
 #include "engine/ops/phase.h"
-#include "engine/train/scoring.h"
 #include "engine/train/shared_prefixes.h"
 
 namespace troupe::engine::train {
@@ -24,6 +23,26 @@ std::optional<nn::ContextPart> context_of(const models::Decoder& model, const op
   return nn::context_part(*model.context(), layout, shared ? &*shared : nullptr);
 }
 
+// With the ids of the rows that this rank has.
+std::optional<nn::Dropout> dropout_of(const models::Decoder& model, const data::Experience& part,
+                                      const ops::Layout& layout, const nn::ContextPart* context,
+                                      const std::optional<PassDropout>& how) {
+  if (!how) return std::nullopt;
+  nn::Dropout out{how->key,        row_ids(part, layout), how->hidden, how->attention,
+                  how->hidden_key, how->attention_key,    {},          {}};
+  if (how->attention > 0)
+    out.attention_rows =
+        context && context->groups->ring ? row_ids(part, context->ring_layout) : out.rows;
+  if (context) out.rows = nn::own_values<std::uint64_t>(*context, out.rows);
+  if (how->hidden > 0) out.hidden_rows = out.rows;
+  if (const auto* group = model.rows_group(); group != nullptr && how->hidden > 0) {
+    const auto [begin, end] =
+        parallel::even_range(std::ssize(out.rows), group->rank(), group->size());
+    out.hidden_rows.assign(out.rows.begin() + begin, out.rows.begin() + end);
+  }
+  return out;
+}
+
 }  // namespace
 
 MicroBatchPass::MicroBatchPass(models::Decoder& model, const data::Experience& part,
@@ -31,9 +50,9 @@ MicroBatchPass::MicroBatchPass(models::Decoder& model, const data::Experience& p
     : model_(model),
       part_(part),
       layout_(layout_of(part)),
-      dropout_(dropout_of(part, options.dropout)),
       shared_(shared_of(model, part, options)),
       context_(context_of(model, layout_, shared_)),
+      dropout_(dropout_of(model, part, layout_, context_ ? &*context_ : nullptr, options.dropout)),
       pass_{model.device(),
             layout_,
             options.precision,
@@ -52,9 +71,9 @@ MicroBatchPass::MicroBatchPass(models::Decoder& model, const data::Experience& p
   pass_.rows_group = model.rows_group();
   pass_.hooks = options.hooks;
   pass_.rows = context_ ? context_->own().size() : std::ssize(part.tokens);
-  if (!context_) return;
-  pass_.context = &*context_;
-  if (dropout_) dropout_->rows = nn::own_values<std::uint64_t>(*context_, dropout_->rows);
+  if (context_) pass_.context = &*context_;
+  if (options.offload != nullptr && options.backward)
+    pass_.offload = &offloaded_.emplace(*options.offload, model.device());
 }
 
 std::int64_t MicroBatchPass::rows() const {
@@ -79,6 +98,12 @@ Tensor MicroBatchPass::through(const Tensor& dresult, std::size_t chunk) {
   Tensor dinput = model_.backward_stage(part_.tokens, dresult, pass_, saved_, chunk);
   check(chunk > 0 || saved_.empty(), "MicroBatchPass: backward left tensors on the stack");
   return dinput;
+}
+
+void MicroBatchPass::before_backward(std::size_t chunk) {
+  if (!pass_.recomputed.in_advance) return;
+  ops::in_phase(model_.device(), "backward",
+                [&] { model_.recompute_in_advance(pass_, saved_, chunk); });
 }
 
 Tensor MicroBatchPass::backward(const loss::ValueAndGrads& grads) {

@@ -9,7 +9,9 @@
 #include "engine/data/experience.h"
 #include "engine/models/decoder.h"
 #include "engine/nn/context_part.h"
+#include "engine/nn/offload.h"
 #include "engine/train/output_head.h"
+#include "engine/train/scoring.h"
 
 namespace troupe::engine::train {
 
@@ -17,7 +19,8 @@ struct PassOptions {
   ops::Precision precision = ops::Precision::f32;
   nn::Recomputed recomputed = {};
   bool share_prefixes = false;                ///< shared_prefixes.h
-  std::optional<std::uint64_t> dropout;       ///< key of the pass; absent: no dropout
+  std::optional<PassDropout> dropout;         ///< absent: none
+  nn::Offload* offload = nullptr;             ///< of saved activations; nullptr: none
   bool every_token = false;                   ///< OutputHeadOptions::every_token
   bool backward = true;                       ///< false: nothing is saved
   const nn::PassHooks* hooks = nullptr;       ///< nullptr: none
@@ -39,6 +42,8 @@ class MicroBatchPass {
   Tensor forward(const Tensor& input, std::size_t chunk = 0);
   /// The heads, on the last stage. `hidden`: the result of forward(), absent where empty().
   HeadOutputs outputs(const Tensor& hidden, const std::optional<loss::ValueAndGrads>& known);
+  /// Decoder::recompute_in_advance(), where Recomputed::in_advance asks for it.
+  void before_backward(std::size_t chunk);
   /// Decoder::backward_stage() of the last chunk of the model from the gradients of the heads.
   Tensor backward(const loss::ValueAndGrads& grads);
   /// The same of the other chunks.
@@ -50,12 +55,13 @@ class MicroBatchPass {
   models::Decoder& model_;
   const data::Experience& part_;
   ops::Layout layout_;
-  std::optional<nn::Dropout> dropout_;
   std::optional<nn::SharedRows> shared_;
   std::optional<nn::ContextPart> context_;
+  std::optional<nn::Dropout> dropout_;
   nn::ForwardContext pass_;
   OutputHead head_;
   nn::Saved saved_;
+  std::optional<nn::OffloadedPass> offloaded_;
 };
 
 }  // namespace troupe::engine::train

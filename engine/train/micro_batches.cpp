@@ -57,7 +57,10 @@ class Stages {
                        [this](std::size_t i, std::size_t chunk, const Tensor& x) {
                          return forward(scheduled_[i], chunk, x);
                        },
-                       {}};
+                       {},
+                       [this](std::size_t i, std::size_t chunk) {
+                         passes_[scheduled_[i]]->before_backward(chunk);
+                       }};
     if (options_.backward)
       passes.backward = [this](std::size_t i, std::size_t chunk, const Tensor& dy) {
         return backward(scheduled_[i], chunk, dy);

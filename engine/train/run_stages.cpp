@@ -82,7 +82,8 @@ class StageRun {
     const int own = operation.chunk * stages_ + stage_;
     switch (operation.work) {
       case PipelineWork::receive_activations:
-        received_ = receive(i, groups_.activations, before(), name("activations", i, own - 1));
+        received_ =
+            receive(i, groups_.activations, before(), name("activations", i, own - 1), [] {});
         break;
       case PipelineWork::forward:
         output_ = passes_.forward(i, chunk, std::exchange(received_, {}));
@@ -93,7 +94,8 @@ class StageRun {
         break;
       case PipelineWork::receive_gradients:
         received_ =
-            receive(i, groups_.gradients, after(), name("gradients of activations", i, own + 1));
+            receive(i, groups_.gradients, after(), name("gradients of activations", i, own + 1),
+                    [&] { passes_.before_backward(i, chunk); });
         break;
       case PipelineWork::backward:
         output_ = passes_.backward(i, chunk, std::exchange(received_, {}));
@@ -108,11 +110,15 @@ class StageRun {
   static std::string name(std::string_view what, std::size_t micro_batch, int from) {
     return cat(what, " of micro-batch ", micro_batch, " from stage ", from);
   }
+  // Calls meanwhile() while the message is on its way.
+  template <class Work>
   Tensor receive(std::size_t micro_batch, parallel::Communicator& group, int from,
-                 const std::string& what) {
+                 const std::string& what, Work meanwhile) {
     const Tensor x = device_.empty({passes_.rows[micro_batch], passes_.width});
     ops::HostValues host(device_, x);
-    group.receive(std::as_writable_bytes(host.values()), from, what);
+    auto message = group.start_receive(std::as_writable_bytes(host.values()), from, what);
+    meanwhile();
+    message.wait();
     host.store();
     return x;
   }

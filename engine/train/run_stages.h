@@ -22,6 +22,9 @@ struct StagePasses {
   /// Gradient of the output (absent in the model's last chunk) -> that of the input (absent in the
   /// first). Empty: forward passes alone.
   std::function<Tensor(std::size_t micro_batch, std::size_t chunk, const Tensor& doutput)> backward;
+  /// Work for the backward pass that does not need the gradient of the output; runs while the stage
+  /// receives it. Not called for the model's last chunk.
+  std::function<void(std::size_t micro_batch, std::size_t chunk)> before_backward;
 };
 
 /// The ranks of the stages: activations and their gradients are sent in groups of their own where

@@ -19,17 +19,17 @@ ops::Layout layout_of(const data::Experience& batch) {
   return layout;
 }
 
-std::optional<nn::Dropout> dropout_of(const data::Experience& part,
-                                      std::optional<std::uint64_t> key) {
-  if (!key) return std::nullopt;
-  check(part.number.size() == static_cast<std::size_t>(part.sequences()),
-        "dropout_of: sequences without numbers");
-  nn::Dropout dropout{*key, {}};
-  dropout.rows.reserve(part.tokens.size());
+std::vector<std::uint64_t> row_ids(const data::Experience& part, const ops::Layout& layout) {
+  check(part.number.size() == static_cast<std::size_t>(part.sequences()) &&
+            layout.sequences() == part.sequences(),
+        "row_ids: sequences without numbers");
+  std::vector<std::uint64_t> ids;
+  ids.reserve(layout.positions.size());
   for (std::size_t n = 0; n < part.number.size(); ++n)
-    for (std::int32_t position = 0; position < part.offsets[n + 1] - part.offsets[n]; ++position)
-      dropout.rows.push_back(part.number[n] << 32 | static_cast<std::uint32_t>(position));
-  return dropout;
+    for (auto t = layout.offsets[n]; t < layout.offsets[n + 1]; ++t)
+      ids.push_back(part.number[n] << 32 |
+                    static_cast<std::uint32_t>(layout.positions[static_cast<std::size_t>(t)]));
+  return ids;
 }
 
 namespace {

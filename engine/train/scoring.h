@@ -15,16 +15,23 @@ namespace troupe::engine::train {
 /// Layout of whole sequences: offsets, and positions from 0.
 ops::Layout layout_of(const data::Experience& batch);
 
-/// Dropout streams of a part of a batch, by the numbers of its sequences; absent without a key.
-std::optional<nn::Dropout> dropout_of(const data::Experience& part,
-                                      std::optional<std::uint64_t> key);
+/// Dropout of a training pass.
+struct PassDropout {
+  std::uint64_t key = 0;  ///< of the adapters' dropout in this pass
+  double hidden = 0, attention = 0;
+  std::uint64_t hidden_key = 0, attention_key = 0;
+};
+
+/// [T] ids of rows (nn::Dropout), by the numbers of the sequences. Positions are those of `layout`,
+/// whose sequences are those of the part or some of their rows.
+std::vector<std::uint64_t> row_ids(const data::Experience& part, const ops::Layout& layout);
 
 struct ScoringOptions {
   ops::Precision precision = ops::Precision::f32;
   std::int32_t micro_batch_tokens = 8192;
   double temperature = 1;    ///< divides the logits; head_outputs() uses that of the needs
   bool every_token = false;  ///< false: only tokens that the mask selects
-  std::optional<std::uint64_t> dropout;  ///< key of a training pass; absent: no dropout
+  std::optional<PassDropout> dropout;  ///< of a training pass; absent: none
 };
 
 /// Outputs of the heads, by forward passes only. The bits do not depend on micro_batch_tokens. The

@@ -118,6 +118,7 @@ Trainer::Trainer(std::unique_ptr<models::Decoder> model, TrainerOptions options,
   if (model_->pp() != nullptr) optimizer_.set_numbers(numbers_of(*model_));
   if (options_.precision == ops::Precision::f16) loss_scale_.emplace(options_.loss_scale);
   if (options_.optimizer.ema_decay > 0) optimizer_.keep_average();
+  if (!options_.offload.empty()) offload_ = std::make_unique<nn::Offload>(options_.offload);
 }
 
 Trainer::~Trainer() {
@@ -132,7 +133,8 @@ PassOptions Trainer::passes() const {
   return {.precision = options_.precision,
           .recomputed = options_.recomputed,
           .share_prefixes = options_.share_prefixes,
-          .dropout = dropout_key(),
+          .dropout = dropout(),
+          .offload = offload_.get(),
           .hooks = exchange_.hooks(false),
           .last_hooks = exchange_.hooks(true)};
 }
@@ -172,7 +174,7 @@ BatchLoss Trainer::two_passes(const data::Experience& batch, const loss::AnyLoss
   BatchLoss out;
   exchange_.finish_weights();
   ScoringOptions first_pass = scoring(loss.needs().temperature);
-  first_pass.dropout = dropout_key();
+  first_pass.dropout = dropout();
   const HeadOutputs outputs = head_outputs(*model_, batch, loss.needs(), first_pass, dp_);
   const loss::ValueAndGrads grads =
       scaled(loss::value_and_grads(loss, outputs.outputs(), batch, out.report));
@@ -202,7 +204,7 @@ BatchLoss Trainer::forward_backward(const data::Experience& batch, const loss::A
     return ops::in_phase(model_->device(), "forward_backward",
                          [&] { return run_batch(given, loss); });
   };
-  if (!dropout_key()) return pass(batch);
+  if (!dropout()) return pass(batch);
   data::Experience numbered = batch;
   numbered.number.resize(static_cast<std::size_t>(batch.sequences()));
   std::iota(numbered.number.begin(), numbered.number.end(), std::uint64_t{0});
@@ -258,11 +260,19 @@ ScoringOptions Trainer::scoring(double temperature) const {
           .temperature = temperature};
 }
 
-// Every pass of every update has its own key.
-std::optional<std::uint64_t> Trainer::dropout_key() const {
+// Every pass of every update has its own keys.
+std::optional<PassDropout> Trainer::dropout() const {
   const auto& lora = model_->spec().lora;
-  if (!lora || lora->dropout == 0) return std::nullopt;
-  return uniform_below(~std::uint64_t{0}, options_.seed, version(), passes_);
+  const double hidden = options_.hidden_dropout, attention = options_.attention_dropout;
+  if ((!lora || lora->dropout == 0) && hidden == 0 && attention == 0) return std::nullopt;
+  const auto key = [this](std::uint64_t seed) {
+    return uniform_below(~std::uint64_t{0}, seed, version(), passes_);
+  };
+  const auto key_of = [&](std::string_view what) {
+    return key(uniform_below(~std::uint64_t{0}, options_.optimizer.seed, stream_of(what), 0));
+  };
+  return PassDropout{key(options_.seed), hidden, attention, key_of("hidden dropout"),
+                     key_of("attention dropout")};
 }
 
 std::vector<float> Trainer::logprobs(const data::Experience& batch, double temperature, bool base) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "engine/data/experience.h"
@@ -28,6 +29,12 @@ struct TrainerOptions {
   /// in another order, which depends on the micro-batches; without it no bit does.
   bool share_prefixes = false;
   std::uint64_t seed = 0;  ///< of the adapter's dropout
+  /// Probabilities that weights of attention and values of the hidden states (nn/hidden_dropout.h)
+  /// are dropped in the passes of forward_backward(); keyed by optimizer.seed.
+  double attention_dropout = 0, hidden_dropout = 0;
+  /// Directory for saved activations (nn/offload.h): affects memory, not results; empty: they stay
+  /// in memory.
+  std::string offload;
   /// Divide the optimizer state over the replicas (ZeRO-1): affects memory, not results.
   bool shard_optimizer = false;
   /// Exchange gradients and weights of replicas while passes run: affects time, not results. Each
@@ -91,7 +98,7 @@ class Trainer {
   BatchLoss two_passes(const data::Experience& batch, const loss::AnyLoss& loss);
   PassOptions passes() const;
   ScoringOptions scoring(double temperature) const;
-  std::optional<std::uint64_t> dropout_key() const;
+  std::optional<PassDropout> dropout() const;
   /// Gradients of the scaled loss.
   loss::ValueAndGrads scaled(loss::ValueAndGrads grads) const;
 
@@ -101,6 +108,7 @@ class Trainer {
   optim::AdamW optimizer_;
   ReplicaExchange exchange_;
   std::optional<LossScale> loss_scale_;
+  std::unique_ptr<nn::Offload> offload_;
   std::uint64_t passes_ = 0;  ///< since the last update
 };
 

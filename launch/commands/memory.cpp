@@ -29,11 +29,12 @@ std::uint64_t bytes_of(StateType type) {
   return type == StateType::bf16 ? 2 : 4;
 }
 
-/// Bytes of a value of the trained model. The gradients of an adapter are f32.
+/// Bytes of a value of the trained model. The weights and gradients of an adapter are f32.
 struct ValueBytes {
-  std::uint64_t weight = 4, gradient, moment, average;
+  std::uint64_t weight, gradient, moment, average;
   explicit ValueBytes(const RunConfig& config)
-      : gradient(adapts(config) ? 4 : bytes_of(config.train.gradients)),
+      : weight(!adapts(config) && config.train.weights == WeightType::bf16 ? 2 : 4),
+        gradient(adapts(config) ? 4 : bytes_of(config.train.gradients)),
         moment(bytes_of(config.train.moments)),
         average(config.train.ema_decay > 0 ? 4 : 0) {}
   std::uint64_t all() const { return weight + gradient + 2 * moment + average; }
@@ -155,9 +156,13 @@ engine::train::Footprint step_footprint(const RunConfig& config,
     for (int index = 0; index < tp; ++index) {
       engine::models::Split split = engine::models::split_of(spec, index, tp);
       split.divides_rows = config.parallel.sp;
-      const auto own =
-          engine::train::footprint(part, recomputed_settings(config), tokens, split, grads_known);
-      all.kept += replicas * passes_held(stage) * own.kept / stage.chunks.size();
+      auto recomputed = recomputed_settings(config);
+      recomputed.in_advance = recomputed.in_advance && !stage.last();
+      const auto own = engine::train::footprint(part, recomputed, tokens, split, grads_known);
+      all.kept += replicas * (config.train.offload.empty()
+                                  ? passes_held(stage) * own.kept / stage.chunks.size()
+                                  // One layer computes, one is written or read.
+                                  : std::min(own.kept, 2 * own.kept / size(part.layers)));
       all.passing += replicas * own.passing;
       all.products += replicas * own.products;
     }
@@ -165,13 +170,14 @@ engine::train::Footprint step_footprint(const RunConfig& config,
   return all;
 }
 
-/// The f32 copies of the largest tensor's bf16 gradient, which an operation adds to, and in f16 of
-/// its rounded values, on every rank.
+/// The f32 copies of the largest tensor's bf16 weight, which an operation reads, of its bf16
+/// gradient, which it adds to, and in f16 of its rounded values, on every rank.
 void add_widened(std::vector<MemoryPart>& parts, const RunConfig& config,
                  const engine::models::DecoderSpec& spec) {
   const ValueBytes value(config);
   const bool rounds = config.train.dtype == engine::ops::Precision::f16;
-  const std::uint64_t copies = std::uint64_t{value.gradient < 4} + std::uint64_t{rounds};
+  const std::uint64_t copies =
+      std::uint64_t{value.weight < 4} + std::uint64_t{value.gradient < 4} + std::uint64_t{rounds};
   if (copies == 0) return;
   const auto tp = static_cast<int>(config.parallel.tp);
   std::int64_t largest = 0;
@@ -190,9 +196,10 @@ void add_activations(std::vector<MemoryPart>& parts, const RunConfig& config,
   for (const Recompute what : config.train.recompute) names.emplace_back(name_of(what));
   const std::string recomputed =
       names.empty() ? "" : cat(", ", join(names, " and "), " recomputed");
-  parts.push_back({cat("activations of ", config.train.micro_batch_tokens * config.parallel.dp,
-                       " tokens", recomputed, " (estimate)"),
-                   step.kept + step.passing});
+  parts.push_back(
+      {cat("activations of ", config.train.micro_batch_tokens * config.parallel.dp, " tokens",
+           recomputed, config.train.offload.empty() ? "" : ", in files", " (estimate)"),
+       step.kept + step.passing});
   parts.push_back({"packed GEMM operands and logits of the head (estimate)", step.products});
   add_widened(parts, config, spec);
 }
@@ -229,7 +236,8 @@ void add_model(std::vector<MemoryPart>& parts, const RunConfig& config,
   const ValueBytes value(config);
   const auto count = size(spec.parameter_count()), adapter = adapter_bytes(config, spec),
              trained = adapter > 0 ? adapter / 4 : count;
-  parts.push_back(sharded.part("weights (f32)", value.weight * count));
+  parts.push_back(
+      sharded.part(value.weight < 4 ? "weights (bf16)" : "weights (f32)", value.weight * count));
   if (adapter > 0) parts.push_back(sharded.part("adapter", adapter));
   // Pipeline stages each have one of the two gradients. The one of the lookup is f32.
   const std::uint64_t lookup = config.parallel.pp > 1 ? 0 : lookup_gradient_bytes(config, spec);

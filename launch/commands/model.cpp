@@ -51,8 +51,10 @@ Result<> check_base(const engine::adapter::ModelFolders& folders) {
 
 }  // namespace
 
-Result<Model> Model::load(const ModelOptions& options, NeededHead head) {
+Result<Model> Model::load(const ModelOptions& options, NeededHead head,
+                          const engine::models::ModelPart& part) {
   Model model;
+  model.part_ = part;
   const auto precision = precision_of(options.dtype);
   RETURN_IF_ERROR(precision);
   model.precision_ = *precision;
@@ -74,7 +76,8 @@ Result<Model> Model::load(const ModelOptions& options, NeededHead head) {
     RETURN_IF_ERROR(adapter);
     spec->lora = std::move(adapter->lora);
   }
-  auto decoder = engine::checkpoint::load_decoder(*model.device_, base, std::move(*spec), false);
+  auto decoder =
+      engine::checkpoint::load_decoder(*model.device_, base, std::move(*spec), false, part);
   RETURN_IF_ERROR(decoder);
   model.decoder_ = std::move(*decoder);
   if (!adapter_folder.empty())

@@ -31,11 +31,13 @@ class Model {
   /// Loads configuration and weights; an adapter's base with the adapter. Returns the errors of
   /// checkpoint::load_decoder; Errc::corrupt for a damaged checkpoint
   /// (checkpoint::verify_model_files); Errc::usage for an unknown dtype, and for a reward model or
-  /// critic where a language model is needed.
-  static Result<Model> load(const ModelOptions& options, NeededHead head = NeededHead::any);
+  /// critic where a language model is needed. `part`: what this rank loads.
+  static Result<Model> load(const ModelOptions& options, NeededHead head = NeededHead::any,
+                            const engine::models::ModelPart& part = {});
 
   engine::models::Decoder& decoder() { return *decoder_; }
   const engine::models::DecoderSpec& spec() const { return decoder_->spec(); }
+  const engine::models::ModelPart& part() const { return part_; }
   engine::ops::Precision precision() const { return precision_; }
   const engine::adapter::ModelFolders& folders() const { return folders_; }
   /// The folder's tokenizer, loaded on first use.
@@ -48,6 +50,7 @@ class Model {
 
  private:
   engine::adapter::ModelFolders folders_;
+  engine::models::ModelPart part_;
   std::unique_ptr<engine::ops::Device> device_;
   std::unique_ptr<engine::models::Decoder> decoder_;
   engine::ops::Precision precision_ = engine::ops::Precision::f32;

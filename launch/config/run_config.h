@@ -50,6 +50,7 @@ struct ParallelConfig {
   std::int64_t cp = 1;
   CpAlgorithm cp_algorithm = CpAlgorithm::ring;
   std::int64_t ulysses_degree = 0;
+  std::int64_t cp_window = 1;
   bool sp = false;
   std::int64_t zero = 0;
   engine::train::Overlap overlap = engine::train::Overlap::none;
@@ -77,6 +78,10 @@ struct ParallelConfig {
     field("ulysses_degree", self.ulysses_degree, Range{0, 1024},
           "hybrid: size of the groups that exchange rows for heads, a divisor of parallel.cp "
           "between 1 and parallel.cp");
+    field(
+        "cp_window", self.cp_window, Range{1, 1024},
+        "ring and hybrid: size of the inner rings, through which keys and values pass before they "
+        "move on to the next one (double ring); a divisor of the size of a ring; 1: one ring");
     field("sp", self.sp,
           "sequence parallelism: the ranks of parallel.tp divide the rows of norms and residual "
           "connections, too");

@@ -12,6 +12,7 @@
 #include "algorithms/batch_rampup.h"
 #include "algorithms/losses/value_loss.h"
 #include "engine/base/fields.h"
+#include "engine/nn/forward_context.h"
 #include "engine/ops/types.h"
 #include "engine/optim/schedule.h"
 #include "engine/train/loss_scale.h"
@@ -90,10 +91,17 @@ constexpr std::array<std::string_view, 4> names_of(SaveDtype) {
   return {"f32", "auto", "bf16", "f16"};
 }
 
-/// Type of the trained weights between updates, of their gradients and of the optimizer state.
+/// Type of the gradients and of the optimizer state.
 enum class StateType { f32, bf16 };
 constexpr std::array<std::string_view, 2> names_of(StateType) {
   return {"f32", "bf16"};
+}
+
+/// Type of the trained weights between updates. split is stored as f32: its upper half is the bf16
+/// part and its lower half the residual (docs/decisions/0027-weights-in-two-bytes.md).
+enum class WeightType { f32, split, bf16 };
+constexpr std::array<std::string_view, 3> names_of(WeightType) {
+  return {"f32", "split", "bf16"};
 }
 
 /// Checkpoints, part of `train`.
@@ -130,10 +138,15 @@ struct TrainConfig : OptimizerConfig, CheckpointConfig {
   std::int64_t micro_batch_tokens = 8192;
   /// The default costs about a hundredth of a step's time.
   std::vector<Recompute> recompute{Recompute::activation, Recompute::norm};
+  engine::nn::RecomputeMethod recompute_method = engine::nn::RecomputeMethod::uniform;
+  std::int64_t recompute_layers = 1;
+  bool recompute_in_advance = false;
+  std::string offload;
+  double attention_dropout = 0, hidden_dropout = 0;
   bool share_prefixes = false;
   std::int64_t max_length = 0;
   engine::ops::Precision dtype = engine::ops::Precision::f32;
-  StateType weights = StateType::f32;
+  WeightType weights = WeightType::f32;
   StateType gradients = StateType::f32;
   StateType moments = StateType::f32;
   double ema_decay = 0;
@@ -159,10 +172,7 @@ struct TrainConfig : OptimizerConfig, CheckpointConfig {
     each_rampup_field(self, field);
     field("micro_batch_tokens", self.micro_batch_tokens, Range{1, 1 << 30},
           "tokens per forward and backward pass; trades memory for speed, never changes the loss");
-    field("recompute", self.recompute,
-          "activation recomputation, for less memory and identical results: full (keep only each "
-          "layer's input), attention (selective), activation (of the MLPs), norm; a list combines "
-          "several, [] keeps all activations");
+    each_activation_field(self, field);
     field("share_prefixes", self.share_prefixes,
           "compute common prefixes of neighbouring sequences once (the prompt of a group or a "
           "pair), for less time and memory; losses keep their bits, gradients are summed in "
@@ -194,6 +204,31 @@ struct TrainConfig : OptimizerConfig, CheckpointConfig {
           "pretrain: samples over which batches grow, in intervals of equal length");
   }
 
+  static void each_activation_field(auto& self, auto&& field) {
+    field("recompute", self.recompute,
+          "activation recomputation, for less memory and identical results: full (keep only each "
+          "layer's input), attention (selective), activation (of the MLPs), norm; a list combines "
+          "several, [] keeps all activations");
+    field("recompute_method", self.recompute_method,
+          "which layers train.recompute: full recomputes; uniform: all, in groups of "
+          "train.recompute_layers layers of which only the input is kept; block: the first "
+          "train.recompute_layers layers of each stage, the others keep everything");
+    field("recompute_layers", self.recompute_layers, Range{1, 1 << 16},
+          "layers of a group (train.recompute_method: uniform), or recomputed layers of a stage "
+          "(block)");
+    field("recompute_in_advance", self.recompute_in_advance,
+          "train.recompute: full with parallel.pp: a stage recomputes the layers whose gradients "
+          "come first while it waits for the gradients of the next stage");
+    field("offload", self.offload,
+          "directory on a disk to which the saved activations are written until the backward pass "
+          "reads them; empty: they stay in memory");
+    field("attention_dropout", self.attention_dropout, from_0_below_1,
+          "probability that a weight of attention is dropped in training passes");
+    field("hidden_dropout", self.hidden_dropout, from_0_below_1,
+          "probability that a value of the embeddings, or of what attention and MLP add to the "
+          "hidden states, is dropped in training passes");
+  }
+
   static void each_type_field(auto& self, auto&& field) {
     field("dtype", self.dtype,
           "data type of matrix products; sums are f32, and so are weights, gradients and optimizer "
@@ -207,10 +242,9 @@ struct TrainConfig : OptimizerConfig, CheckpointConfig {
           "updates without an overflow after which the loss scale doubles");
     field("loss_scale.hysteresis", self.loss_scale.hysteresis, count_from_1,
           "number of the overflow, since the loss scale last grew, from which on each halves it");
-    field(
-        "weights", self.weights,
-        "type of the trained weights; bf16: no f32 master copy, rounded stochastically after each "
-        "update");
+    field("weights", self.weights,
+          "type of the trained weights; bf16: 2 bytes, rounded stochastically after each update; "
+          "split: bf16 and a 16-bit residual, together the 4 bytes of f32, with train.dtype: bf16");
     field("gradients", self.gradients,
           "type of the gradients; bf16: 2 bytes, rounded to the nearest value after each "
           "micro-batch; an adapter's are f32");

@@ -10,6 +10,7 @@
 #include "engine/checkpoint/not_a_model.h"
 #include "engine/data/readers/file_list.h"
 #include "engine/data/readers/packed_reader.h"
+#include "engine/nn/offload.h"
 #include "engine/tokenizer/prompt_types.h"
 #include "launch/config/schema.h"
 #include "launch/config/validate_profile.h"
@@ -36,6 +37,8 @@ class General {
         c_, [this](const Field& field, double value, bool whole) { number(field, value, whole); });
     schedule();
     types();
+    recomputation();
+    dropout();
     data();
     parallel();
     unused();
@@ -131,12 +134,28 @@ class General {
     if (t.loss_scale.minimum > t.loss_scale.initial)
       problem(cat(named("train.loss_scale.minimum"), ": above train.loss_scale.initial = ",
                   to_text(t.loss_scale.initial), ", which is the nearest valid value"));
+    if (t.weights == WeightType::split && t.dtype != engine::ops::Precision::bf16)
+      problem(cat(named("train.weights"),
+                  ": split weights are for train.dtype: bf16; set it, or train.weights to f32"));
     if (c_.lora.rank == 0 && c_.lora.adapter.empty()) return;
     if (t.ema_decay > 0)
       problem(cat(named("train.ema_decay"),
                   ": an average is kept of a model that is trained whole; set it to 0, or "
                   "lora.rank to 0"));
     v_.unused("train.gradients", "not used, the gradients of an adapter are f32");
+  }
+
+  void recomputation() {
+    if (std::ranges::find(c_.train.recompute, Recompute::full) == c_.train.recompute.end())
+      v_.unused({"train.recompute_method", "train.recompute_layers", "train.recompute_in_advance"},
+                "not used, only train.recompute: [full] recomputes layers");
+  }
+
+  void dropout() {
+    const TrainConfig& t = c_.train;
+    if (t.attention_dropout > 0 || t.hidden_dropout > 0)
+      v_.unused("train.share_prefixes",
+                "not used, dropout masks the rows of a common prefix differently");
   }
 
   void warmup(std::string_view section, const OptimizerConfig& optimizer) {
@@ -156,6 +175,7 @@ class General {
     const bool hybrid = p.cp_algorithm == CpAlgorithm::hybrid;
     if (p.ulysses_degree != 0 && !hybrid)
       problem(cat(named("parallel.ulysses_degree"), ": only parallel.cp_algorithm: hybrid has it"));
+    inner_rings(p);
     if (!hybrid || p.cp < 1) return;
     std::vector<std::string> allowed;
     for (std::int64_t degree = 2; degree < p.cp && degree <= 1024; ++degree)
@@ -167,6 +187,21 @@ class General {
     if (p.ulysses_degree < 2 || p.ulysses_degree >= p.cp || p.cp % p.ulysses_degree != 0)
       problem(cat(named("parallel.ulysses_degree"), ": hybrid with parallel.cp ", p.cp,
                   " expects one of ", join(allowed, ", "), ", found ", p.ulysses_degree));
+  }
+
+  void inner_rings(const ParallelConfig& p) {
+    if (p.cp_window <= 1) return;
+    if (p.cp_algorithm == CpAlgorithm::ulysses)
+      return problem(cat(named("parallel.cp_window"), ": ulysses has no ring; leave it at 1"));
+    const int groups = ulysses_degree(p);
+    const std::int64_t ring = groups < 1 || p.cp % groups != 0 ? p.cp : p.cp / groups;
+    std::vector<std::string> allowed = {"1"};
+    for (std::int64_t size = 2; size < ring && size <= 1024; ++size)
+      if (ring % size == 0) allowed.push_back(cat(size));
+    if (p.cp_window >= ring || ring % p.cp_window != 0)
+      problem(cat(named("parallel.cp_window"), ": expected a divisor of the ", ring,
+                  " ranks of a ring that is less than them, one of ", join(allowed, ", "),
+                  ", found ", p.cp_window));
   }
 
   void stages(const ParallelConfig& p) {
@@ -274,6 +309,15 @@ void need_reward_programs(const RunConfig& config, Findings& findings) {
     findings.problems.push_back(found.error().what);
 }
 
+void need_offload_directory(const RunConfig& config, Findings& findings) {
+  if (config.train.offload.empty()) return;
+  const auto found = engine::nn::Offload::check_directory(config.train.offload);
+  if (!found && found.error().code == Errc::not_found)
+    missing(findings, found.error().what);
+  else if (!found)
+    findings.problems.push_back(found.error().what);
+}
+
 void need_reward_models(const RunConfig& config, Findings& findings) {
   const auto items = reward_items(config);
   if (!items) return;  // reported by the recipe
@@ -355,6 +399,7 @@ void validate_files(const RunConfig& config, Findings& findings) {
       need_model("critic.model", config.critic.model, findings);
     if (recipe->roles(config).reward.needed) need_reward_models(config, findings);
   }
+  need_offload_directory(config, findings);
   need_files("data.path", config.data.path, findings);
   need_files("eval.path", config.eval.path, findings);
   need_reward_programs(config, findings);

@@ -48,7 +48,7 @@ tensorboard-queue-size | 1 | so | events are written at once
 tensorboard-dir, wandb-project, wandb-exp-name, wandb-save-dir, logging-level | 1 | no | TensorBoard events and metrics.jsonl are in the folder of --save
 
 # regularisation
-attention-dropout, hidden-dropout | 1 | only 0 | models are trained without dropout
+attention-dropout, hidden-dropout | 1 | import | 0 where it is not given
 weight-decay, clip-grad, adam-beta1, adam-beta2, adam-eps | 1 | import |
 weight-decay-incr-style | 1 | only constant | one weight decay
 start-weight-decay, end-weight-decay, sgd-momentum | 1 | no | AdamW with one weight decay
@@ -60,8 +60,8 @@ rampup-batch-size | 3 | import |
 train-samples | 1 | no | give --train-iters
 recompute-activations | 0 | import |
 recompute-granularity | 1 | import |
-recompute-method | 1 | only uniform | every layer is recomputed by itself
-recompute-num-layers | 1 | only 1 | every layer is recomputed by itself
+recompute-method, recompute-num-layers | 1 | import |
+recompute-in-advance | 0 | import |
 distribute-saved-activations, no-check-for-nan-in-loss-and-grad, check-weight-hash-across-dp-replicas-interval | * | no | a gradient that is not finite ends the run; activations stay on their rank
 profile | 0 | import |
 profile-step-start, profile-step-end | 1 | import |
@@ -113,9 +113,10 @@ hysteresis | 1 | program train.loss_scale.hysteresis | of --fp16 only, as in Meg
 fp16-lm-cross-entropy | 0 | so | losses are computed in f64 from logits in f32
 loss-scale | 1 | no | the loss scale of --fp16 is dynamic: give --initial-loss-scale
 fp32-residual-connection, apply-query-key-layer-scaling, attention-softmax-in-fp32, accumulate-allreduce-grads-in-fp32 | 0 | so | sums, softmax, residuals and gradients are f32
+reuse-fp32-param | 0 | import | of --bf16 only
 
 # distributed
-tensor-model-parallel-size, pipeline-model-parallel-size, num-layers-per-virtual-pipeline-stage, context-parallel-size, context-parallel-algo | 1 | import |
+tensor-model-parallel-size, pipeline-model-parallel-size, num-layers-per-virtual-pipeline-stage, context-parallel-size, context-parallel-algo, ulysses-degree-in-cp, cp-window-size | 1 | import |
 num-layer-list | + | import |
 noop-layers | + | import |
 use-distributed-optimizer, overlap-grad-reduce, overlap-param-gather, delay-param-gather, ddp-average-in-collective, no-delay-grad-reduce, use-tp-pp-dp-mapping, standalone-embedding-stage | 0 | import |

@@ -85,7 +85,9 @@ tensor_model_parallel_size | parallel.tp | |
 pipeline_model_parallel_size | parallel.pp | |
 context_parallel_size | parallel.cp | |
 recompute_granularity | train.recompute | full=[full] selective=[attention] |
-recompute_method, recompute_num_layers, use_distributed_optimizer, overlap_param_gather, overlap_grad_reduce, bias_activation_fusion, apply_rope_fusion, masked_softmax_fusion, cross_entropy_loss_fusion, moe_grouped_gemm, moe_token_dispatcher_type, use_packed_sequences, mixed_precision, extra_config, fsdp_transformer_layer_cls_to_wrap | = | there is one set of kernels
+recompute_method | train.recompute_method | uniform=uniform block=block |
+recompute_num_layers | train.recompute_layers | |
+use_distributed_optimizer, overlap_param_gather, overlap_grad_reduce, bias_activation_fusion, apply_rope_fusion, masked_softmax_fusion, cross_entropy_loss_fusion, moe_grouped_gemm, moe_token_dispatcher_type, use_packed_sequences, mixed_precision, extra_config, fsdp_transformer_layer_cls_to_wrap | = | there is one set of kernels
 )";
 
 }  // namespace

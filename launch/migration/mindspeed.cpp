@@ -84,7 +84,10 @@ recompute_activations | train.recompute | true=[attention] |
 recompute_granularity | train.recompute | full=[full] selective=[attention] |
 recompute_activation_function | train.recompute | true=[activation] |
 recompute_norm | train.recompute | true=[norm] |
-recompute_method, recompute_num_layers, recompute_in_advance, recompute_in_bubble, swap_attention, distribute_saved_activations | = | train.micro_batch_tokens and train.recompute bound the memory of a step
+recompute_method | train.recompute_method | uniform=uniform block=block |
+recompute_num_layers | train.recompute_layers | |
+recompute_in_advance | train.recompute_in_advance | true=true false= |
+recompute_in_bubble, swap_attention, distribute_saved_activations | = | train.micro_batch_tokens and train.recompute bound the memory of a step; train.offload writes activations to a disk
 lora_r | lora.rank | |
 lora_alpha | lora.alpha | |
 lora_target_modules | lora.targets | linear_qkv=[q_proj,k_proj,v_proj] linear_proj=[o_proj] linear_fc1=[gate_proj,up_proj] linear_fc2=[down_proj] @megatron_list | the model's names: q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj
@@ -99,17 +102,21 @@ noop_layers | parallel.noop_layers | @list | places in the list of layers withou
 context_parallel_size | parallel.cp | |
 context_parallel_algo | parallel.cp_algorithm | megatron_cp_algo=ring ulysses_cp_algo=ulysses hybrid_cp_algo=hybrid |
 ulysses_degree_in_cp | parallel.ulysses_degree | |
+cp_window_size | parallel.cp_window | | of rings
 num_layers_per_virtual_pipeline_stage | parallel.vpp | @virtual | num_layers / pipeline_model_parallel_size / this
 cp_*, expert_model_parallel_size, expert_tensor_parallel_size, tp_split_expert, standalone_embedding_stage | - | parallel.tp, parallel.dp, parallel.pp and parallel.cp are the only parallelism; parallel.layers lists the layers of each stage
 sequence_parallel | parallel.sp | true=true false= | without effect where parallel.tp is 1
 overlap_grad_reduce | parallel.overlap | true=gradients false= |
 overlap_param_gather | parallel.overlap | true=all false= |
 use_distributed_optimizer | parallel.zero | true=1 false= | the optimizer state is divided over replicas
-swap_optimizer, reuse_fp32_param, delay_param_gather, ddp_bucket_size, ddp_average_in_collective, no_delay_grad_reduce, use_cp_send_recv_overlap | - | parallel.zero: 1 divides the optimizer state over replicas, parallel.overlap overlaps their communication
-num_experts, moe_*, n_shared_experts, first_k_dense_replace, seq_aux, routed_scaling_factor, norm_topk_prob, multi_head_latent_attention, multi_latent_attention, num_nextn_predict_layers, qk_*_head_dim, q_lora_rank, kv_lora_rank, v_head_dim, enable_expert_parallel, eplb_token_collects, expert_map_path | - | mixtures of experts and latent attention are not supported
-num_layers, hidden_size, ffn_hidden_size, num_attention_heads, kv_channels, num_query_groups, group_query_attention, position_embedding_type, use_rotary_position_embeddings, rotary_*, rope_scaling_*, low_freq_factor, high_freq_factor, original_max_position_embeddings, beta_fast, beta_slow, normalization, norm_epsilon, swiglu, geglu, gelu_tanh, squared_relu, openai_gelu, add_qkv_bias, add_dense_bias, disable_bias_linear, untie_embeddings_and_output_weights, make_vocab_size_divisible_by, padded_vocab_size, vocab_size, qk_layernorm, sliding_window, input_embeds_norm, output_logit_softcapping, attn_logit_softcapping, query_pre_attn_scalar, post_norm, scale_emb, scale_depth, dim_model_base, apply_layernorm_1p, add_rmsnorm_offset, embed_layernorm, use_glm_rope | = | config.json of the model's folder says it
+reuse_fp32_param | train.weights | true=split false= | of bf16 only
+swap_optimizer, delay_param_gather, ddp_bucket_size, ddp_average_in_collective, no_delay_grad_reduce, use_cp_send_recv_overlap | - | parallel.zero: 1 divides the optimizer state over replicas, parallel.overlap overlaps their communication
+num_experts, moe_*, n_shared_experts, first_k_dense_replace, seq_aux, routed_scaling_factor, norm_topk_prob, num_nextn_predict_layers, enable_expert_parallel, eplb_token_collects, expert_map_path | - | mixtures of experts are not supported
+num_layers, hidden_size, ffn_hidden_size, num_attention_heads, kv_channels, num_query_groups, group_query_attention, position_embedding_type, use_rotary_position_embeddings, rotary_*, rope_scaling_*, low_freq_factor, high_freq_factor, original_max_position_embeddings, beta_fast, beta_slow, normalization, norm_epsilon, swiglu, geglu, gelu_tanh, squared_relu, openai_gelu, add_qkv_bias, add_dense_bias, disable_bias_linear, untie_embeddings_and_output_weights, make_vocab_size_divisible_by, padded_vocab_size, vocab_size, qk_layernorm, sliding_window, input_embeds_norm, output_logit_softcapping, attn_logit_softcapping, query_pre_attn_scalar, post_norm, scale_emb, scale_depth, dim_model_base, multi_head_latent_attention, multi_latent_attention, qk_*_head_dim, q_lora_rank, kv_lora_rank, v_head_dim, apply_layernorm_1p, add_rmsnorm_offset, embed_layernorm, use_glm_rope | = | config.json of the model's folder says it
 init_method_std | pretrain:init.std | | | 0.02
-attention_dropout, hidden_dropout, init_method_std, init_method_xavier_uniform, data_parallel_random_init | = | models are trained without dropout, from their weights
+attention_dropout | train.attention_dropout | |
+hidden_dropout | train.hidden_dropout | |
+init_method_std, init_method_xavier_uniform, data_parallel_random_init | = | models are trained from their weights
 distributed_backend, distributed_timeout_minutes, nproc_per_node, nnodes, node_rank, master_addr, master_port, local_rank | = | mpirun or troupe launch start the processes; train.timeout bounds each request
 use_deter_comp, deterministic_mode, npu_deterministic, guarantee_order | = | the same run always gives the same bits
 enable_high_availability, enable_elastic_training | = | a run resumes bit-exactly from its last checkpoint

@@ -9,8 +9,10 @@ CountedModel counted(const engine::models::DecoderSpec& spec) {
 }
 
 PassCounter::PassCounter(std::map<algorithms::PassModel, CountedModel> models,
-                         engine::nn::Recomputed recomputed)
-    : models_(std::move(models)), recomputed_(recomputed) {
+                         engine::nn::Recomputed recomputed, double layers_again)
+    : models_(std::move(models)),
+      recomputed_(recomputed),
+      layers_again_(recomputed.layers ? layers_again : 0) {
 }
 
 PassFlops PassCounter::operator()(const algorithms::ModelPass& pass) const {
@@ -24,10 +26,8 @@ PassFlops PassCounter::operator()(const algorithms::ModelPass& pass) const {
   if (!pass.backward) return {layers + head + attention, layers + head + attention};
   const double needed = (1 + model.backward) * (layers + head) + 3 * attention;
   double again = attention / 2;  // q.k, half of the products of attention
-  if (recomputed_.layers)
-    again += layers + attention;
-  else if (recomputed_.attention)
-    again += attention;
+  again += layers_again_ * (layers + attention);
+  if (recomputed_.attention) again += (1 - layers_again_) * attention;
   return {needed, needed + again};
 }
 

@@ -25,9 +25,10 @@ CountedModel counted(const engine::models::DecoderSpec& spec);
 
 class PassCounter {
  public:
-  /// `models`: those of the run; the passes of others are counted as the policy's.
+  /// `models`: those of the run; the passes of others are counted as the policy's. `layers_again`:
+  /// share of the layers that Recomputed::layers recomputes.
   PassCounter(std::map<algorithms::PassModel, CountedModel> models,
-              engine::nn::Recomputed recomputed);
+              engine::nn::Recomputed recomputed, double layers_again = 1);
 
   /// A training pass is (1 + backward) forward passes, of attention always 3. Recomputation adds
   /// what train.recompute names, and the scores of attention, which the backward pass computes
@@ -37,6 +38,7 @@ class PassCounter {
  private:
   std::map<algorithms::PassModel, CountedModel> models_;
   engine::nn::Recomputed recomputed_;
+  double layers_again_;
 };
 
 }  // namespace troupe::launch

@@ -23,7 +23,7 @@ namespace {
 namespace checkpoint = engine::checkpoint;
 
 // How a run is executed, displayed and saved.
-constexpr std::array<std::string_view, 31> without_effect{"algorithm",
+constexpr std::array<std::string_view, 35> without_effect{"algorithm",
                                                           "output_mode",
                                                           "timeline.max_mib",
                                                           "resume",
@@ -33,6 +33,10 @@ constexpr std::array<std::string_view, 31> without_effect{"algorithm",
                                                           "train.threads",
                                                           "train.pin_threads",
                                                           "train.recompute",
+                                                          "train.recompute_method",
+                                                          "train.recompute_layers",
+                                                          "train.recompute_in_advance",
+                                                          "train.offload",
                                                           "train.save_every",
                                                           "train.keep_last",
                                                           "train.log_every",

@@ -3,6 +3,8 @@
 #include "engine/base/processors.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"
+#include "engine/models/stages.h"
+#include "engine/nn/layers.h"
 #include "engine/ops/cpu/instruction_peak.h"
 #include "launch/profile/pass_flops.h"
 #include "launch/recipes/lora.h"
@@ -40,6 +42,18 @@ std::optional<engine::models::ForwardFlops> forward_of(const std::string& folder
   return engine::models::forward_flops(*spec);
 }
 
+// Share of the layers that are recomputed.
+double layers_again(const RunConfig& config, const engine::nn::Recomputed& recomputed,
+                    const engine::models::DecoderSpec& spec) {
+  std::size_t again = 0;
+  for (const auto layers : value_or_throw(engine::models::stage_layers(
+           spec, static_cast<int>(config.parallel.pp), layers_of_stages(config),
+           noop_layers(config), static_cast<int>(config.parallel.vpp))))
+    for (const auto& group : engine::nn::layer_groups(recomputed, static_cast<std::size_t>(layers)))
+      if (group.recomputed) again += group.end - group.begin;
+  return static_cast<double>(again) / static_cast<double>(spec.layers);
+}
+
 PassCounter counter_of(const RunConfig& config, const RolesNeeded& roles,
                        const engine::models::DecoderSpec& policy) {
   CountedModel trained = counted(policy);
@@ -64,7 +78,8 @@ PassCounter counter_of(const RunConfig& config, const RolesNeeded& roles,
     }
     models.emplace(PassModel::reward, CountedModel{sum});
   }
-  return PassCounter(std::move(models), recomputed_settings(config));
+  const auto recomputed = recomputed_settings(config);
+  return PassCounter(std::move(models), recomputed, layers_again(config, recomputed, policy));
 }
 
 // Processors that the policy's ranks may use.

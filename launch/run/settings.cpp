@@ -66,13 +66,19 @@ std::vector<std::int64_t> noop_layers(const RunConfig& config) {
 }
 
 engine::nn::Recomputed recomputed_settings(const RunConfig& config) {
-  return {recomputes(config, Recompute::full), recomputes(config, Recompute::attention),
-          recomputes(config, Recompute::activation), recomputes(config, Recompute::norm)};
+  return {.layers = recomputes(config, Recompute::full),
+          .attention = recomputes(config, Recompute::attention),
+          .activation = recomputes(config, Recompute::activation),
+          .norm = recomputes(config, Recompute::norm),
+          .method = config.train.recompute_method,
+          .count = config.train.recompute_layers,
+          .in_advance = config.train.recompute_in_advance};
 }
 
 engine::nn::Storage storage_settings(const RunConfig& config) {
   if (adapts(config)) return {};
-  return {.grads = config.train.gradients == StateType::bf16 ? DType::bf16 : DType::f32};
+  return {.values = config.train.weights == WeightType::bf16 ? DType::bf16 : DType::f32,
+          .grads = config.train.gradients == StateType::bf16 ? DType::bf16 : DType::f32};
 }
 
 engine::train::TrainerOptions trainer_settings(const RunConfig& config) {
@@ -81,13 +87,16 @@ engine::train::TrainerOptions trainer_settings(const RunConfig& config) {
   out.micro_batch_tokens = static_cast<std::int32_t>(config.train.micro_batch_tokens);
   out.optimizer = {config.train.betas[0], config.train.betas[1], config.train.eps,
                    config.train.weight_decay, config.train.max_grad_norm};
-  out.optimizer.bf16_weights = config.train.weights == StateType::bf16;
+  out.optimizer.bf16_weights = config.train.weights == WeightType::bf16;
   out.optimizer.seed = static_cast<std::uint64_t>(config.train.seed);
   out.optimizer.ema_decay = config.train.ema_decay;
   out.bf16_moments = config.train.moments == StateType::bf16;
   out.loss_scale = config.train.loss_scale;
   out.recomputed = recomputed_settings(config);
   out.share_prefixes = config.train.share_prefixes;
+  out.attention_dropout = config.train.attention_dropout;
+  out.hidden_dropout = config.train.hidden_dropout;
+  out.offload = config.train.offload;
   out.shard_optimizer = config.parallel.zero > 0;
   out.overlap = config.parallel.overlap;
   return out;

@@ -242,6 +242,7 @@ models::ModelPart part_of(const RoleParts& parts) {
   if (grid.cp > 1) {
     part.cp = &parts.mesh->cp();
     part.ulysses = ulysses_degree(parts.config.parallel);
+    part.inner_ring = static_cast<int>(parts.config.parallel.cp_window);
   }
   return part;
 }
@@ -307,11 +308,12 @@ checkpoint::ModelWriter adapter_writer(const RunConfig& config, const models::De
   base.lora.reset();
   auto settings = add_adapter(config, base);
   return [settings = std::move(settings), spec, source = config.model,
-          chat_template = chat_template_of(config)](
-             const std::string& folder, engine::nn::LogicalTensors& tensors) -> Result<> {
+          chat_template = chat_template_of(config)](const std::string& folder,
+                                                    checkpoint::TensorParts& tensors) -> Result<> {
     RETURN_IF_ERROR(adapter::save_adapter(folder, tensors, settings, spec, source));
     // As PEFT and TRL save the tokenizer.
-    return checkpoint::copy_companions(folder, source, chat_template);
+    const auto copy = [&] { return checkpoint::copy_companions(folder, source, chat_template); };
+    return tensors.agree(tensors.is_root() ? copy() : Result<>(), folder);
   };
 }
 

@@ -85,6 +85,19 @@ void add_admin_options(CLI::App& command, ServeOptions& o) {
                                  "folder below which checkpoints are loaded by name"));
 }
 
+void add_ranks(CLI::App& command, ServeOptions& o) {
+  command
+      .add_option("--tp", o.tp,
+                  "tensor-parallel ranks, which mpirun starts: each has a part of every matrix")
+      ->check(CLI::Range(1, 1 << 12))
+      ->capture_default_str();
+  command
+      .add_option("--pp", o.pp,
+                  "pipeline stages of Megatron's option; 1: a server divides matrices, not layers")
+      ->check(CLI::Range(1, 1 << 12))
+      ->capture_default_str();
+}
+
 void add_generation_options(CLI::App& command, ServeOptions& o) {
   command
       .add_option_function<std::string>(
@@ -145,6 +158,7 @@ void add_serve(CLI::App& app, std::function<int()>& action) {
       "serve", "Serve a model over HTTP with the OpenAI API: completions, chat, log-probabilities");
   add_model_options(*command, options->model);
   add_adapters(*command, *options);
+  add_ranks(*command, *options);
   add_server_options(*command, *options);
   add_admin_options(*command, *options);
   add_generation_options(*command, *options);

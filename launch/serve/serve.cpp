@@ -1,7 +1,5 @@
 #include "launch/serve/serve.h"
 
-#include <csignal>
-#include <ctime>
 #include <iostream>
 #include <memory>
 #include <utility>
@@ -13,34 +11,14 @@
 #include "launch/serve/api/admin_api.h"
 #include "launch/serve/api/api.h"
 #include "launch/serve/api/model_set.h"
+#include "launch/serve/ranks/under_mpirun.h"
+#include "transports/mpi/mpi_world.h"
 
 namespace troupe::launch {
 
 using engine::serving::ServiceCounters;
 
 namespace {
-
-/// Blocks the signals that end a server, in this thread and those that it starts, until the process
-/// ends; wait() takes them. A second one does not end the process before the requests.
-class EndSignals {
- public:
-  EndSignals() {
-    sigemptyset(&signals_);
-    for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals_, number);
-    pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
-    // A client that disconnects is no reason to end.
-    std::signal(SIGPIPE, SIG_IGN);
-  }
-
-  /// Waits for a signal, at most a second; false if none came.
-  bool wait() const {
-    const timespec second{.tv_sec = 1, .tv_nsec = 0};
-    return sigtimedwait(&signals_, nullptr, &second) > 0;
-  }
-
- private:
-  sigset_t signals_{};
-};
 
 /// NAME and DIR of an adapter, NAME=DIR.
 std::pair<std::string, std::string> name_and_folder(const std::string& text) {
@@ -50,14 +28,12 @@ std::pair<std::string, std::string> name_and_folder(const std::string& text) {
   return {text.substr(0, sign), text.substr(sign + 1)};
 }
 
-std::unique_ptr<api::ModelSet> load_models(const ServeOptions& options) {
-  auto models = value_or_throw(api::ModelSet::load(options.model, options.engine));
+void load_adapters(const ServeOptions& options, api::ModelSet& models) {
   for (const std::string& adapter : options.adapters) {
     const auto [name, folder] = name_and_folder(adapter);
-    if (auto loaded = models->load_adapter(name, folder); !loaded)
+    if (auto loaded = models.load_adapter(name, folder); !loaded)
       throw Failure({loaded.error().code, cat("--adapter ", adapter, ": ", loaded.error().what)});
   }
-  return models;
 }
 
 std::unique_ptr<http::Server> start_server(const ServeOptions& options, api::Api& endpoints) {
@@ -137,27 +113,34 @@ void report_load(const ServiceCounters& before, const ServiceCounters& now) {
 
 }  // namespace
 
-int serve(const ServeOptions& options) {
-  const EndSignals signals;  // before any thread exists
-  const auto models = load_models(options);
-  api::Api endpoints(*models, options.version);
-  Admin admin = start_admin(options, *models);
+int serve_models(const ServeOptions& options, api::ModelSet& models, const EndSignals& signals) {
+  load_adapters(options, models);
+  api::Api endpoints(models, options.version);
+  Admin admin = start_admin(options, models);
   const auto server = start_server(options, endpoints);
-  announce(options, *models->first()->model, *server, models->counters().pages * api::page_tokens);
-  ServiceCounters before = models->counters();
+  announce(options, *models.first()->model, *server, models.counters().pages * api::page_tokens);
+  ServiceCounters before = models.counters();
   while (!signals.wait()) {
-    const ServiceCounters now = models->counters();
+    const ServiceCounters now = models.counters();
     report_load(before, now);
     before = now;
   }
   log_info(cat("stopping: requests in progress have ", options.drain_seconds, " s"));
   admin.server.reset();
-  models->set_paused(false);
+  models.set_paused(false);
   endpoints.drain();
   const bool all = server->drain(std::chrono::seconds(options.drain_seconds));
   if (!all) log_warning("requests were cut off at the end of that time");
-  models->stop();  // their sequences end while their responders exist
+  models.stop();  // their sequences end while their responders exist
   return 0;
+}
+
+int serve(const ServeOptions& options) {
+  if (transports::mpi::under_mpirun()) return ranks::serve_under_mpirun(options);
+  ranks::check_alone(options);
+  const EndSignals signals;  // before any thread exists
+  const auto models = value_or_throw(api::ModelSet::load(options.model, options.engine));
+  return serve_models(options, *models, signals);
 }
 
 }  // namespace troupe::launch

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "launch/serve/api/model_set.h"
+#include "launch/serve/end_signals.h"
 #include "launch/serve/http/server.h"
 
 namespace troupe::launch {
@@ -21,12 +22,15 @@ struct ServeOptions {
   std::string admin_key_file;    ///< for admin_port
   std::string weights_root;      ///< folder of checkpoints; "": none
   api::EngineOptions engine;
+  std::int32_t tp = 1, pp = 1;  ///< sizes of the axes over which ranks of mpirun share the model
   std::int64_t drain_seconds = 30;  ///< after SIGTERM
   std::string version;              ///< of the program, for /version
 };
 
-/// Serves until SIGINT, SIGTERM or SIGHUP, then finishes the accepted requests. Returns the exit
-/// code. Throws Failure.
+/// Serves until a signal (end_signals.h), then finishes the accepted requests. Returns the exit
+/// code. Throws Failure. Under mpirun, all ranks call it.
 int serve(const ServeOptions& options);
+/// serve() with models whose engine has started; it ends with them.
+int serve_models(const ServeOptions& options, api::ModelSet& models, const EndSignals& signals);
 
 }  // namespace troupe::launch

@@ -55,9 +55,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   if (spec->parameter_count() <= 0 || spec->heads % spec->kv_heads != 0) std::abort();
   check_rotary(*spec);
+  const std::int64_t latent = spec->latent ? spec->latent->query_rank + spec->latent->key_rank : 0;
   const std::int64_t rows =
       spec->vocabulary +
-      spec->layers * (spec->inner + 2 * std::int64_t{spec->heads} * spec->head_size + spec->width);
+      spec->layers *
+          (spec->inner + 2 * std::int64_t{spec->heads} * spec->head_size + spec->width + latent);
   if (rows < max_rows && spec->max_positions < max_rows) check_storage(*spec);
   return 0;
 }

@@ -141,6 +141,7 @@ StoredModel random_llama(const Reference& of) {
   constexpr std::int64_t vocabulary = 32, width = 16, inner = 20;
   const test::DecoderOracle& oracle = of.oracle;
   const std::int64_t q = oracle.heads * oracle.head_size, kv = oracle.kv_heads * oracle.head_size;
+  constexpr std::int64_t query_rank = 10;
   StoredModel model;
   std::uint64_t stream = 0;
   const auto add = [&](const std::string& name, std::vector<std::int64_t> shape, double middle) {
@@ -158,11 +159,24 @@ StoredModel random_llama(const Reference& of) {
     const std::string layer = cat("model.layers.", i, ".");
     add(layer + "input_layernorm.weight", {width}, 1);
     add(layer + "post_attention_layernorm.weight", {width}, 1);
-    for (const auto& [name, rows] : {std::pair("q", q), std::pair("k", kv), std::pair("v", kv)}) {
-      add(cat(layer, "self_attn.", name, "_proj.weight"), {rows, width}, 0);
-      if (of.bias) add(cat(layer, "self_attn.", name, "_proj.bias"), {rows}, 0);
+    const std::string own = layer + "self_attn.";
+    if (oracle.key_rank > 0) {
+      const std::int64_t value = oracle.value_size;
+      add(own + "q_a_proj.weight", {query_rank, width}, 0);
+      add(own + "q_a_layernorm.weight", {query_rank}, 1);
+      add(own + "q_b_proj.weight", {q, query_rank}, 0);
+      add(own + "kv_a_proj_with_mqa.weight", {oracle.key_rank + oracle.rotary_dim, width}, 0);
+      add(own + "kv_a_layernorm.weight", {oracle.key_rank}, 1);
+      add(own + "kv_b_proj.weight",
+          {q + oracle.heads * (value - oracle.rotary_dim), oracle.key_rank}, 0);
+      add(own + "o_proj.weight", {width, oracle.heads * value}, 0);
+    } else {
+      for (const auto& [name, rows] : {std::pair("q", q), std::pair("k", kv), std::pair("v", kv)}) {
+        add(cat(own, name, "_proj.weight"), {rows, width}, 0);
+        if (of.bias) add(cat(own, name, "_proj.bias"), {rows}, 0);
+      }
+      add(own + "o_proj.weight", {width, q}, 0);
     }
-    add(layer + "self_attn.o_proj.weight", {width, q}, 0);
     add(layer + "mlp.gate_proj.weight", {inner, width}, 0);
     add(layer + "mlp.up_proj.weight", {inner, width}, 0);
     add(layer + "mlp.down_proj.weight", {width, inner}, 0);
@@ -252,13 +266,18 @@ TEST_P(ReferenceModel, GradientsEqualFiniteDifferences) {
     }
     model->backward(tokens, dhidden, pass, saved);
     model->parameters().complete_gradients();
-    for (const char* name :
-         {"lm_head.weight", "model.norm.weight", "model.embed_tokens.weight",
-          "model.layers.0.mlp.up_proj.weight", "model.layers.1.self_attn.o_proj.weight"}) {
+    std::vector<std::string> names = {
+        "lm_head.weight", "model.norm.weight", "model.embed_tokens.weight",
+        "model.layers.0.mlp.up_proj.weight", "model.layers.1.self_attn.o_proj.weight"};
+    for (const char* module : {"q_a_proj", "q_a_layernorm", "q_b_proj", "kv_a_proj_with_mqa",
+                               "kv_a_layernorm", "kv_b_proj"})
+      if (oracle_.key_rank > 0)
+        names.push_back(cat("model.layers.0.self_attn.", module, ".weight"));
+    for (const std::string& name : names) {
       const auto grad = ops::to_host(*device_, model->parameters().at(name).grad);
       double largest = 0;
       for (const float g : grad) largest = std::max(largest, std::abs(static_cast<double>(g)));
-      for (std::size_t i = 1; i < grad.size(); i += 13)
+      for (std::size_t i = 1; i<grad.size(); i += grad.size()> 13 ? 13 : 1)
         ASSERT_NEAR(static_cast<double>(grad[i]), finite_difference(name, i), 2e-5 * largest)
             << name << " " << i;
     }
@@ -295,6 +314,15 @@ const char* const minicpm =
   "intermediate_size":20,"num_hidden_layers":2,"num_attention_heads":4,"num_key_value_heads":2,
   "max_position_embeddings":64,"scale_emb":12,"scale_depth":1.4,"dim_model_base":4,
   "tie_word_embeddings":false})";
+
+// Longer than the original length: the long factors and their attention factor.
+const char* const minicpm3 =
+    R"({"architectures":["MiniCPM3ForCausalLM"],"vocab_size":32,"hidden_size":16,
+  "intermediate_size":20,"num_hidden_layers":2,"num_attention_heads":4,"num_key_value_heads":4,
+  "q_lora_rank":10,"kv_lora_rank":6,"qk_nope_head_dim":6,"qk_rope_head_dim":4,
+  "max_position_embeddings":64,"scale_emb":12,"scale_depth":1.4,"dim_model_base":4,
+  "rms_norm_eps":1e-5,"rope_scaling":{"type":"longrope","short_factor":[1.5,1],
+  "long_factor":[1.25,3],"original_max_position_embeddings":8},"tie_word_embeddings":false})";
 
 INSTANTIATE_TEST_SUITE_P(
     Families, ReferenceModel,
@@ -337,7 +365,24 @@ INSTANTIATE_TEST_SUITE_P(
                    .embedding_multiplier = 12,
                    .residual_multiplier = 1.4 / std::sqrt(2.0),
                    .logit_scale = 0.25,
-                   .rotary_dim = 4}}),
+                   .rotary_dim = 4}},
+        Reference{"MiniCPM3",
+                  {},
+                  minicpm3,
+                  false,
+                  {.layers = 2,
+                   .heads = 4,
+                   .kv_heads = 4,
+                   .head_size = 10,
+                   .eps = 1e-5,
+                   .embedding_multiplier = 12,
+                   .residual_multiplier = 1.4 / std::sqrt(2.0),
+                   .logit_scale = 0.25,
+                   .rotary_dim = 4,
+                   .stretch = {1.25, 3},
+                   .rotary_factor = std::sqrt(1 + std::log(8.0) / std::log(8.0)),
+                   .key_rank = 6,
+                   .value_size = 4}}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -110,6 +110,14 @@ TEST(Config, AContextThatCannotBeDividedSoIsRefusedWithWhatCan) {
   EXPECT_EQ(said({"parallel.cp=4"}), "taken");
   EXPECT_EQ(said({"parallel.cp=3", "parallel.cp_algorithm=ulysses"}), "taken");
   EXPECT_EQ(said({"parallel.cp=8", hybrid, "parallel.ulysses_degree=4"}), "taken");
+  EXPECT_EQ(said({"parallel.cp=4", "parallel.cp_window=2"}), "taken");
+  EXPECT_EQ(said({"parallel.cp=8", hybrid, "parallel.ulysses_degree=2", "parallel.cp_window=2"}),
+            "taken");
+  EXPECT_THAT(said({"parallel.cp=6", "parallel.cp_window=4"}),
+              HasSubstr("one of 1, 2, 3, found 4"));
+  EXPECT_THAT(said({"parallel.cp=4", "parallel.cp_window=4"}), HasSubstr("one of 1, 2, found 4"));
+  EXPECT_THAT(said({"parallel.cp=4", "parallel.cp_algorithm=ulysses", "parallel.cp_window=2"}),
+              HasSubstr("ulysses has no ring"));
   EXPECT_THAT(said({"parallel.cp=8", hybrid}), HasSubstr("expects one of 2, 4, found 0"));
   EXPECT_THAT(said({"parallel.cp=8", hybrid, "parallel.ulysses_degree=3"}),
               HasSubstr("expects one of 2, 4, found 3"));

@@ -209,10 +209,12 @@ class Stories(unittest.TestCase):
         self.assertEqual(len({tuple(each) for each in found}), 4)
 
     def test_best_of_returns_the_most_likely(self):
-        def means(**fields):
-            choices = self.server.complete(prompt="Lily", seed=1, temperature=1.5, logprobs=0, **fields)["choices"]
-            return [sum(c["logprobs"]["token_logprobs"]) / len(c["logprobs"]["token_logprobs"]) for c in choices]
-        self.assertEqual(means(n=2, best_of=8), sorted(means(n=8), reverse=True)[:2])
+        def sums(**fields):
+            answer = self.server.complete(prompt="Lily", seed=1, temperature=1.5, logprobs=0, stop=["a"], **fields)
+            rows = [choice["logprobs"]["token_logprobs"] for choice in answer["choices"]]
+            self.assertEqual(answer["usage"]["completion_tokens"], sum(map(len, rows)))
+            return [sum(row) for row in rows]
+        self.assertEqual(sums(n=2, best_of=8), sorted(sums(n=8), reverse=True)[:2])
 
     def test_mistakes_are_named(self):
         cases = [({"prompt": 5}, "prompt"), ({}, "prompt"), ({"prompt": []}, "prompt"), ({"prompt": [1, "a"]}, "prompt[1]"),

@@ -14,10 +14,21 @@ TOOLS = os.path.join(SOURCE, "tests/data/chat_templates/tools.jinja")
 DIGITS = os.path.join(SOURCE, "tests/data/models/digit-completion")
 
 
+def under_mpirun(ranks):
+    """The words before a command that several ranks run."""
+    return ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(ranks)]
+
+
 class Server:
-    def __init__(self, model, *options):
-        self.process = subprocess.Popen([PROGRAM, "serve", "--model", model, "--port", "0", "--threads", "1", "--quiet", *options],
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    def __init__(self, model, *options, ranks=1):
+        """`ranks` above 1: tensor-parallel ranks of mpirun."""
+        words = [PROGRAM, "serve", "--model", model, "--port", "0", "--threads", "1", "--quiet", *options]
+        if ranks > 1:
+            words = [*under_mpirun(ranks), *words, "--tp", str(ranks)]
+        # Open MPI keeps what it had at its end.
+        self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                        env=dict(os.environ, ASAN_OPTIONS="detect_leaks=0") if ranks > 1 else None)
+        self.end_signal = signal.SIGUSR1 if ranks > 1 else signal.SIGTERM  # which mpirun forwards
         line = self.process.stdout.readline()
         found = re.fullmatch(r"listening on (http://127\.0\.0\.1:(\d+))\n", line)
         if not found:
@@ -26,7 +37,7 @@ class Server:
         self.url, self.port, self.model = found[1], int(found[2]), model
 
     def stop(self):
-        self.process.send_signal(signal.SIGTERM)
+        self.process.send_signal(self.end_signal)
         self.output = self.process.communicate(timeout=60)
         return self.process.returncode
 

@@ -155,6 +155,12 @@ TEST(Flops, RecomputationCountsAsHardwareFlops) {
   EXPECT_DOUBLE_EQ(with({.attention = true}).hardware - with({}).hardware, attention);
   EXPECT_DOUBLE_EQ(with({.layers = true}).hardware - with({}).hardware, layers + attention);
   EXPECT_DOUBLE_EQ(with({.layers = true}).model, with({}).model);
+  const auto quarter = [&](engine::nn::Recomputed recomputed) {
+    return PassCounter({{PassModel::policy, counted(shape_b())}}, recomputed, 0.25)(pass).hardware;
+  };
+  EXPECT_DOUBLE_EQ(quarter({.layers = true}) - quarter({}), (layers + attention) / 4);
+  EXPECT_DOUBLE_EQ(quarter({.layers = true, .attention = true}) - quarter({}),
+                   layers / 4 + attention);
 }
 
 TEST(Flops, AFrozenBaseHasNoWeightGradients) {

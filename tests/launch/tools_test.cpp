@@ -223,7 +223,11 @@ TEST(Explain, CountsTheBytesOfEachType) {
     return testing::ContainsRegex("bytes per trained parameter +" + text);
   };
   EXPECT_THAT(said(""), each("16 \\(weight 4, gradient 4, moments 8\\)"));
-  EXPECT_THAT(said(weights), each("16 \\(weight 4, gradient 4, moments 8\\)"));
+  EXPECT_THAT(said(weights), each("14 \\(weight 2, gradient 4, moments 8\\)"));
+  EXPECT_THAT(said(" --set train.dtype=bf16 --set train.weights=split"),
+              each("16 \\(weight 4, gradient 4, moments 8\\)"));
+  EXPECT_THAT(said(weights + gradients), each("12 \\(weight 2, gradient 2, moments 8\\)"));
+  EXPECT_THAT(said(weights + gradients + moments), each("8 \\(weight 2, gradient 2, moments 4\\)"));
   EXPECT_THAT(said(gradients), each("14 \\(weight 4, gradient 2, moments 8\\)"));
   EXPECT_THAT(said(moments), each("12 \\(weight 4, gradient 4, moments 4\\)"));
   const std::string all = said(gradients + moments);

@@ -12,6 +12,7 @@
 #include "tests/mp/collectives.h"
 #include "tests/support/on_ranks.h"
 #include "tests/support/operation_oracle.h"
+#include "tests/support/stage_generation.h"
 #include "transports/mpi/mpi_world.h"
 
 namespace {
@@ -157,6 +158,16 @@ int faulty(Communicator& world, const std::string& scenario) {
   return said(false, "the fault was not noticed");
 }
 
+/// Generation over stages: the bits of one rank, which this process computes once more by itself.
+int stages(Communicator& world) {
+  test::StageGeneration run{.model = test::deep(test::grid_models()[1])};
+  const engine::parallel::Mesh mesh = value_or_throw(
+      engine::parallel::Mesh::create(world.split(0, world.rank()), {.pp = world.size()}));
+  const std::string expected = test::generated_text(run, {}) + test::beams_text(run, {}),
+                    got = test::generated_text(run, mesh) + test::beams_text(run, mesh);
+  return said(got == expected && got.size() > 1000, "tokens of stages as one rank gives them");
+}
+
 int run(const std::string& scenario, Communicator& world) {
   if (scenario == "collectives" || scenario == "blocks") return collectives(world);
   if (scenario == "operations" || scenario == "messages") return operations(world);
@@ -165,6 +176,7 @@ int run(const std::string& scenario, Communicator& world) {
     return faulty(world, scenario);
   if (scenario == "idle") return idle(world);
   if (scenario == "killed") return killed(world);
+  if (scenario == "stages") return stages(world);
   if (scenario == "aborted") return aborted(world);
   if (scenario == "thrown") return thrown(world);
   if (scenario == "actor") return actor(world);

@@ -39,7 +39,7 @@ for ((i = 0; i < 100; ++i)); do left_behind >/dev/null || break; sleep 0.02; don
 left_behind >/dev/null && wrong "processes were left behind"
 
 case ${scenario#mpi_} in
-  collectives | blocks | operations | messages | idle | actor) ((code == 0)) || wrong "mpirun ended with $code" ;;
+  collectives | blocks | operations | messages | idle | actor | stages) ((code == 0)) || wrong "mpirun ended with $code" ;;
   killed) expected='signal 9' ;;
   aborted) expected='rank 1 ended: the disk is full' ;;
   mistaken) expected='rank 1 ended: .*two and two make five' ;;
@@ -62,5 +62,5 @@ if [[ $scenario =~ ^(killed|aborted|thrown|mistaken)$ ]]; then
   ((took <= 3000)) || wrong "the others ended $took ms after rank 1"
   echo "the others ended $took ms after rank 1"
 fi
-grep -E 'as threads give|as plain loops|% of a core' "$said"
+grep -E 'as threads give|as plain loops|as one rank|% of a core' "$said"
 exit 0

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -36,14 +37,16 @@ struct TrainingRun {
   TrainerOptions options = {};
   int ulysses = 1;            ///< size of the groups that exchange heads
   bool divides_rows = false;  ///< sequence parallelism
+  int inner_ring = 1;         ///< size of the inner rings
 
   Trained on(const Mesh& mesh) const {
     const auto device = engine::ops::make_cpu_device({.threads = 1});
     TrainerOptions smooth = options;
     smooth.optimizer.eps = 1e-3;  // updates are a smooth function of the gradient
     const int degree = mesh.grid().cp > 1 ? ulysses : 1;
-    Trainer trainer(grid_decoder(*device, model, 3, mesh, true, {}, degree, divides_rows), smooth,
-                    &mesh);
+    const int inner = mesh.grid().cp > 1 ? inner_ring : 1;
+    Trainer trainer(grid_decoder(*device, model, 3, mesh, true, {}, degree, divides_rows, inner),
+                    smooth, &mesh);
     Trained out;
     for (int step = 0; step < 7; ++step) {
       out.losses.push_back(trainer.forward_backward(batch, loss).loss);
@@ -114,6 +117,18 @@ TEST(Context, AllFamiliesTrainTheSameWithBothAlgorithms) {
                                    .options = {.micro_batch_tokens = 60},
                                    .ulysses = ulysses},
                                   {.cp = 4});
+}
+
+TEST(Context, InnerRingsTrainTheSame) {
+  for (const auto& model : {grid_models()[0], grid_models()[4]})
+    for (const auto& [ranks, ulysses, inner] :
+         {std::array{4, 1, 2}, std::array{6, 1, 2}, std::array{6, 1, 3}, std::array{8, 2, 2}})
+      expect_what_one_rank_trains({.model = model,
+                                   .batch = full_batch(7, 8, 1, 37),
+                                   .options = {.micro_batch_tokens = 60},
+                                   .ulysses = ulysses,
+                                   .inner_ring = inner},
+                                  {.cp = ranks});
 }
 
 TEST(Context, SharedPrefixesAreDividedOnceOrNotShared) {

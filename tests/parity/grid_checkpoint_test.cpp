@@ -237,6 +237,28 @@ TEST(GridCheckpoint, AnErrorOfTheWriterReachesAllRanks) {
   EXPECT_EQ(contents(out.path()).count("checkpoint-0/model.safetensors"), 0u);
 }
 
+// The ranks write their parts themselves, so the error may be that of any of them: here of the one
+// that has the value which F16 cannot store.
+TEST(GridCheckpoint, AnErrorOfAnyRankReachesAllRanks) {
+  const GridModel model = grid_models()[0];
+  for (const Grid grid : {Grid{1, 2}, Grid{1, 1, 2}, Grid{2, 2}}) {
+    checkpoint::Scratch out;
+    const auto answers = on_grid(grid, [&](const Mesh& mesh) {
+      Training run(model, mesh, checkpoint::StoredType::f16);
+      const bool last = mesh.world().rank() == grid.tp * grid.pp - 1;
+      auto& parameters = run.trainer.model().parameters();
+      if (last) run.device->fill(parameters.at("model.layers.1.mlp.up_proj.weight").value, 1e6f);
+      const auto saved = run.save(out.path());
+      return saved ? Error{Errc::internal, "written"} : saved.error();
+    });
+    for (const Error& answer : answers) {
+      EXPECT_EQ(answer.code, Errc::usage) << to_string(grid);
+      EXPECT_THAT(answer.what, HasSubstr("which F16 cannot store")) << to_string(grid);
+    }
+    EXPECT_THAT(contents(out.path()), testing::SizeIs(1)) << "the lock: " << to_string(grid);
+  }
+}
+
 TEST(GridCheckpoint, AModelFolderLoadsInParts) {
   const std::string folder = TROUPE_TEST_DATA "/models/stories260k/hf";
   const auto load = [&](const Mesh& mesh) {

@@ -3,11 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <future>
+
 #include "algorithms/losses/dpo_loss.h"
 #include "algorithms/losses/sft_loss.h"
 #include "algorithms/losses/value_loss.h"
 #include "engine/models/stages.h"
 #include "engine/ops/cpu/cpu_options.h"
+#include "engine/train/run_stages.h"
 #include "engine/train/trainer.h"
 #include "tests/support/grid_decoder.h"
 
@@ -53,13 +57,6 @@ struct TrainingRun {
     return out;
   }
 };
-
-GridModel deep(GridModel model, std::int64_t layers = 5) {
-  model.spec.layers = layers;
-  if (!model.spec.layer.empty())
-    model.spec.layer.resize(static_cast<std::size_t>(layers), model.spec.layer.back());
-  return model;
-}
 
 // Without clipping: the norm is a sum over stages, whose last bits differ.
 void expect_the_bits_of_one_rank(TrainingRun run, int pp) {
@@ -241,6 +238,59 @@ TEST(Pipeline, RecomputationAndOneMicroBatchChangeNoBit) {
        .options = {.micro_batch_tokens = 40, .recomputed = {.layers = true}}},
       3);
   expect_the_bits_of_one_rank({.model = model, .batch = batch, .options = {}}, 2);
+}
+
+TEST(Pipeline, NoSettingOfRecomputationChangesABitOfAGrid) {
+  const GridModel model = deep(grid_models()[0]);
+  const Experience batch = full_batch(8, 9, 1, model.spec.vocabulary);
+  TrainingRun run{.model = model, .batch = batch, .options = {.micro_batch_tokens = 40}};
+  using engine::nn::Recomputed;
+  using engine::nn::RecomputeMethod;
+  for (const Grid grid : {Grid{.tp = 2}, Grid{.pp = 2}, Grid{.tp = 2, .pp = 2}, Grid{.cp = 2}}) {
+    SCOPED_TRACE(cat("tp ", grid.tp, ", pp ", grid.pp, ", cp ", grid.cp));
+    const auto trained = [&](const Recomputed& recomputed, const std::string& offload = "") {
+      run.options.recomputed = recomputed;
+      run.options.offload = offload;
+      return on_grid(grid, [&](const Mesh& mesh) { return run.on(mesh); })[0];
+    };
+    const Trained kept = trained({});
+    EXPECT_EQ(trained({}, testing::TempDir()).weights, kept.weights) << "in files";
+    for (const bool in_advance : {false, true})
+      for (const auto method : {RecomputeMethod::uniform, RecomputeMethod::block})
+        for (const std::int64_t count : {1, 2, 9}) {
+          const Trained again = trained({.layers = true,
+                                         .norm = count == 2,
+                                         .method = method,
+                                         .count = count,
+                                         .in_advance = in_advance},
+                                        count == 2 ? testing::TempDir() : std::string());
+          EXPECT_EQ(again.weights, kept.weights) << count << " layers, " << in_advance;
+          EXPECT_EQ(again.losses, kept.losses) << count << " layers, " << in_advance;
+        }
+  }
+}
+
+TEST(Pipeline, AStageWorksBeforeTheNextOneSendsGradients) {
+  std::promise<void> worked;
+  on_grid({.pp = 2}, [&](const Mesh& mesh) {
+    const auto device = engine::ops::make_reference_device();
+    const std::vector<std::int64_t> rows{3};
+    const auto same = [](std::size_t, std::size_t, const Tensor& x) { return x; };
+    engine::train::StagePasses passes{
+        rows, 2, 1, same, same, [&](std::size_t, std::size_t) { worked.set_value(); }};
+    if (mesh.pp().rank() == 0)
+      passes.forward = [&](std::size_t, std::size_t, const Tensor&) {
+        return device->empty({3, 2});
+      };
+    else
+      passes.backward = [&](std::size_t, std::size_t, const Tensor&) {
+        EXPECT_EQ(worked.get_future().wait_for(std::chrono::seconds(60)),
+                  std::future_status::ready);
+        return device->empty({3, 2});
+      };
+    engine::train::run_stages(*device, {mesh.pp(), mesh.pp()}, passes);
+    return 0;
+  });
 }
 
 TEST(Pipeline, ADividedOptimizerHasTheBitsOfAnUndividedOne) {

@@ -28,6 +28,12 @@ struct DecoderOracle {
   int rotary_dim = 0;        ///< rotated channels of a head, the first ones; 0: none
   bool interleaved = false;  ///< pairs (2i, 2i + 1); else (i, i + rotary_dim / 2)
   bool alibi = false, normalized_head = false;
+  Vector stretch = {};       ///< divides the frequency of each rotated pair (LongRoPE); empty: 1
+  double rotary_factor = 1;  ///< multiplies cosines and sines
+  /// Multi-head latent attention (DeepSeek-AI 2024, eq. 9-19), where `key_rank` is above 0: heads
+  /// of `head_size` channels, the last `rotary_dim` of them rotated and those of keys shared by all
+  /// heads; values of `value_size` channels.
+  int key_rank = 0, value_size = 0;
 
   /// Logits [tokens][vocabulary].
   std::vector<Vector> logits(const std::vector<std::int32_t>& tokens) const {
@@ -82,10 +88,11 @@ struct DecoderOracle {
       for (std::size_t i = 0; i < out.size(); ++i) out[i] += bias->second.values[i];
     return out;
   }
-  Vector norm(const Vector& x, const std::string& name) const {
+  Vector norm(const Vector& x, const std::string& name) const { return norm(x, name, eps); }
+  Vector norm(const Vector& x, const std::string& name, double epsilon) const {
     double sum = 0;
     for (const double value : x) sum += value * value;
-    const double scale = 1 / std::sqrt(sum / static_cast<double>(x.size()) + eps);
+    const double scale = 1 / std::sqrt(sum / static_cast<double>(x.size()) + epsilon);
     Vector out = x;
     for (std::size_t i = 0; i < x.size(); ++i)
       out[i] *= scale * weights.at(name + ".weight").values[i];
@@ -93,12 +100,14 @@ struct DecoderOracle {
   }
   void rotate(double* head, std::size_t position) const {
     for (int i = 0; i < rotary_dim / 2; ++i) {
-      const double angle = static_cast<double>(position) * std::pow(theta, -2.0 * i / rotary_dim);
+      const double angle = static_cast<double>(position) * std::pow(theta, -2.0 * i / rotary_dim) /
+                           (stretch.empty() ? 1 : stretch[static_cast<std::size_t>(i)]);
+      const double cosine = rotary_factor * std::cos(angle), sine = rotary_factor * std::sin(angle);
       double& a = head[interleaved ? 2 * i : i];
       double& b = head[interleaved ? 2 * i + 1 : i + rotary_dim / 2];
       const double before = a;
-      a = before * std::cos(angle) - b * std::sin(angle);
-      b = b * std::cos(angle) + before * std::sin(angle);
+      a = before * cosine - b * sine;
+      b = b * cosine + before * sine;
     }
   }
   // Factors of the distance for a number of heads n that is a power of two, as in the tests: 2^(-8
@@ -108,7 +117,9 @@ struct DecoderOracle {
   Vector attend(int head, std::size_t t, const std::vector<Vector>& q, const std::vector<Vector>& k,
                 const std::vector<Vector>& v) const {
     const int from = head * head_size, kv = head / (heads / kv_heads) * head_size;
-    Vector scores, out(static_cast<std::size_t>(head_size), 0.0);
+    const int width = value_size > 0 ? value_size : head_size;
+    const int value = head / (heads / kv_heads) * width;
+    Vector scores, out(static_cast<std::size_t>(width), 0.0);
     double mass = 0;
     for (std::size_t s = 0; s <= t; ++s) {
       double dot = 0;
@@ -118,19 +129,48 @@ struct DecoderOracle {
       mass += scores.back();
     }
     for (std::size_t s = 0; s <= t; ++s)
-      for (int c = 0; c < head_size; ++c) out[c] += scores[s] / mass * v[s][kv + c];
+      for (int c = 0; c < width; ++c) out[c] += scores[s] / mass * v[s][value + c];
     return out;
+  }
+
+  // Appends the query, key and value of one row.
+  void project(const std::string& prefix, const Vector& h, std::vector<Vector>& q,
+               std::vector<Vector>& k, std::vector<Vector>& v) const {
+    const std::size_t t = q.size();
+    q.push_back(linear(prefix + "self_attn.q_proj", h));
+    k.push_back(linear(prefix + "self_attn.k_proj", h));
+    v.push_back(linear(prefix + "self_attn.v_proj", h));
+    for (int head = 0; head < heads; ++head) rotate(&q[t][head * head_size], t);
+    for (int head = 0; head < kv_heads; ++head) rotate(&k[t][head * head_size], t);
+  }
+  void project_latent(const std::string& prefix, const Vector& h, std::vector<Vector>& q,
+                      std::vector<Vector>& k, std::vector<Vector>& v) const {
+    const std::string own = prefix + "self_attn.";
+    const std::size_t t = q.size();
+    const int plain = head_size - rotary_dim;
+    q.push_back(
+        linear(own + "q_b_proj", norm(linear(own + "q_a_proj", h), own + "q_a_layernorm", 1e-6)));
+    for (int head = 0; head < heads; ++head) rotate(&q[t][head * head_size + plain], t);
+    const Vector down = linear(own + "kv_a_proj_with_mqa", h);
+    Vector shared(down.begin() + key_rank, down.end());
+    rotate(shared.data(), t);
+    const Vector latent(down.begin(), down.begin() + key_rank);
+    const Vector up = linear(own + "kv_b_proj", norm(latent, own + "kv_a_layernorm", 1e-6));
+    k.emplace_back();
+    v.emplace_back();
+    for (int head = 0; head < heads; ++head) {
+      const auto first = up.begin() + head * (plain + value_size);
+      k[t].insert(k[t].end(), first, first + plain);
+      k[t].insert(k[t].end(), shared.begin(), shared.end());
+      v[t].insert(v[t].end(), first + plain, first + plain + value_size);
+    }
   }
 
   void layer(const std::string& prefix, std::vector<Vector>& x) const {
     std::vector<Vector> q, k, v;
     for (std::size_t t = 0; t < x.size(); ++t) {
       const Vector h = norm(x[t], prefix + "input_layernorm");
-      q.push_back(linear(prefix + "self_attn.q_proj", h));
-      k.push_back(linear(prefix + "self_attn.k_proj", h));
-      v.push_back(linear(prefix + "self_attn.v_proj", h));
-      for (int head = 0; head < heads; ++head) rotate(&q[t][head * head_size], t);
-      for (int head = 0; head < kv_heads; ++head) rotate(&k[t][head * head_size], t);
+      key_rank > 0 ? project_latent(prefix, h, q, k, v) : project(prefix, h, q, k, v);
     }
     for (std::size_t t = 0; t < x.size(); ++t) {
       Vector joined;

@@ -65,7 +65,8 @@ inline GridModel with_head_norms(GridModel model) {
 
 /// Features of the other families in combinations: Gemma's norms, caps, windows and two rotary
 /// tables; BLOOM's ALiBi slopes and embedding norm with GPT-2's positions and plain MLP; Cohere's
-/// parallel attention and MLP with Granite's multipliers.
+/// parallel attention and MLP with Granite's multipliers; OLMo 2's norms of all queries and keys;
+/// MiniCPM3's latent attention.
 inline std::vector<GridModel> family_models() {
   GridModel gemma =
       with_head_norms(grid_model("NormsOnBothSidesCapsAndWindows", 4, 2, 4, true, false));
@@ -90,7 +91,13 @@ inline std::vector<GridModel> family_models() {
   cohere.spec.layer_norm = true;
   cohere.spec.logit_scale = 0.25;
   cohere.spec.residual_multiplier = 0.5;
-  return {gemma, bloom, cohere};
+  GridModel olmo = grid_model("NormsOfAllHeads", 4, 2, 4, false, false);
+  olmo.spec.norm_placement = engine::models::NormPlacement::after;
+  olmo.spec.width_norms = true;
+  GridModel latent = grid_model("LatentAttention", 4, 4, 4, false, true);
+  latent.spec.latent = {.query_rank = 7, .key_rank = 8, .rotary = 2, .value_size = 4};
+  latent.spec.rotary = {{{0.5, 0, 0}}};
+  return {gemma, bloom, cohere, olmo, latent};
 }
 
 /// Key/value heads that are split evenly, replicated on several ranks, and split unevenly; with and
@@ -103,6 +110,14 @@ inline std::vector<GridModel> grid_models() {
                              with_head_norms(grid_model("NormedHeads", 4, 2, 4, false, false))};
   for (auto& model : family_models()) all.push_back(std::move(model));
   return all;
+}
+
+/// The same with this number of layers.
+inline GridModel deep(GridModel model, std::int64_t layers = 5) {
+  model.spec.layers = layers;
+  if (!model.spec.layer.empty())
+    model.spec.layer.resize(static_cast<std::size_t>(layers), model.spec.layer.back());
+  return model;
 }
 
 /// The same body with a score head.
@@ -177,9 +192,10 @@ inline std::unique_ptr<engine::models::Decoder> part_decoder(engine::ops::Device
 inline std::unique_ptr<engine::models::Decoder> grid_decoder(
     engine::ops::Device& device, const GridModel& model, std::uint64_t seed, const Mesh& mesh,
     bool with_gradients, std::vector<std::int64_t> layers = {}, int ulysses = 1,
-    bool divides_rows = false) {
+    bool divides_rows = false, int inner_ring = 1) {
   auto part = part_on(mesh, std::move(layers), ulysses);
   part.divides_rows = divides_rows;
+  part.inner_ring = inner_ring;
   return part_decoder(device, model, seed, part, with_gradients);
 }
 

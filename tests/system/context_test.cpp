@@ -41,6 +41,7 @@ TEST_F(Contexts, EveryKindOfMethodHasTheLossesOfOneRank) {
   const ContextRun runs[] = {
       {"sft", "hybrid",
        "--set parallel.cp=4 --set parallel.cp_algorithm=hybrid --set parallel.ulysses_degree=2"},
+      {"sft", "inner", "--set parallel.cp=4 --set parallel.cp_window=2"},
       {"sft", "all",
        "--set parallel.cp=2 --set parallel.tp=2 --set parallel.pp=2 --set parallel.sp=true"},
       {"dpo", "ulysses", "--set parallel.cp=2 --set parallel.cp_algorithm=ulysses"},

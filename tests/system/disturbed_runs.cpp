@@ -35,8 +35,11 @@ DisturbedRuns::~DisturbedRuns() {
 }
 
 std::string DisturbedRuns::run_of(const std::string& method, const std::string& output) const {
-  return arguments(method, output,
-                   "--set train.steps=12 --set train.save_every=2 --set train.warmup_steps=3");
+  const bool ranks = method == "sft_ranks";
+  return arguments(
+      ranks ? "sft" : method, output,
+      cat("--set train.steps=12 --set train.save_every=2 --set train.warmup_steps=3",
+          ranks ? " --set parallel.tp=2 --set parallel.dp=2 --set parallel.zero=1" : ""));
 }
 
 std::string DisturbedRuns::recorder(const std::string& settings) const {

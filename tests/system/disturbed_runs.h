@@ -11,9 +11,9 @@
 
 namespace troupe::test {
 
-/// The eight methods whose runs are disturbed.
-inline constexpr const char* disturbed_methods[] = {"sft",   "dpo", "kto",  "orpo",
-                                                    "simpo", "cpo", "grpo", "ppo"};
+/// The eight methods whose runs are disturbed, and sft on four ranks, which write files together.
+inline constexpr const char* disturbed_methods[] = {"sft", "dpo",  "kto", "orpo",     "simpo",
+                                                    "cpo", "grpo", "ppo", "sft_ranks"};
 
 /// The number in the environment variable `name`, by which tests/long.sh asks for more.
 std::size_t wanted_count(const char* name, std::size_t otherwise);

@@ -132,7 +132,8 @@ TEST_F(Pipelines, ARunMayChangeItsGridTwice) {
   const std::string long_run = " --set train.steps=15 --set train.save_every=5";
   run(run_of("sft", "one", "", long_run));
   run(run_of("sft", "tp", "--set parallel.tp=2", long_run));
-  continue_at("tp", "stages", 5, "--set parallel.pp=2 --set parallel.dp=2" + long_run);
+  continue_at("tp", "stages", 5,
+              "--set parallel.pp=2 --set parallel.dp=2 --set parallel.zero=1" + long_run);
   continue_at("stages", "alone", 10, long_run);
   ASSERT_EQ(losses("alone").size(), 15u);
   expect_near("alone", "one");

@@ -23,18 +23,19 @@ class PowerLoss : public DisturbedRuns {
   }
   /// Runs over what the failure left. The journal is durable before a checkpoint is: there is no
   /// gap to report.
-  void expect_recovery(const std::string& what) {
+  void expect_recovery(const std::string& method, const std::string& what) {
     SCOPED_TRACE(what);
-    EXPECT_THAT(run(run_of("grpo", "lost")), Not(HasSubstr("lines that it had when")));
+    EXPECT_THAT(run(run_of(method, "lost")), Not(HasSubstr("lines that it had when")));
     expect_undisturbed("whole", "lost");
     std::filesystem::remove_all(path("lost"));
   }
+  /// Two directories for each point: unsynchronized data and names lost, or names kept and data
+  /// zero.
+  void expect_agreement(const std::string& method, std::size_t points);
 };
 
-// Two directories for each point: unsynchronized data and names lost, or names kept and data zero.
-TEST_F(PowerLoss, AtAnyPointJournalAndCheckpointAgree) {
-  const auto operations = record("grpo", "whole");
-  const std::size_t points = wanted_count("TROUPE_POWER_LOSSES", 20);
+void PowerLoss::expect_agreement(const std::string& method, std::size_t points) {
+  const auto operations = record(method, "whole");
   RecordedFiles files;
   std::size_t done = 0;
   for (std::size_t point = 0; point < points && !HasFailure(); ++point) {
@@ -49,10 +50,18 @@ TEST_F(PowerLoss, AtAnyPointJournalAndCheckpointAgree) {
       std::error_code none;  // the directory itself was not there yet
       std::filesystem::rename(folder + "/whole", path("lost"), none);
       std::filesystem::remove_all(folder);
-      expect_recovery(cat("after ", until, " of ", operations.size(), " operations, ",
-                          zeros ? "zeros" : "lost names"));
+      expect_recovery(method, cat("after ", until, " of ", operations.size(), " operations, ",
+                                  zeros ? "zeros" : "lost names"));
     }
   }
+}
+
+TEST_F(PowerLoss, AtAnyPointJournalAndCheckpointAgree) {
+  expect_agreement("grpo", wanted_count("TROUPE_POWER_LOSSES", 20));
+}
+
+TEST_F(PowerLoss, AtAnyPointACheckpointOfFourRanksIsWhole) {
+  expect_agreement("sft_ranks", wanted_count("TROUPE_POWER_LOSSES", 20) / 4);
 }
 
 // What the replay makes of all operations is what is on the disk.

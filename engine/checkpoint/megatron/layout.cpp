@@ -68,6 +68,7 @@ class RankPlan {
   }
   void rows_of_vocabulary(const ModuleName& module, std::string_view parameter, bool copy);
   void attention(const std::string& hf);
+  void latent_attention(const std::string& hf);
   void mlp(const std::string& hf);
   std::vector<RowBlock> groups(const std::string& hf, std::string_view kind) const;
 
@@ -105,14 +106,37 @@ std::vector<RowBlock> RankPlan::groups(const std::string& hf, std::string_view k
 
 void RankPlan::attention(const std::string& hf) {
   columns(name(attention_output, "weight"), hf + "o_proj.weight", spec_.width,
-          std::int64_t{spec_.heads} * spec_.head_size);
+          std::int64_t{spec_.heads} * spec_.value_size());
   if (spec_.output_bias)
     vector(name(attention_output, "bias"), {{hf + "o_proj.bias", 0, spec_.width}});
+  if (spec_.latent) return latent_attention(hf);
   rows(name(qkv, "weight"), groups(hf, "weight"), spec_.width);
   if (spec_.attention_bias) vector(name(qkv, "bias"), groups(hf, "bias"));
   if (!spec_.head_norms) return;
   head_norm({"self_attention.q_layernorm", ""}, hf + "q_norm");
   head_norm({"self_attention.k_layernorm", ""}, hf + "k_norm");
+}
+
+// MindSpeed-LLM's multi-head latent attention: every rank has both projections down, and the rows
+// of its heads of both projections up.
+void RankPlan::latent_attention(const std::string& hf) {
+  const auto& [query_rank, key_rank, rotary, value_size, eps] = *spec_.latent;
+  const auto projections_down = [&](std::string_view kind) {
+    return std::vector<RowBlock>{{cat(hf, "q_a_proj.", kind), 0, query_rank},
+                                 {cat(hf, "kv_a_proj_with_mqa.", kind), 0, key_rank + rotary}};
+  };
+  rows(name(qkv, "weight"), projections_down("weight"), spec_.width);
+  if (spec_.attention_bias) vector(name(qkv, "bias"), projections_down("bias"));
+  vector(name({"self_attention.q_layernorm", ""}, "weight"),
+         {{hf + "q_a_layernorm.weight", 0, query_rank}});
+  vector(name({"self_attention.k_layernorm", ""}, "weight"),
+         {{hf + "kv_a_layernorm.weight", 0, key_rank}});
+  const std::int64_t heads = spec_.heads / grid_.tensor, queries = heads * spec_.head_size,
+                     pairs = heads * (spec_.head_size - rotary + value_size);
+  rows(name({"self_attention.linear_qb", ""}, "weight"),
+       {{hf + "q_b_proj.weight", rank_ * queries, queries}}, query_rank);
+  rows(name({"self_attention.linear_kvb", ""}, "weight"),
+       {{hf + "kv_b_proj.weight", rank_ * pairs, pairs}}, key_rank);
 }
 
 void RankPlan::mlp(const std::string& hf) {
@@ -153,17 +177,23 @@ void RankPlan::end(bool last_stage_only) {
     rows_of_vocabulary(tied_head, embed_name, true);
 }
 
-/// Whether Megatron's layers have a place for every weight.
-bool has_places(const DecoderSpec& spec) {
-  const auto placement = spec.norm_placement;
-  const bool transposed = std::ranges::any_of(models::stored_tensors(spec),
-                                              [](const auto& stored) { return stored.transposed; });
-  return !transposed && !spec.width_norms && spec.learned_positions == 0 && !spec.score_bias &&
-         (placement == models::NormPlacement::before || placement == models::NormPlacement::both);
+/// What Megatron's layers have no place for, or "".
+std::string_view without_place(const DecoderSpec& spec) {
+  if (spec.learned_positions > 0) return "a table of positions";
+  if (spec.width_norms) return "norms over all heads of a row";
+  if (spec.norm_placement == models::NormPlacement::after)
+    return "no norm before attention and MLP";
+  if (spec.norm_placement == models::NormPlacement::shared) return "one norm for attention and MLP";
+  if (spec.score_bias) return "a score head with a bias";
+  const auto stored = models::stored_tensors(spec);
+  const bool transposed =
+      std::ranges::any_of(stored, [](const auto& each) { return each.transposed; });
+  return transposed ? "transposed matrices" : "";
 }
 
 /// What only the layers of Megatron core have, or "".
 std::string_view beyond_legacy(const DecoderSpec& spec) {
+  if (spec.latent) return "multi-head latent attention";
   if (spec.head_norms) return "norms of queries and keys";
   if (spec.norm_placement == models::NormPlacement::both) return "norms behind attention and MLP";
   return spec.embedding_norm ? "a norm of embeddings" : "";
@@ -187,12 +217,12 @@ std::vector<std::int64_t> ShardTensor::shape() const {
 
 Result<> check_megatron(const DecoderSpec& spec, const MegatronGrid& grid,
                         const std::string& where) {
-  if (!has_places(spec))
+  if (const auto what = without_place(spec); !what.empty())
     return fail(Errc::unsupported,
-                cat(where, ": ", quote(spec.architecture),
-                    " cannot be converted; expected norms before attention and MLP, or on both "
-                    "sides, and no table of positions, as in Llama, Qwen, Baichuan, ChatGLM, "
-                    "InternLM, Gemma, Phi-3 or BLOOM"));
+                cat(where, ": ", quote(spec.architecture), " cannot be converted: it has ", what,
+                    ", for which MindSpeed's checkpoints define no tensors; expected norms before "
+                    "attention and MLP, or on both sides, and no table of positions, as in Llama, "
+                    "Qwen, Baichuan, ChatGLM, InternLM, MiniCPM, Gemma, Phi-3 or BLOOM"));
   if (const auto what = beyond_legacy(spec); !what.empty() && grid.names == MegatronNames::legacy)
     return fail(Errc::unsupported, cat(where, ": ", quote(spec.architecture), " has ", what,
                                        ", which only Megatron core has; add --use-mcore-models"));

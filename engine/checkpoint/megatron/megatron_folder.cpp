@@ -305,6 +305,33 @@ Result<> MegatronFolder::add_adapter(const AdapterSettings& settings) {
   return {};
 }
 
+Result<> MegatronFolder::read_distributed(std::size_t file, std::size_t first, std::size_t count) {
+  const std::string& weights = files_[file].path();
+  const std::string path =
+      cat(weights.substr(0, weights.size() - rank_file.size()), distributed_file);
+  auto state = TorchFile::open(path);
+  if (!state && state.error().code == Errc::not_found)
+    return fail(Errc::unsupported,
+                cat(path,
+                    ": no such file; the optimizer's state of a checkpoint that was saved with "
+                    "--use-distributed-optimizer is expected there, only its weights can be "
+                    "converted"));
+  RETURN_IF_ERROR(state);
+  std::vector<RankParameter> parameters;
+  for (std::size_t i = first; i < first + count; ++i)
+    parameters.push_back({&shards_[i].plan, shards_[i].stored, shards_[i].part});
+  auto parts = distributed_parts(*state, files_[file], parameters);
+  RETURN_IF_ERROR(parts);
+  const std::vector<DistributedPart>& kept = distributed_.emplace_back(std::move(*parts));
+  for (std::size_t i = 0; i < count; ++i) {
+    Shard& shard = shards_[first + i];
+    const bool has_own = shard.stored->type != StoredType::f32;
+    shard.optimizer = {&kept[i][0], &kept[i][1], has_own ? &kept[i][2] : nullptr};
+  }
+  states_.push_back(std::move(*state));
+  return {};
+}
+
 Result<bool> MegatronFolder::read_optimizer_state() {
   std::size_t with = 0;
   for (std::size_t file = 0, first = 0; file < files_.size(); ++file) {
@@ -315,15 +342,17 @@ Result<bool> MegatronFolder::read_optimizer_state() {
     RETURN_IF_ERROR(state);
     if (*state) {
       ++with;
-      for (std::size_t i = 0; i < tensors.size(); ++i)
+      if ((*state)->distributed) RETURN_IF_ERROR(read_distributed(file, first, tensors.size()));
+      for (std::size_t i = 0; i < (*state)->parts.size(); ++i)
         shards_[first + i].optimizer = (*state)->parts[i];
       optimizer_ = std::move((*state)->entries);
     }
     first += tensors.size();
   }
-  if (with != 0 && with != files_.size())
+  if (with != 0 && (with != files_.size() || (!states_.empty() && states_.size() != with)))
     return fail(Errc::corrupt, cat(folder_, ": ", with, " of ", files_.size(),
-                                   " files have the optimizer's state; expected all or none"));
+                                   " files have the optimizer's state, ", states_.size(),
+                                   " in the form of the distributed one; expected all or none"));
   return with > 0;
 }
 
@@ -336,7 +365,8 @@ std::int64_t MegatronFolder::iteration() const {
 /// The bytes of a rank's tensor; of a weight, with its adapter.
 Result<std::span<const std::byte>> MegatronFolder::shard_bytes(
     const Shard& shard, Kind kind, std::vector<std::byte>& buffer) const {
-  const auto bytes = files_[shard.file].bytes(*stored(shard, kind), buffer);
+  const TorchFile& file = kind && !states_.empty() ? states_[shard.file] : files_[shard.file];
+  const auto bytes = file.bytes(*stored(shard, kind), buffer);
   RETURN_IF_ERROR(bytes);
   if (kind || !shard.lora.file) return bytes;
   auto merged = merge_lora(*bytes, shard.stored->type, shard.plan, shard.lora, alpha_);
@@ -347,7 +377,7 @@ Result<std::span<const std::byte>> MegatronFolder::shard_bytes(
 
 std::vector<std::string> MegatronFolder::paths() const {
   std::vector<std::string> out;
-  for (const auto* files : {&files_, &adapters_})
+  for (const auto* files : {&files_, &adapters_, &states_})
     for (const TorchFile& each : *files) out.push_back(each.path());
   return out;
 }

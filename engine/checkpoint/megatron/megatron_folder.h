@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/base/error.h"
+#include "engine/checkpoint/megatron/distributed_optimizer.h"
 #include "engine/checkpoint/megatron/layout.h"
 #include "engine/checkpoint/megatron/megatron_adapter.h"
 #include "engine/checkpoint/megatron/megatron_optimizer.h"
@@ -56,7 +57,8 @@ class MegatronFolder : public WeightSource {
   /// check_lora_pair(); Errc::usage without alpha or for another division.
   Result<> add_adapter(const AdapterSettings& settings);
 
-  /// Reads the optimizer's state; false: the checkpoint has none. Errors of read_optimizer().
+  /// Reads the optimizer's state; false: the checkpoint has none. Errors of read_optimizer() and
+  /// distributed_parts(); Errc::unsupported where the file of the distributed optimizer is missing.
   Result<bool> read_optimizer_state();
   const OptimizerEntries& optimizer_entries() const { return optimizer_; }
   /// Whether the optimizer has f32 weights of its own.
@@ -101,6 +103,8 @@ class MegatronFolder : public WeightSource {
                                                  std::vector<std::byte>& buffer) const;
   Result<> read_grid(const models::DecoderSpec& spec);
   Result<> add_shards(const models::DecoderSpec& spec, int tensor, int pipeline, int part);
+  /// The state of the shards from `first`, `count` of them, which are those of a file.
+  Result<> read_distributed(std::size_t file, std::size_t first, std::size_t count);
   const TorchFile& file(int tensor, int pipeline) const {
     return files_[static_cast<std::size_t>(pipeline * grid_.tensor + tensor)];
   }
@@ -110,7 +114,9 @@ class MegatronFolder : public WeightSource {
   MegatronGrid grid_;
   std::vector<TorchFile> files_;     ///< [pipeline * tensor ranks + tensor]
   std::vector<TorchFile> adapters_;  ///< the same of an adapter, or empty
-  double alpha_ = 0;                 ///< of the adapter
+  std::vector<TorchFile> states_;    ///< the same of the distributed optimizer, or empty
+  std::vector<std::vector<DistributedPart>> distributed_;  ///< by file, then by its shards
+  double alpha_ = 0;                                       ///< of the adapter
   OptimizerEntries optimizer_;
   std::vector<Shard> shards_;
   std::unordered_map<std::string, std::vector<std::size_t>> places_;  ///< of parameters, in shards_

@@ -48,14 +48,19 @@ class Reader {
   PickleValue scalar(const PickleNode& node) const;
   PickleValue number(const PickledTensor& tensor) const;
   PickleValue::Dict scalars(const PickleNode* dict) const;
+  /// The entries of groups without numbers of parameters.
+  Result<std::optional<RankOptimizer>> settings(const PickleNode& groups) const;
+  void add_scheduler(OptimizerEntries& entries) const {
+    if (const PickleNode* scheduler = child(&file_.root(), "opt_param_scheduler"))
+      entries.scheduler = scalars(scheduler);
+  }
   Result<const PickledTensor*> tensor(const PickleNode* node, std::size_t index,
                                       OptimizerTensor kind) const;
   tl::unexpected<Error> unknown() const {
     return fail(Errc::unsupported,
                 cat(file_.path(),
-                    ": the optimizer's state has another form than Megatron's without "
-                    "--use-distributed-optimizer; only weights of such a checkpoint "
-                    "can be converted (--no-save-optim leaves the state out)"));
+                    ": the optimizer's state has another form than Megatron's; only weights of "
+                    "such a checkpoint can be converted (--no-save-optim leaves the state out)"));
   }
 
   const TorchFile& file_;
@@ -132,6 +137,21 @@ Result<const PickledTensor*> Reader::tensor(const PickleNode* node, std::size_t 
   return &found;
 }
 
+Result<std::optional<RankOptimizer>> Reader::settings(const PickleNode& groups) const {
+  RankOptimizer out{.distributed = true};
+  const Groups order = groups_of(tensors_);
+  if (groups.kind != PickleKind::list || groups.items.size() != order.size()) return unknown();
+  for (std::size_t g = 0; g < order.size(); ++g) {
+    const PickleNode* group = item(&groups, g);
+    out.entries.groups[tensors_[order[g].front()].vector ? 1 : 0] = scalars(group);
+    const PickleNode* step = child(group, "step");
+    if (step && step->kind == PickleKind::integer)
+      out.entries.step = TensorSlot::number(static_cast<double>(step->number));
+  }
+  add_scheduler(out.entries);
+  return std::optional(std::move(out));
+}
+
 Result<std::optional<RankOptimizer>> Reader::read() {
   const PickleNode* outer = child(&file_.root(), "optimizer");
   if (!outer || outer->kind == PickleKind::none) return std::optional<RankOptimizer>();
@@ -139,7 +159,8 @@ Result<std::optional<RankOptimizer>> Reader::read() {
   const PickleNode* inner = child(outer, "optimizer");
   if (!inner) inner = outer;  // of f32 models
   const PickleNode *state = child(inner, "state"), *groups = child(inner, "param_groups");
-  if (!state || !groups) return unknown();
+  if (!groups) return unknown();
+  if (!state) return settings(*groups);
   RankOptimizer out;
   out.parts.resize(tensors_.size());
   std::int64_t number = 0;
@@ -164,8 +185,7 @@ Result<std::optional<RankOptimizer>> Reader::read() {
     }
   }
   if (numbered(*state, number)) return unknown();
-  if (const PickleNode* scheduler = child(&file_.root(), "opt_param_scheduler"))
-    out.entries.scheduler = scalars(scheduler);
+  add_scheduler(out.entries);
   return std::optional(std::move(out));
 }
 

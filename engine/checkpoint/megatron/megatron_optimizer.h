@@ -1,10 +1,13 @@
-// The state of Megatron's optimizer in the files of the ranks, where it is not the distributed one
+// The state of Megatron's optimizer in the files of the ranks
 // (megatron/core/optimizer/optimizer.py: Float16OptimizerWithFloat16Params, FP32Optimizer):
 //
 //   optimizer / optimizer / state / I / exp_avg, exp_avg_sq, step
 //   optimizer / optimizer / param_groups / G / params: [I, ...], lr, weight_decay, ...
 //   optimizer / fp32_from_fp16_params / G / J: the f32 weight of the J-th parameter of group G
 //   opt_param_scheduler
+//
+// The distributed optimizer has param_groups without "params" there and neither state nor weights,
+// which are in another file (distributed_optimizer.h).
 //
 // Parameters are numbered group by group. The weights of matrices are one group; vectors, which
 // have no weight decay, another; the group that the model has a parameter of first comes first.
@@ -41,11 +44,12 @@ using OptimizerPart = std::array<const PickledTensor*, 3>;
 struct RankOptimizer {
   std::vector<OptimizerPart> parts;  ///< of the rank's tensors, in their order
   OptimizerEntries entries;
+  bool distributed = false;  ///< the parts are in another file
 };
 
 /// The state in a rank's file; `tensors`: those of all its virtual ranks. Nothing where the file
-/// has no optimizer. Errc::unsupported for the distributed optimizer and other forms; Errc::corrupt
-/// for other numbers or shapes of tensors.
+/// has no optimizer. Errc::unsupported for other forms; Errc::corrupt for other numbers or shapes
+/// of tensors.
 Result<std::optional<RankOptimizer>> read_optimizer(const TorchFile& file,
                                                     const std::vector<ShardTensor>& tensors);
 

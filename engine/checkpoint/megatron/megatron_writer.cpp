@@ -40,6 +40,14 @@ PickleValue::Dict architecture_of(const DecoderSpec& spec, const MegatronGrid& g
                {"untie_embeddings_and_output_weights", !spec.tied},
                {"tensor_model_parallel_size", grid.tensor},
                {"pipeline_model_parallel_size", grid.pipeline()}};
+  if (spec.latent)
+    for (const auto& [key, value] :
+         {std::pair{"q_lora_rank", spec.latent->query_rank},
+          {"kv_lora_rank", spec.latent->key_rank},
+          {"qk_rope_head_dim", std::int64_t{spec.latent->rotary}},
+          {"qk_nope_head_dim", std::int64_t{spec.head_size - spec.latent->rotary}},
+          {"v_head_dim", std::int64_t{spec.latent->value_size}}})
+      out.items.emplace_back(key, value);
   return out;
 }
 

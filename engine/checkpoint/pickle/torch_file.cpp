@@ -100,14 +100,18 @@ Result<> TorchFile::check_storages() const {
 
 Result<std::span<const std::byte>> TorchFile::bytes(const PickledTensor& tensor,
                                                     std::vector<std::byte>& buffer) const {
-  const auto storage_bytes = zip_.verified(*storage(tensor));
-  RETURN_IF_ERROR(storage_bytes);
+  const ZipEntry& entry = *storage(tensor);
+  if (!verified_.contains(tensor.key)) {
+    RETURN_IF_ERROR(zip_.verified(entry));
+    verified_.insert(tensor.key);
+  }
+  const auto storage_bytes = zip_.bytes(entry);
   const std::size_t size = element_bytes(tensor),
                     length = static_cast<std::size_t>(tensor.count()) * size;
   if (tensor.contiguous())
-    return storage_bytes->subspan(static_cast<std::size_t>(tensor.offset) * size, length);
+    return storage_bytes.subspan(static_cast<std::size_t>(tensor.offset) * size, length);
   buffer.resize(length);
-  gather(*storage_bytes, tensor, buffer);
+  gather(storage_bytes, tensor, buffer);
   return std::span<const std::byte>(buffer);
 }
 

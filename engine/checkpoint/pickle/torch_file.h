@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,7 +27,8 @@ class TorchFile {
     return graph_.tensors[static_cast<std::size_t>(node.number)];
   }
   /// The bytes of a tensor, little-endian, row-major: a view of the file, or of `buffer` where the
-  /// tensor's strides are others. Errc::corrupt when the storage does not have its checksum.
+  /// tensor's strides are others. Errc::corrupt when the storage does not have its checksum, which
+  /// is computed once: a storage may be that of many tensors. Not for several threads.
   Result<std::span<const std::byte>> bytes(const PickledTensor& tensor,
                                            std::vector<std::byte>& buffer) const;
 
@@ -38,6 +40,7 @@ class TorchFile {
   ZipFile zip_;
   std::string folder_;  ///< prefix of the entries' names, with its slash
   PickleGraph graph_;
+  mutable std::set<std::string> verified_;  ///< keys of storages that have their checksum
 };
 
 }  // namespace troupe::engine::checkpoint

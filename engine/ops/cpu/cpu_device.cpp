@@ -142,6 +142,11 @@ void CpuDevice::scale(Tensor& x, float factor) {
   cpu::scale(context_, x, factor);
 }
 
+void CpuDevice::dropout(const Tensor& x, const Dropout& how, Tensor& y) {
+  check_dropout(x, how, y);
+  cpu::dropout(context_, x, how, y);
+}
+
 void CpuDevice::rms_norm(const Tensor& x, const Tensor& gain, float eps, Tensor& y, Tensor& inv_rms,
                          float offset) {
   check_norm(x, gain, y, inv_rms);

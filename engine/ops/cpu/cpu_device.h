@@ -30,6 +30,7 @@ class CpuDevice final : public HostDevice {
   void bias_backward(const Tensor& dy, Tensor& dbias) override;
   void add(const Tensor& a, const Tensor& b, Tensor& sum) override;
   void scale(Tensor& x, float factor) override;
+  void dropout(const Tensor& x, const Dropout& how, Tensor& y) override;
   void rms_norm(const Tensor& x, const Tensor& gain, float eps, Tensor& y, Tensor& inv_rms,
                 float offset) override;
   void rms_norm_backward(const Tensor& x, const Tensor& gain, const Tensor& inv_rms,

@@ -48,6 +48,21 @@ void scale(const Context& context, Tensor& x, float factor) {
   });
 }
 
+void dropout(const Context& context, const Tensor& x, const Dropout& how, Tensor& y) {
+  constexpr std::int64_t cost = 16;  // of an element
+  const std::int64_t width = width_of(x);
+  const float* from = data(x);
+  float* to = mutable_data(y);
+  context.parallel_ranges(
+      rows_of(x), cost * width, 1, [&](std::int64_t begin, std::int64_t end, int) {
+        for (std::int64_t row = begin; row < end; ++row)
+          context.kernels.dropout(DropoutRow(how.probability, how.key,
+                                             how.rows[static_cast<std::size_t>(row)], how.stream),
+                                  static_cast<std::uint64_t>(how.first_column), from + row * width,
+                                  to + row * width, width);
+      });
+}
+
 void adamw(const Context& context, Tensor& values, Tensor& grads, Tensor& m, Tensor& v,
            const AdamW& how) {
   const std::int64_t count = values.count();

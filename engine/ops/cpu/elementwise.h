@@ -14,6 +14,7 @@ void visit_rows(const Context& context, const Tensor& from, const RowVisitor& vi
 void fill(const Context& context, Tensor& x, float value);
 void add(const Context& context, const Tensor& a, const Tensor& b, Tensor& sum);
 void scale(const Context& context, Tensor& x, float factor);
+void dropout(const Context& context, const Tensor& x, const Dropout& how, Tensor& y);
 void adamw(const Context& context, Tensor& values, Tensor& grads, Tensor& m, Tensor& v,
            const AdamW& how);
 double sum_of_squares(const Context& context, const Tensor& x);

@@ -144,9 +144,7 @@ void HostDevice::scatter_add_rows(const Tensor& from, std::span<const std::int32
 }
 
 void HostDevice::dropout(const Tensor& x, const Dropout& how, Tensor& y) {
-  check(how.probability >= 0 && how.probability < 1, "dropout: a probability in [0, 1)");
-  check(rows_of(x) == static_cast<std::int64_t>(how.rows.size()) && x.count() == y.count(),
-        "dropout: x, y [T, F], one id per row");
+  check_dropout(x, how, y);
   const auto bound = static_cast<std::uint64_t>(how.probability * 0x1.0p32);
   const auto factor = static_cast<float>(1 / (1 - how.probability));
   const std::int64_t width = width_of(x);

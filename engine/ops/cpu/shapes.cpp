@@ -134,8 +134,13 @@ void check_keys(const KeyValues& kv, const Layout& layout, const AttentionShape&
 
 }  // namespace
 
+void check_dropout(const Tensor& x, const Dropout& how, const Tensor& y) {
+  check(how.probability >= 0 && how.probability < 1, "dropout: a probability in [0, 1)");
+  check(rows_of(x) == std::ssize(how.rows) && x.count() == y.count(),
+        "dropout: x, y [T, F], one id per row");
+}
 void check_attention(const AttentionInputs& in, const Tensor& out, const Tensor* lse) {
-  const auto& [q, kv, layout, shape, precision] = in;
+  const auto& [q, kv, layout, shape, precision, dropout] = in;
   check(shape.kv_heads > 0 && shape.head_size > 0 && shape.heads > 0 &&
             shape.heads % shape.kv_heads == 0,
         "attention: heads");
@@ -147,6 +152,12 @@ void check_attention(const AttentionInputs& in, const Tensor& out, const Tensor*
   check_keys(kv, layout, shape);
   check(out.count() == q.count() && (lse == nullptr || lse->count() == rows_of(q) * shape.heads),
         "attention: out [T, H*K], lse [T, H]");
+  if (dropout == nullptr) return;
+  constexpr std::int64_t limit = 1 << 16;
+  check(dropout->probability >= 0 && dropout->probability < 1 &&
+            std::ssize(dropout->rows) == layout.rows() && dropout->layer < limit &&
+            dropout->first_head >= 0 && dropout->first_head + shape.heads <= limit,
+        "attention: a dropout probability in [0, 1), one id per row, 65536 layers and heads");
 }
 
 void check_attention_backward(const AttentionInputs& in, const AttentionBackward& with) {

@@ -35,6 +35,7 @@ void check_gated_backward(const Tensor& gate, const Tensor& up, const Tensor& dy
                           const Tensor& dgate, const Tensor& dup, const Tensor* y);
 
 /// Checks every size and index that attention uses.
+void check_dropout(const Tensor& x, const Dropout& how, const Tensor& y);
 void check_attention(const AttentionInputs& in, const Tensor& out, const Tensor* lse);
 void check_attention_backward(const AttentionInputs& in, const AttentionBackward& with);
 

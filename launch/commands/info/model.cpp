@@ -37,7 +37,11 @@ void report_sizes(const DecoderSpec& spec, Report& report) {
   report.say(
       "tied", spec.tied,
       cat(spec.layers, " layers of width ", spec.width, " (MLP ", spec.inner, "), ", spec.heads,
-          " heads of size ", spec.head_size, ", ", spec.kv_heads, " key-value heads"));
+          " heads of size ", spec.head_size, ", ", spec.kv_heads, " key-value heads",
+          spec.latent ? cat(", values of ", spec.latent->value_size, " channels, from vectors of ",
+                            spec.latent->query_rank, " and ", spec.latent->key_rank,
+                            " (multi-head latent attention)")
+                      : ""));
   for (const auto& [key, value] : {std::pair{"layers", spec.layers},
                                    {"width", spec.width},
                                    {"inner", spec.inner},

@@ -21,10 +21,10 @@ double seconds_between(std::chrono::steady_clock::time_point from,
   return std::chrono::duration<double>(to - from).count();
 }
 
-double mean_logp(const Generation& result) {
+double cumulative_logp(const Generation& result) {
   double sum = 0;
   for (const float logp : result.logp) sum += static_cast<double>(logp);
-  return result.logp.empty() ? 0 : sum / static_cast<double>(result.logp.size());
+  return sum;
 }
 
 /// Adds what a message reader found.
@@ -71,13 +71,14 @@ Job GenerationCall::make_job(std::size_t prompt, int index) {
   job.request.params.max_new_tokens = std::max(request_.max_tokens[prompt], 1);
   job.request.sample_id = static_cast<std::uint64_t>(index);
   if (!texts_.empty()) job.request.decode = texts_[prompt];
-  job.request.constraint = request_.constraint;
-  job.request.begins_without_space = request_.constraint != nullptr && !texts_.empty() &&
+  job.request.constraint = request_.constraint.compiled;
+  job.request.begins_without_space = job.request.constraint != nullptr && !texts_.empty() &&
                                      texts_[prompt].context_bytes() == 0 &&
                                      backend_.model().drops_first_space();
   job.request.generates = request_.generates;
   job.request.adapter = backend_.served->adapter;
   job.request.cache_salt = request_.cache_salt;
+  job.source = {request_.skip_special, request_.constraint.source};
   const auto self = shared_from_this();
   Choice& choice = choices_[prompt * static_cast<std::size_t>(request_.best_of) +
                             static_cast<std::size_t>(index)];
@@ -189,10 +190,13 @@ void GenerationCall::finish() {
 }
 
 void GenerationCall::respond() {
-  responder_.respond({.body = json_.response(whole_parts(), usage_, scores_).dump()});
+  const auto best = best_choices();
+  usage_.completion_tokens = 0;  // of the sequences that are returned
+  for (const Choice* each : best) usage_.completion_tokens += std::ssize(each->result.ids);
+  responder_.respond({.body = json_.response(whole_parts(best), usage_, scores_).dump()});
 }
 
-/// The n most likely sequences of each prompt, by mean log-probability.
+/// The n most likely sequences of each prompt.
 std::vector<const GenerationCall::Choice*> GenerationCall::best_choices() const {
   const auto per_prompt = static_cast<std::size_t>(request_.best_of);
   std::vector<const Choice*> best;
@@ -201,7 +205,7 @@ std::vector<const GenerationCall::Choice*> GenerationCall::best_choices() const 
     for (std::size_t k = 0; k < per_prompt; ++k) group.push_back(&choices_[first + k]);
     if (request_.best_of > request_.choices) {
       std::ranges::stable_sort(group, [](const Choice* a, const Choice* b) {
-        return mean_logp(a->result) > mean_logp(b->result);
+        return cumulative_logp(a->result) > cumulative_logp(b->result);
       });
     }
     best.insert(best.end(), group.begin(), group.begin() + request_.choices);
@@ -209,9 +213,10 @@ std::vector<const GenerationCall::Choice*> GenerationCall::best_choices() const 
   return best;
 }
 
-std::vector<ChoicePart> GenerationCall::whole_parts() const {
+std::vector<ChoicePart> GenerationCall::whole_parts(
+    const std::vector<const Choice*>& choices) const {
   std::vector<ChoicePart> parts;
-  for (const Choice* choice : best_choices())
+  for (const Choice* choice : choices)
     parts.push_back(whole_part(*choice, static_cast<int>(parts.size())));
   return parts;
 }

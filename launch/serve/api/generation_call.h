@@ -63,7 +63,7 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
   void fail_call(const Error& error);
   void finish();
   void respond();
-  std::vector<ChoicePart> whole_parts() const;
+  std::vector<ChoicePart> whole_parts(const std::vector<const Choice*>& choices) const;
   std::vector<const Choice*> best_choices() const;
   ChoicePart whole_part(const Choice& choice, int index) const;
   std::string finish_reason(const Choice& choice, int calls) const;

@@ -30,7 +30,7 @@ struct GenerationRequest {
   int best_of = 1;  ///< sequences per prompt, of which the n most likely are returned
   /// max_new_tokens of 1 stands for max_tokens 0, too: see `generates`.
   engine::generate::SamplingParams params;
-  std::shared_ptr<engine::constraints::Constraint> constraint;  ///< of the outputs; nullptr: none
+  OutputConstraint constraint;  ///< of the outputs
   /// Absent max_tokens of a conversation: as many as the context holds. By prompt.
   std::vector<std::int32_t> max_tokens;
   bool generates = true;  ///< false: max_tokens is 0

@@ -1,22 +1,18 @@
 #include "launch/serve/api/model_set.h"
 
 #include <algorithm>
-#include <chrono>
 #include <ctime>
-#include <optional>
 #include <utility>
 
 #include "engine/base/text.h"
 #include "engine/nn/borrowed_values.h"
 #include "engine/nn/logical_tensors.h"
-#include "launch/commands/model.h"
 
 namespace troupe::launch::api {
 
 using engine::serving::GenerationService;
 using engine::serving::PoolingService;
 using engine::serving::ServiceCounters;
-using engine::serving::ServiceLimits;
 
 namespace {
 
@@ -25,48 +21,29 @@ constexpr std::size_t max_adapters = 64;
 }  // namespace
 
 struct ModelSet::Host {
-  explicit Host(ServedModel loaded) : model(std::move(loaded)) {}
-  /// `how`: of the model, and of the draft model but for the folder.
-  Result<> start(const EngineOptions& options, const ModelOptions& how);
+  Host(LoadedEngine given, std::unique_ptr<ranks::EngineLeader> others)
+      : loaded(std::move(given)), model(loaded.model), leader(std::move(others)) {}
+  Result<> start();
   void stop() const {
     if (generation) generation->stop();
     if (pooling) pooling->stop();
   }
 
-  ServedModel model;
-  std::optional<Model> draft;
+  LoadedEngine loaded;
+  ServedModel& model;
+  std::unique_ptr<ranks::EngineLeader> leader;  ///< nullptr: this rank is alone
   std::unique_ptr<GenerationService> generation;
   std::unique_ptr<PoolingService> pooling;
 };
 
-Result<> ModelSet::Host::start(const EngineOptions& options, const ModelOptions& how) {
-  const ServiceLimits limits{.max_batch = options.max_batch,
-                             .max_waiting = static_cast<std::size_t>(options.max_waiting),
-                             .deadline = std::chrono::seconds(options.request_seconds)};
+Result<> ModelSet::Host::start() {
   if (model.pools()) {
-    pooling = std::make_unique<PoolingService>(model.decoder(), model.precision(), limits);
+    pooling = std::make_unique<PoolingService>(model.decoder(), model.precision(), loaded.limits,
+                                               leader.get());
     return {};
   }
-  engine::generate::GeneratorConfig config;
-  config.page_size = page_tokens;
-  config.pages = static_cast<std::int32_t>((options.cache_tokens + page_tokens - 1) / page_tokens);
-  config.longest = model.context();
-  config.precision = model.precision();
-  config.eos_ids = model.eos_ids();
-  config.prefix_cache = !options.no_prefix_cache;
-  config.lookup = options.lookup;
-  config.weights = options.weights;
-  config.draft_tokens = options.draft_tokens;
-  if (!options.draft.empty()) {
-    ModelOptions of_draft = how;
-    of_draft.model = options.draft;
-    of_draft.adapter.clear();
-    of_draft.overrides = {};
-    auto loaded = Model::load(of_draft, NeededHead::language);
-    RETURN_IF_ERROR(loaded);
-    config.draft = &draft.emplace(std::move(*loaded)).decoder();
-  }
-  auto started = GenerationService::start(model.decoder(), std::move(config), limits);
+  auto started = GenerationService::start(model.decoder(), std::move(loaded.config), loaded.limits,
+                                          leader.get());
   RETURN_IF_ERROR(started);
   generation = std::move(*started);
   return {};
@@ -80,10 +57,15 @@ ModelSet::ModelSet(std::unique_ptr<Host> host) : host_(std::move(host)) {
 
 Result<std::unique_ptr<ModelSet>> ModelSet::load(const ServedModelOptions& model,
                                                  const EngineOptions& engine) {
-  auto loaded = ServedModel::load(model);
+  auto loaded = LoadedEngine::load(model, engine);
   RETURN_IF_ERROR(loaded);
-  auto host = std::make_unique<Host>(std::move(*loaded));
-  RETURN_IF_ERROR(host->start(engine, model.model));
+  return start(std::move(*loaded));
+}
+
+Result<std::unique_ptr<ModelSet>> ModelSet::start(LoadedEngine loaded,
+                                                  std::unique_ptr<ranks::EngineLeader> leader) {
+  auto host = std::make_unique<Host>(std::move(loaded), std::move(leader));
+  RETURN_IF_ERROR(host->start());
   return std::unique_ptr<ModelSet>(new ModelSet(std::move(host)));
 }
 
@@ -120,7 +102,7 @@ Result<> ModelSet::load_adapter(const std::string& name, const std::string& fold
                                  name.empty() ? "" : ": another model has this name"));
   if (all().size() > max_adapters)
     return fail(Errc::full, cat("there are ", max_adapters, " adapters; unload one"));
-  auto adapter = host_->model.load_adapter(folder);
+  auto adapter = read_adapter(folder);
   RETURN_IF_ERROR(adapter);
   Served served = *first();
   served.parent = std::exchange(served.name, name);
@@ -129,6 +111,20 @@ Result<> ModelSet::load_adapter(const std::string& name, const std::string& fold
   const std::lock_guard lock(mutex_);
   served_.push_back(std::make_shared<const Served>(std::move(served)));
   return {};
+}
+
+/// On all ranks.
+Result<ModelSet::Adapter> ModelSet::read_adapter(const std::string& folder) {
+  ranks::EngineLeader* const leader = host_->leader.get();
+  if (leader == nullptr) return host_->model.load_adapter(folder);
+  const std::lock_guard lock(reading_);
+  RETURN_IF_ERROR(host_->generation->between_steps([&]() -> Result<> {
+    leader->read_folder(folder, true);
+    return {};
+  }));
+  auto adapter = host_->model.load_adapter(folder);
+  RETURN_IF_ERROR(host_->generation->between_steps([&] { return leader->use_adapter(adapter); }));
+  return adapter;
 }
 
 Result<> ModelSet::unload_adapter(const std::string& name) {
@@ -163,9 +159,22 @@ Result<std::uint64_t> ModelSet::load_weights(const std::string& folder) {
       return fail(Errc::usage,
                   "adapters belong to the weights that they were trained over; unload them first");
   }
+  ranks::EngineLeader* const leader = host_->leader.get();
+  if (leader == nullptr) {
+    const auto write = host_->model.read_weights(folder);
+    RETURN_IF_ERROR(write);
+    return host_->generation->change_weights(*write);
+  }
+  const std::lock_guard lock(reading_);
+  RETURN_IF_ERROR(host_->generation->between_steps([&]() -> Result<> {
+    leader->read_folder(folder, false);
+    return {};
+  }));
   const auto write = host_->model.read_weights(folder);
-  RETURN_IF_ERROR(write);
-  return host_->generation->change_weights(*write);
+  return host_->generation->change_weights([&]() -> Result<> {
+    RETURN_IF_ERROR(leader->use_weights(write ? Result<>() : fail(write)));
+    return (*write)();
+  });
 }
 
 void ModelSet::adopt_weights(std::uint64_t version, const SharedArray<float>& values,

@@ -12,25 +12,10 @@
 #include "engine/base/shared_array.h"
 #include "engine/serving/generation_service.h"
 #include "engine/serving/pooling_service.h"
-#include "launch/serve/api/served_model.h"
+#include "launch/serve/api/loaded_engine.h"
+#include "launch/serve/ranks/engine_leader.h"
 
 namespace troupe::launch::api {
-
-constexpr int page_tokens = 16;  ///< of the KV cache
-
-/// Of the model and all adapters together.
-struct EngineOptions {
-  std::int32_t max_batch = 64;         ///< sequences generated at the same time
-  std::int64_t max_waiting = 1024;     ///< sequences that wait
-  std::int64_t cache_tokens = 0;       ///< tokens in the KV cache; 0: GeneratorConfig's default
-  std::int64_t request_seconds = 600;  ///< a request that takes longer is given up
-  bool no_prefix_cache = false;        ///< every prompt is computed anew
-  std::int32_t lookup = 0;             ///< draft tokens of prompt lookup; 0: none
-  std::string draft;                   ///< folder of a draft model; "": none
-  std::int32_t draft_tokens = 4;       ///< of the draft model
-  /// Whether sequences are generated from the weights or from an 8-bit copy of them.
-  engine::models::WeightFormat weights = engine::models::WeightFormat::full;
-};
 
 /// What a name in requests stands for: a model and its engine, which is one of the services, or an
 /// adapter of that model. Valid while the shared_ptr is held that ModelSet gave.
@@ -48,9 +33,13 @@ using ServedPointer = std::shared_ptr<const Served>;
 /// Every function may be called from any thread.
 class ModelSet {
  public:
-  /// Loads the model and starts its engine. Errors of ServedModel::load().
+  /// Loads the model and starts its engine. Errors of LoadedEngine::load() and start().
   static Result<std::unique_ptr<ModelSet>> load(const ServedModelOptions& model,
                                                 const EngineOptions& engine);
+  /// `leader`: tells the other ranks that share the model; nullptr: none. Errors of
+  /// GenerationService::start().
+  static Result<std::unique_ptr<ModelSet>> start(
+      LoadedEngine loaded, std::unique_ptr<ranks::EngineLeader> leader = nullptr);
   ~ModelSet();  ///< stop(); no ServedPointer may be left
   ModelSet(const ModelSet&) = delete;
   ModelSet& operator=(const ModelSet&) = delete;
@@ -83,9 +72,12 @@ class ModelSet {
 
  private:
   struct Host;
+  using Adapter = std::shared_ptr<const engine::nn::LoraModel>;
   explicit ModelSet(std::unique_ptr<Host> host);
+  Result<Adapter> read_adapter(const std::string& folder);
 
   const std::unique_ptr<Host> host_;
+  std::mutex reading_;                 // held while all ranks read a folder
   mutable std::mutex mutex_;           // of what follows
   std::vector<ServedPointer> served_;  // the model first
   std::vector<std::weak_ptr<const Served>> unloaded_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/base/check.h"
 #include "engine/base/text.h"
 #include "engine/constraints/compile.h"
 #include "engine/tokenizer/token_bytes.h"
@@ -35,6 +36,19 @@ Result<Grammar> compile_grammar(const ConstraintText& text) {
 
 }  // namespace
 
+std::string serialized(const ConstraintText& text) {
+  return cat(static_cast<int>(text.kind), static_cast<int>(text.before), text.value.dump());
+}
+
+ConstraintText deserialized(const std::string& text) {
+  constexpr std::size_t digits = 2;
+  check(text.size() > digits, "a serialized constraint begins with two digits");
+  return {.kind = static_cast<ConstraintKind>(text[0] - '0'),
+          .value = value_or_throw(parse_json(text.substr(digits), "a constraint")),
+          .field = "",
+          .before = static_cast<engine::constraints::Reasoning>(text[1] - '0')};
+}
+
 /// With the mutex held.
 const OutputConstraints::Table& OutputConstraints::table() {
   if (!table_) {
@@ -50,30 +64,38 @@ bool OutputConstraints::drops_first_space() {
   return table().drops_first_space;
 }
 
-Result<std::shared_ptr<Constraint>> OutputConstraints::compile(const ConstraintText& text) {
-  const std::string key =
-      cat(static_cast<int>(text.kind), " ", static_cast<int>(text.before), " ", text.value.dump());
-  std::shared_ptr<const engine::constraints::TokenTable> tokens;
-  {
-    const std::lock_guard lock(mutex_);
-    tokens = table().tokens;
-    const auto found = std::ranges::find(latest_, key, &decltype(latest_)::value_type::first);
-    if (found != latest_.end() && found->second->bytes() < kept_bytes) {
-      latest_.splice(latest_.begin(), latest_, found);
-      return found->second;
-    }
-    if (found != latest_.end()) latest_.erase(found);
-  }
+std::shared_ptr<const engine::constraints::TokenTable> OutputConstraints::tokens() {
+  const std::lock_guard lock(mutex_);
+  return table().tokens;
+}
+
+Result<std::shared_ptr<Constraint>> OutputConstraints::compile_alone(const ConstraintText& text) {
   auto grammar = compile_grammar(text);
   RETURN_IF_ERROR(grammar);
-  std::shared_ptr<Constraint> made;
   try {
-    made = std::make_shared<Constraint>(std::move(*grammar), std::move(tokens));
+    return std::make_shared<Constraint>(std::move(*grammar), tokens());
   } catch (const Failure& failure) {
     return fail(failure);
   }
+}
+
+Result<OutputConstraint> OutputConstraints::compile(const ConstraintText& text) {
+  auto source = std::make_shared<const std::string>(serialized(text));
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::ranges::find_if(
+        latest_, [&](const OutputConstraint& each) { return *each.source == *source; });
+    if (found != latest_.end() && found->compiled->bytes() < kept_bytes) {
+      latest_.splice(latest_.begin(), latest_, found);
+      return *found;
+    }
+    if (found != latest_.end()) latest_.erase(found);
+  }
+  auto compiled = compile_alone(text);
+  RETURN_IF_ERROR(compiled);
+  OutputConstraint made{std::move(*compiled), std::move(source)};
   const std::lock_guard lock(mutex_);
-  latest_.emplace_front(key, made);
+  latest_.push_front(made);
   if (latest_.size() > kept_constraints) latest_.pop_back();
   return made;
 }

@@ -8,7 +8,6 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "engine/base/json.h"
 #include "engine/constraints/constraint.h"
@@ -27,6 +26,15 @@ struct ConstraintText {
   engine::constraints::Reasoning before = engine::constraints::Reasoning::none;
 };
 
+/// A constraint as one text, and back. The latter throws Failure for other texts.
+std::string serialized(const ConstraintText& text);
+ConstraintText deserialized(const std::string& text);
+
+struct OutputConstraint {
+  std::shared_ptr<engine::constraints::Constraint> compiled;  ///< nullptr: every output is allowed
+  std::shared_ptr<const std::string> source;                  ///< serialized()
+};
+
 /// Every function may be called from several threads at once.
 class OutputConstraints {
  public:
@@ -35,7 +43,10 @@ class OutputConstraints {
       : tokenizer_(tokenizer), vocabulary_(vocabulary) {}
 
   /// Errors of compile_schema() and the like.
-  Result<std::shared_ptr<engine::constraints::Constraint>> compile(const ConstraintText& text);
+  Result<OutputConstraint> compile(const ConstraintText& text);
+  /// compile() of one that no other request uses.
+  Result<std::shared_ptr<engine::constraints::Constraint>> compile_alone(
+      const ConstraintText& text);
   /// Whether decoding drops a space at the beginning of a text.
   bool drops_first_space();
 
@@ -45,13 +56,13 @@ class OutputConstraints {
     bool drops_first_space = false;
   };
   const Table& table();
+  std::shared_ptr<const engine::constraints::TokenTable> tokens();
 
   const engine::tokenizer::Tokenizer& tokenizer_;
   std::int64_t vocabulary_;
   std::mutex mutex_;  // of what follows
   std::optional<Table> table_;
-  /// The latest ones, by kind and text; the last used first.
-  std::list<std::pair<std::string, std::shared_ptr<engine::constraints::Constraint>>> latest_;
+  std::list<OutputConstraint> latest_;  // the last used first
 };
 
 }  // namespace troupe::launch::api

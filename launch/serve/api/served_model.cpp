@@ -66,7 +66,8 @@ Result<std::function<Result<>()>> ServedModel::read_weights(const std::string& f
   auto staged = std::make_shared<StagedModel>();
   // A device of its own: the model's is in use.
   staged->device = engine::ops::make_cpu_device({.threads = 1});
-  auto decoder = engine::checkpoint::load_decoder(*staged->device, folder, model_.spec(), false);
+  auto decoder = engine::checkpoint::load_decoder(*staged->device, folder, model_.spec(), false,
+                                                  model_.part());
   RETURN_IF_ERROR(decoder);
   staged->decoder = std::move(*decoder);
   return std::function<Result<>()>([this, staged]() -> Result<> {
@@ -89,8 +90,9 @@ Result<std::shared_ptr<const engine::nn::LoraModel>> ServedModel::load_adapter(
   return engine::adapter::load_lora_model(folder, model_.decoder());
 }
 
-Result<ServedModel> ServedModel::load(const ServedModelOptions& options) {
-  auto model = Model::load(options.model);
+Result<ServedModel> ServedModel::load(const ServedModelOptions& options,
+                                      const engine::models::ModelPart& part) {
+  auto model = Model::load(options.model, NeededHead::any, part);
   RETURN_IF_ERROR(model);
   ServedModel served(std::move(*model));
   served.name_ = options.name.empty() ? options.model.model : options.name;
@@ -206,8 +208,7 @@ Result<std::vector<std::int32_t>> ServedModel::encode(std::string_view text,
   return tokens;
 }
 
-Result<std::shared_ptr<engine::constraints::Constraint>> ServedModel::constrain(
-    const ConstraintText& text) const {
+Result<OutputConstraint> ServedModel::constrain(const ConstraintText& text) const {
   if (constraints_ == nullptr) {
     return fail(Errc::unsupported, cat("the model has no tokenizer (", no_tokenizer_,
                                        "), and its outputs cannot be constrained"));

@@ -40,8 +40,9 @@ struct ServedModelOptions {
 class ServedModel {
  public:
   /// Errors of Model::load() and of generation_config.json. A model without a tokenizer or a chat
-  /// template is served without what needs them.
-  static Result<ServedModel> load(const ServedModelOptions& options);
+  /// template is served without what needs them. `part`: what this rank loads.
+  static Result<ServedModel> load(const ServedModelOptions& options,
+                                  const engine::models::ModelPart& part = {});
 
   /// Reads and checks other weights for the model. The function that is returned copies them into
   /// the decoder and may be called once, while nothing computes with it. Errc::unsupported for a
@@ -80,8 +81,12 @@ class ServedModel {
   /// ids the model does not have.
   Result<std::vector<std::int32_t>> encode(std::string_view text, bool add_special) const;
   /// Errc::unsupported without a tokenizer; errors of OutputConstraints::compile().
-  Result<std::shared_ptr<engine::constraints::Constraint>> constrain(
-      const ConstraintText& text) const;
+  Result<OutputConstraint> constrain(const ConstraintText& text) const;
+  /// OutputConstraints::compile_alone(); there is a tokenizer.
+  Result<std::shared_ptr<engine::constraints::Constraint>> constrain_alone(
+      const ConstraintText& text) const {
+    return constraints_->compile_alone(text);
+  }
   /// Whether decoding drops a space at the beginning of a text; there is a tokenizer.
   bool drops_first_space() const { return constraints_->drops_first_space(); }
   /// The prompt of a conversation. Errc::unsupported without a template; errors of the template.

@@ -46,8 +46,8 @@ class LoraModels : public testing::Test {
       device.copy(parameter.value, out.alone->parameters().at(parameter.name).value);
     std::filesystem::remove_all(out.folder);
     std::filesystem::create_directories(out.folder);
-    nn::LogicalTensors tensors(out.alone->parameters().trained(),
-                               {out.alone->parameters().trained().values()}, nullptr);
+    checkpoint::TensorParts tensors(out.alone->parameters().trained(),
+                                    {out.alone->parameters().trained().values()});
     value_or_throw(save_adapter(out.folder, tensors, config, spec, "base"));
     return out;
   }

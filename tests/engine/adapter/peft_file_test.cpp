@@ -28,8 +28,8 @@ struct AdapterFile : testing::Test {
   ~AdapterFile() override { std::filesystem::remove_all(folder); }
 
   void save() {
-    nn::LogicalTensors tensors(decoder->parameters().trained(),
-                               {decoder->parameters().trained().values()}, nullptr);
+    checkpoint::TensorParts tensors(decoder->parameters().trained(),
+                                    {decoder->parameters().trained().values()});
     value_or_throw(save_adapter(folder, tensors, config, decoder->spec(), "base"));
   }
   // The saved file with one tensor changed, added (no such name) or left out (no values).

@@ -96,6 +96,8 @@ TEST(Families, PublishedSizesGiveTheNumbersOfTheirModels) {
   EXPECT_EQ(count("ChatGLMModel", 151552, 4096, 13696, 40, 32, glm), 9399951360);
   EXPECT_EQ(count("MiniCPMForCausalLM", 122753, 2304, 5760, 40, 36, R"({"scale_emb":12})"),
             2724880896);
+  EXPECT_EQ(count("MiniCPM3ForCausalLM", 73448, 2560, 6400, 62, 40, R"({"scale_emb":12})"),
+            4073875968);
   EXPECT_EQ(count("InternLMForCausalLM", 103168, 4096, 11008, 32, 32, "{}"), 7321948160);
   EXPECT_EQ(count("InternLM3ForCausalLM", 128512, 4096, 10240, 48, 32,
                   R"({"num_key_value_heads":2,"head_dim":128})"),
@@ -245,6 +247,14 @@ TEST(Families, RefuseByNameWhatTheyCannotHonour) {
               HasSubstr("\"rotary\" has an unknown"));
   EXPECT_THAT(family_problem("MiniCPMForCausalLM", R"({"sparse_config":{}})"),
               HasSubstr("\"sparse_config\""));
+  for (const auto& [change, problem] :
+       {std::pair(R"({"q_lora_rank":null})", "\"q_lora_rank\": null"),
+        std::pair(R"({"qk_nope_head_dim":5})", "\"qk_nope_head_dim\" must be even"),
+        std::pair(R"({"qk_rope_head_dim":5})", "must be even for rotary positions"),
+        std::pair(R"({"v_head_dim":128})", "values of 128 channels")})
+    EXPECT_THAT(family_problem("MiniCPM3ForCausalLM", change), HasSubstr(problem));
+  EXPECT_THAT(family_problem("MiniCPMForCausalLM", R"({"q_lora_rank":8})"),
+              HasSubstr("\"q_lora_rank\""));
   EXPECT_THAT(family_problem("Phi3ForCausalLM", R"({"attention_bias":true})"),
               HasSubstr("\"attention_bias\""));
   EXPECT_THAT(

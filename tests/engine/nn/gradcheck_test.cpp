@@ -3,6 +3,7 @@
 #include "engine/nn/attention.h"
 #include "engine/nn/embedding.h"
 #include "engine/nn/head.h"
+#include "engine/nn/layers.h"
 #include "engine/nn/mlp.h"
 #include "engine/nn/norm.h"
 #include "engine/ops/cpu/cpu_options.h"
@@ -120,6 +121,23 @@ TEST_P(Modules, EmbeddingsWithAMultiplierPositionsAndANorm) {
        {Embedding{table}, Embedding{table, nullptr, 3.5f}, Embedding{table, nullptr, 1, positions},
         Embedding{table, nullptr, 1, nullptr, norm}, Embedding{table, nullptr, 2, positions, norm}})
     test::gradcheck(EmbeddingModule{each}, parameters, x, pass);
+}
+
+TEST_P(Modules, HiddenStatesThatAreDropped) {
+  Parameters parameters(*device, {{"t", {7, 12}}, {"u", {10, 12}}, {"d", {12, 10}}}, true);
+  test::randomize(parameters, 2, 0.5);
+  Dropout dropout{.hidden = 0.4, .hidden_key = 3};
+  for (std::uint64_t row = 0; row < 8; ++row) dropout.hidden_rows.push_back(row << 32);
+  pass.dropout = &dropout;
+  const Mlp mlp{{}, {&parameters.at("u")}, {&parameters.at("d")}};
+  test::gradcheck(EmbeddingModule{{&parameters.at("t")}}, parameters, x, pass);
+  test::gradcheck(Residual<Mlp>{mlp}, parameters, x, pass);
+  test::gradcheck(Residual<Mlp>{mlp, 0.3f, residual_stream(4, 1)}, parameters, x, pass);
+  Saved none = Saved::nothing();
+  const auto output = [&](std::uint32_t stream) {
+    return ops::to_host(*device, Residual<Mlp>{mlp, 1, stream}.forward(x, pass, none));
+  };
+  EXPECT_NE(output(residual_stream(0, 0)), output(residual_stream(0, 1)));
 }
 
 TEST_P(Modules, AnEmbeddingRefusesAPositionBeyondItsTable) {
@@ -247,6 +265,37 @@ TEST_P(AttentionModule, WithNormsOfWholeRows) {
   gradcheck_normed(16, 8);
 }
 
+// Three heads of 4 + 2 channels, with values of 4; the vectors have 5 and 6 elements.
+TEST_P(AttentionModule, WithLatentProjections) {
+  Parameters own(*device,
+                 {{"qa", {5, 12}},
+                  {"qn", {5}},
+                  {"qb", {18, 5}},
+                  {"ka", {8, 12}},
+                  {"kab", {8}},
+                  {"kn", {6}},
+                  {"kb", {24, 6}},
+                  {"o", {12, 12}}},
+                 true);
+  test::randomize(own, 3, 0.5);
+  const auto linear = [&](const char* name) { return Linear{&own.at(name)}; };
+  Attention latent{{}, {}, {}, linear("o"), {3, 3, 6, 0.5f}, &rotary, 0};
+  RotaryTable three(*device, {1.0, 0.0, 0.0});
+  three.reserve(5);
+  latent.rotary = &three;
+  latent.latent.emplace(LatentProjections::Modules{linear("qa"),
+                                                   linear("qb"),
+                                                   {&own.at("ka"), &own.at("kab")},
+                                                   linear("kb"),
+                                                   {&own.at("qn")},
+                                                   {&own.at("kn")}},
+                        LatentShape{.heads = 3, .plain = 4, .rotary = 2, .value = 4, .rank = 6});
+  for (const bool attention_again : {false, true}) {
+    pass.recomputed.attention = attention_again;
+    test::gradcheck(latent, own, x, pass);
+  }
+}
+
 TEST_P(AttentionModule, WithAWindowACapOrSlopesInPlaceOfRotary) {
   Attention own = attention;
   own.shape.window = 2;
@@ -256,6 +305,15 @@ TEST_P(AttentionModule, WithAWindowACapOrSlopesInPlaceOfRotary) {
   own.rotary = nullptr;
   own.shape.alibi_slopes = {0.5f, 0.25f, 0.125f, 0.0625f};
   test::gradcheck(own, parameters, x, pass);
+}
+
+TEST_P(AttentionModule, WithDropoutOfItsWeights) {
+  Dropout dropout{.attention = 0.3, .attention_key = 5};
+  for (std::uint64_t row = 0; row < 8; ++row) dropout.attention_rows.push_back(row << 32);
+  pass.dropout = &dropout;
+  test::gradcheck(attention, parameters, x, pass);
+  pass.recomputed.attention = true;
+  test::gradcheck(attention, parameters, x, pass);
 }
 
 TEST_P(AttentionModule, BesideAnMlpUnderOneNorm) {
@@ -301,7 +359,8 @@ TEST_P(AttentionModule, RecomputeGivesTheSameBitsAndKeepsOnlyTheInput) {
     return all;
   };
   std::size_t plain = 0, recomputed = 0;
-  EXPECT_EQ(run(attention, false, plain), run(Recompute<Attention>{attention}, true, recomputed));
+  EXPECT_EQ(run(attention, false, plain),
+            run(Layers<Attention>(std::span(&attention, 1)), true, recomputed));
   EXPECT_EQ(recomputed, x.bytes());
   EXPECT_GT(plain, recomputed);
 }

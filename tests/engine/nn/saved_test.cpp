@@ -71,5 +71,32 @@ TEST(SavedTensors, WhatIsMadeWhenItIsPoppedIsMadeThen) {
   EXPECT_THROW(saved.restore_when_popped([&] { return b; }), std::logic_error) << "at two places";
 }
 
+TEST(SavedTensors, AForwardPassIsRepeatedOnceInAdvanceOrWhenItIsAskedFor) {
+  const auto device = ops::make_reference_device();
+  const Tensor first = device->empty({2}), second = device->empty({3}), after = device->empty({4});
+  Saved saved;
+  saved.push_input(first);
+  saved.push_input(second);
+  saved.push(after);
+  std::vector<Tensor> inputs;
+  const auto run = [&](const Tensor& x, Saved& into) {
+    inputs.push_back(x);
+    into.push(x);
+  };
+  saved.repeat_in_advance(run);
+  saved.repeat_in_advance(run);
+  ASSERT_EQ(inputs.size(), 1u);
+  EXPECT_EQ(inputs[0].buffer(), second.buffer());
+  EXPECT_THROW(saved.repeated(run), std::logic_error) << "of layers below the last ones";
+  saved.pop();
+  EXPECT_EQ(saved.repeated(run).pop().buffer(), second.buffer());
+  EXPECT_EQ(inputs.size(), 1u);
+  EXPECT_EQ(saved.repeated(run).pop().buffer(), first.buffer());
+  EXPECT_EQ(inputs.size(), 2u);
+  EXPECT_TRUE(saved.empty());
+  saved.repeat_in_advance(run);
+  EXPECT_EQ(inputs.size(), 2u) << "there is no input";
+}
+
 }  // namespace
 }  // namespace troupe::engine::nn

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/base/random.h"
+
 namespace troupe::engine::ops::oracle {
 namespace {
 
@@ -99,8 +101,19 @@ Doubles rope(const Doubles& x, const Rows& positions, const Doubles& cos, const 
   return y;
 }
 
+double kept(const AttentionDropout& how, int row, int head, int key) {
+  const std::uint64_t id = how.rows[static_cast<std::size_t>(row)];
+  const auto stream =
+      how.layer << 16 | static_cast<std::uint32_t>(how.first_head + std::int64_t{head});
+  const auto words =
+      philox({static_cast<std::uint32_t>(key / 4), low_word(id), high_word(id), stream},
+             {low_word(how.key), high_word(how.key)});
+  const double uniform = words[static_cast<std::size_t>(key % 4)] * 0x1.0p-32;
+  return uniform < how.probability ? 0 : 1 / (1 - how.probability);
+}
+
 Doubles attention(const Doubles& q, const Doubles& k, const Doubles& v, const Layout& layout,
-                  const AttentionShape& shape) {
+                  const AttentionShape& shape, const AttentionDropout* dropout) {
   Doubles out(q.size());
   const int size = shape.head_size, share = shape.heads / shape.kv_heads;
   for (int n = 0; n < layout.sequences(); ++n) {
@@ -125,6 +138,7 @@ Doubles attention(const Doubles& q, const Doubles& k, const Doubles& v, const La
           total += p.back();
         }
         for (std::size_t j = 0; j < p.size(); ++j) {
+          if (dropout) p[j] *= kept(*dropout, t, h, first - begin + static_cast<int>(j));
           for (int i = 0; i < size; ++i) {
             out[at(t, shape.heads * size, h * size + i)] +=
                 p[j] / total *

@@ -20,9 +20,11 @@ Doubles gated(Activation activation, const Doubles& gate, const Doubles& up);
 double capped(double x, double cap);
 Doubles rope(const Doubles& x, const Rows& positions, const Doubles& cos, const Doubles& sin,
              int heads, int size);
+/// Factor of the weight of a key: 0 where it is dropped.
+double kept(const AttentionDropout& how, int row, int head, int key);
 /// Without pages. q [T, H*K], k, v [T, G*K].
 Doubles attention(const Doubles& q, const Doubles& k, const Doubles& v, const Layout& layout,
-                  const AttentionShape& shape);
+                  const AttentionShape& shape, const AttentionDropout* dropout = nullptr);
 
 struct Head {
   Doubles logp, entropy;

@@ -11,9 +11,15 @@ namespace troupe::engine::train {
 namespace {
 
 using nn::Recomputed;
+using nn::RecomputeMethod;
 
 const std::vector<Recomputed> choices{
     {.layers = true},
+    {.layers = true, .count = 2},
+    {.layers = true, .norm = true, .count = 7},
+    {.layers = true, .method = RecomputeMethod::block},
+    {.layers = true, .activation = true, .method = RecomputeMethod::block, .count = 2},
+    {.layers = true, .method = RecomputeMethod::block, .count = 7},
     {.attention = true},
     {.activation = true},
     {.norm = true},
@@ -22,14 +28,23 @@ const std::vector<Recomputed> choices{
 
 class Recompute : public testing::TestWithParam<test::GridModel> {
  protected:
-  const data::Experience batch_ = test::full_batch(5, 7, 1, GetParam().spec.vocabulary);
+  const models::DecoderSpec spec_ = with_layers(GetParam().spec, 3);
+  const data::Experience batch_ = test::full_batch(5, 7, 1, spec_.vocabulary);
+
+  static models::DecoderSpec with_layers(models::DecoderSpec spec, std::int64_t layers) {
+    spec.layers = layers;
+    if (!spec.layer.empty()) spec.layer.resize(static_cast<std::size_t>(layers), spec.layer.back());
+    return spec;
+  }
 
   std::vector<float> gradient(ops::Device& device, ops::Precision precision,
-                              const Recomputed& recomputed) const {
-    auto model = std::make_unique<models::Decoder>(device, GetParam().spec, true);
+                              const Recomputed& recomputed, const std::string& offload = "") const {
+    auto model = std::make_unique<models::Decoder>(device, spec_, true);
     test::randomize(model->parameters(), 4, 0.5);
-    Trainer trainer(std::move(model),
-                    {.precision = precision, .micro_batch_tokens = 40, .recomputed = recomputed});
+    Trainer trainer(std::move(model), {.precision = precision,
+                                       .micro_batch_tokens = 40,
+                                       .recomputed = recomputed,
+                                       .offload = offload});
     trainer.forward_backward(batch_, algorithms::SftLoss{});
     return ops::to_host(device, trainer.model().parameters().grads());
   }
@@ -48,9 +63,17 @@ TEST_P(Recompute, GivesTheBitsOfWhatIsKept) {
     }
 }
 
+TEST_P(Recompute, GivesTheSameBitsFromFiles) {
+  const auto cpu = ops::make_cpu_device({.threads = 1});
+  const auto kept = gradient(*cpu, ops::Precision::f32, {});
+  EXPECT_EQ(gradient(*cpu, ops::Precision::f32, {}, testing::TempDir()), kept);
+  for (const Recomputed& choice : choices)
+    EXPECT_EQ(gradient(*cpu, ops::Precision::f32, choice, testing::TempDir()), kept);
+}
+
 TEST_P(Recompute, KeepsWhatTheFootprintSays) {
   const auto device = ops::make_cpu_device({.threads = 1});
-  models::Decoder model(*device, GetParam().spec, true);
+  models::Decoder model(*device, spec_, true);
   test::randomize(model.parameters(), 4, 0.5);
   const ops::Layout layout = layout_of(batch_);
   auto all = choices;
@@ -59,8 +82,7 @@ TEST_P(Recompute, KeepsWhatTheFootprintSays) {
     const nn::ForwardContext pass{.device = *device, .layout = layout, .recomputed = recomputed};
     nn::Saved saved;
     model.forward(batch_.tokens, pass, saved);
-    const std::int64_t kept =
-        kept_floats(GetParam().spec, recomputed, models::split_of(GetParam().spec, 0, 1));
+    const std::int64_t kept = kept_floats(spec_, recomputed, models::split_of(spec_, 0, 1));
     EXPECT_EQ(saved.bytes(), 4 * batch_.tokens.size() * static_cast<std::size_t>(kept));
   }
 }

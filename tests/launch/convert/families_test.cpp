@@ -91,6 +91,9 @@ INSTANTIATE_TEST_SUITE_P(
     Dense, Families,
     testing::Values(
         Family{"Qwen2ForSequenceClassification", R"({"num_labels":1})", true},
+        Family{"AquilaModel", "{}", true}, Family{"MistralForCausalLM", "{}", true},
+        Family{"SeedOssForCausalLM", R"({"attention_bias":true})", true},
+        Family{"BaiChuanForCausalLM", "{}", true},
         Family{"InternLMForCausalLM", R"({"bias":true})", true},
         Family{"InternLM2ForCausalLM", R"({"bias":false})", true},
         Family{"InternLM3ForCausalLM", "{}", true}, Family{"BaichuanForCausalLM", "{}", true},
@@ -102,6 +105,9 @@ INSTANTIATE_TEST_SUITE_P(
         Family{"Glm4ForCausalLM", "{}"}, Family{"Phi3ForCausalLM", "{}", true},
         Family{"MiniCPMForCausalLM", R"({"scale_emb":12,"scale_depth":1.4,"dim_model_base":16})",
                true},
+        Family{"MiniCPM3ForCausalLM",
+               R"({"num_key_value_heads":8,"q_lora_rank":12,"kv_lora_rank":8,"attention_bias":true,
+                   "qk_nope_head_dim":6,"qk_rope_head_dim":2,"scale_emb":12})"},
         Family{"GemmaForCausalLM", R"({"tie_word_embeddings":true,"hidden_act":"gelu"})", true},
         Family{"Gemma2ForCausalLM", R"({"tie_word_embeddings":true})"},
         Family{"Gemma3ForCausalLM", R"({"tie_word_embeddings":true})"},
@@ -140,8 +146,9 @@ TEST(JoinedFiles, HaveTheRowsOfTheirParts) {
               bytes(llama, "mlp.gate_proj") + bytes(llama, "mlp.up_proj"));
 }
 
-// Names of MindSpeed-LLM's layers with --post-norm and --embed-layernorm.
-TEST(FurtherNorms, HaveTheNamesOfMindSpeed) {
+// Names of MindSpeed-LLM's layers with --post-norm, --embed-layernorm and
+// --multi-head-latent-attention.
+TEST(FurtherModules, HaveTheNamesOfMindSpeed) {
   const std::string root = scratch_folder();
   const auto has = [&](const Family& family, const std::string& name) {
     const std::string hf = cat(root, "/", family.architecture);
@@ -159,6 +166,9 @@ TEST(FurtherNorms, HaveTheNamesOfMindSpeed) {
   };
   EXPECT_TRUE(has({"Gemma2ForCausalLM", R"({"tie_word_embeddings":true})"},
                   "decoder.layers.4.post_attn_norm.weight"));
+  const Family latent{"MiniCPM3ForCausalLM", R"({"num_key_value_heads":8,"scale_emb":12})"};
+  for (const char* module : {"linear_qkv", "linear_qb", "linear_kvb", "q_layernorm", "k_layernorm"})
+    EXPECT_TRUE(has(latent, cat("decoder.layers.4.self_attention.", module, ".weight"))) << module;
   EXPECT_TRUE(has({"Glm4ForCausalLM", "{}"}, "decoder.layers.4.post_mlp_layernorm.weight"));
   EXPECT_TRUE(has({"BloomForCausalLM", R"({"n_layer":5,"n_head":8,"tie_word_embeddings":true})"},
                   "embedding.word_embeddings.norm.bias"));
@@ -166,14 +176,22 @@ TEST(FurtherNorms, HaveTheNamesOfMindSpeed) {
 
 TEST(OtherForms, WithoutAPlaceInMegatronAreRefused) {
   const std::string root = scratch_folder();
-  for (const char* architecture : {"Olmo2ForCausalLM", "CohereForCausalLM"}) {
+  const std::string gpt2 = R"({"n_embd":32,"n_layer":5,"n_head":8,"n_positions":64,
+      "activation_function":"gelu_new","tie_word_embeddings":true})";
+  for (const auto& [architecture, changes, reason] :
+       {std::tuple{"Olmo2ForCausalLM", std::string("{}"), "norms over all heads of a row"},
+        std::tuple{"CohereForCausalLM", std::string(R"({"tie_word_embeddings":true})"),
+                   "one norm for attention and MLP"},
+        std::tuple{"GPT2LMHeadModel", gpt2, "a table of positions"}}) {
     const std::string hf = cat(root, "/", architecture);
     fs::create_directory(hf);
-    put_small_model(hf, config_of({architecture, R"({"tie_word_embeddings":true})"}));
+    put_small_model(hf, config_of({architecture, changes}));
     ConvertOptions options;
     options.load_dir = hf;
     options.save_dir = root + "/mg";
-    EXPECT_THAT(convert(options).error().what, HasSubstr("cannot be converted")) << architecture;
+    EXPECT_THAT(convert(options).error().what,
+                HasSubstr(cat("cannot be converted: it has ", reason)))
+        << architecture;
   }
 }
 

@@ -41,6 +41,28 @@ def state_of(weight):
   wide = weight.float()
   return {'exp_avg': 2 * wide, 'exp_avg_sq': wide * wide}
 
+def master_of(weight):  # another f32 number that rounds to the weight
+  return weight.float() * (1 + 2.0 ** -12)
+
+# As get_parameter_state_dp_zero of Megatron core: the last parameter first, each at a multiple of
+# `alignment` elements.
+def distributed(root, alignment, order):
+  out = {'buckets_coalesced': True}
+  chunks = [key for key in ['model', 'model0', 'model1', 'model2', 'model3'] if key in root]
+  for number, key in enumerate(chunks):
+    places, end = [], 0
+    for weight in list(root[key].values())[::order]:
+      begin = -(-end // alignment) * alignment
+      end = begin + weight.numel()
+      places.append((begin, end, weight))
+    vectors = {kind: torch.zeros(end) for kind in ('param', 'exp_avg', 'exp_avg_sq')}
+    for begin, stop, weight in places:
+      values = dict(state_of(weight), param=master_of(weight))
+      for kind, vector in vectors.items():
+        vector[begin:stop] = values[kind].flatten()
+    out[number] = {(torch.bfloat16, torch.float32): dict(vectors, numel_unpadded=end)}
+  return out
+
 def files(folder):
   return sorted(glob.glob(folder + '/iter_*/*/model_optim_rng.pt'))
 
@@ -55,12 +77,22 @@ if sys.argv[1] == 'add':
         state[i] = dict(state_of(weight), step=torch.tensor(7.0))
       param_groups.append({'lr': 1.25e-6, 'betas': (0.9, 0.95), 'wd_mult': 0.0 if is_vector else 1.0,
                            'is_expert_parallel': False, 'step': 7, 'params': numbers})
-      masters.append([weight.float() + 1 for weight in weights])
+      masters.append([master_of(weight) for weight in weights])
     root['iteration'] = 2000
     root['optimizer'] = {'optimizer': {'state': state, 'param_groups': param_groups},
                          'fp32_from_fp16_params': masters}
     root['opt_param_scheduler'] = {'max_lr': 1.25e-6, 'num_steps': 64000, 'lr_decay_style': 'cosine'}
     torch.save(root, path)
+elif sys.argv[1] == 'distribute':
+  for path in files(sys.argv[2]):
+    root = torch.load(path)
+    groups_only = root['optimizer']['optimizer']['param_groups']
+    for group in groups_only:
+      del group['params']
+    root['optimizer'] = {'optimizer': {'param_groups': groups_only}}
+    torch.save(root, path)
+    state = distributed(root, int(sys.argv[3]), int(sys.argv[4]))
+    torch.save(state, path.replace('model_optim_rng.pt', 'distrib_optim.pt'))
 else:
   for path in files(sys.argv[2]):
     root = torch.load(path, weights_only=True)
@@ -80,7 +112,7 @@ else:
         for key, value in state_of(weight).items():
           assert torch.equal(optimizer['state'][number][key], value), (path, number, key)
         assert optimizer['state'][number]['step'] == 7
-        assert torch.equal(root['optimizer']['fp32_from_fp16_params'][g][j], weight.float() + 1)
+        assert torch.equal(root['optimizer']['fp32_from_fp16_params'][g][j], master_of(weight))
         number += 1
     assert number == len(optimizer['state'])
 )";
@@ -129,6 +161,35 @@ TEST_F(OptimizerState, IsDividedAsTheWeightsAre) {
   EXPECT_EQ(run("check", "e"), 0);
 }
 
+TEST_F(OptimizerState, OfTheDistributedOptimizerIsDividedAsTheWeightsAre) {
+  value_or_throw(convert(division("hf", "a", 2, 2)));
+  ASSERT_EQ(run("add", "a"), 0);
+  ASSERT_EQ(run("distribute", "a 64 -1"), 0);
+  ConvertOptions virtual_ranks = division("a", "b", 1, 2);
+  virtual_ranks.empty_places = "5";
+  virtual_ranks.layers.layers_per_virtual = 1;
+  value_or_throw(convert(virtual_ranks));
+  EXPECT_EQ(run("check", "b"), 0);
+  ASSERT_EQ(run("distribute", "b 1 -1"), 0);
+  value_or_throw(convert(division("b", "c", 2, 1)));
+  EXPECT_EQ(run("check", "c"), 0);
+}
+
+TEST_F(OptimizerState, OfTheDistributedOptimizerInAnotherLayoutIsRefusedByName) {
+  value_or_throw(convert(division("hf", "a", 1, 1)));
+  ASSERT_EQ(run("add", "a"), 0);
+  ASSERT_EQ(run("distribute", "a 1 1"), 0);
+  const auto said = [&] {
+    return run_program(cat("convert --use-mcore-models --load-model-type mg --load-dir ", root_,
+                           "/a --save-dir ", scratch_folder()))
+        .err;
+  };
+  EXPECT_THAT(said(), testing::HasSubstr("distrib_optim.pt: the state of the distributed optimizer "
+                                         "has other f32 weights than \"embedding"));
+  fs::remove(root_ + "/a/iter_0000001/mp_rank_00/distrib_optim.pt");
+  EXPECT_THAT(said(), testing::HasSubstr("distrib_optim.pt: no such file"));
+}
+
 TEST_F(OptimizerState, OfAnotherFormIsReportedAndTheWeightsAreConverted) {
   value_or_throw(convert(division("hf", "a", 1, 1)));
   ASSERT_EQ(std::system(cat("cd ", root_,
@@ -142,7 +203,7 @@ TEST_F(OptimizerState, OfAnotherFormIsReportedAndTheWeightsAreConverted) {
       run_program(cat("convert --use-mcore-models --load-model-type mg --load-dir ", root_,
                       "/a --save-dir ", root_, "/b --target-tensor-parallel-size 2"));
   EXPECT_EQ(said.code, 0) << said.err;
-  EXPECT_THAT(said.err, testing::HasSubstr("--use-distributed-optimizer"));
+  EXPECT_THAT(said.err, testing::HasSubstr("the optimizer's state has another form"));
 }
 
 }  // namespace

@@ -235,6 +235,23 @@ TEST_F(PublishedCommand, ChangesTheRunWithEveryActingFlag) {
   }
 }
 
+TEST_F(PublishedCommand, RecomputesTheLayersThatItsFlagsName) {
+  Words words = published(model_, root_ + "/run");
+  words.insert(words.end(), {"--recompute-granularity", "full", "--recompute-method", "block",
+                             "--recompute-num-layers", "2", "--recompute-in-advance"});
+  const std::string found = result(words);
+  for (const char* setting : {"train.recompute=[full]", "train.recompute_method=block",
+                              "train.recompute_layers=2", "train.recompute_in_advance=true"})
+    EXPECT_THAT(found, HasSubstr(setting));
+}
+
+TEST_F(PublishedCommand, DropsWhatItsFlagsName) {
+  const Words words = changed(published(model_, root_ + "/run"), "--attention-dropout", {"0.1"});
+  const std::string found = result(changed(words, "--hidden-dropout", {"0.2"}));
+  EXPECT_THAT(found, HasSubstr("train.attention_dropout=0.1"));
+  EXPECT_THAT(found, HasSubstr("train.hidden_dropout=0.2"));
+}
+
 TEST_F(PublishedCommand, ChecksSwitchesThatDescribeTheModel) {
   Words words = published(model_, root_ + "/run");
   for (const char* flag : {"--add-qkv-bias", "--geglu", "--post-norm", "--squared-relu",

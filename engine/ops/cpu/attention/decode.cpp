@@ -10,7 +10,7 @@ DecodeAttention::DecodeAttention(const Context& context, const AttentionInputs& 
       layout_(in.layout),
       shape_(in.shape),
       seen_(in.kv, in.layout, in.shape.window),
-      softmax_(kernels_, seen_, in.shape),
+      softmax_(kernels_, seen_, in),
       runs_(in.kv, in.layout, in.shape.window),
       q_(data(in.q)),
       k_(data(in.kv.k)),

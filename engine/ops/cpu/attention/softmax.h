@@ -12,15 +12,15 @@ namespace troupe::engine::ops::cpu {
 /// pairs, row * H + head.
 class AttentionSoftmax {
  public:
-  AttentionSoftmax(const Kernels& kernels, const SeenKeys& seen, const AttentionShape& shape)
-      : kernels_(kernels), seen_(seen), shape_(shape) {}
+  AttentionSoftmax(const Kernels& kernels, const SeenKeys& seen, const AttentionInputs& in)
+      : kernels_(kernels), seen_(seen), shape_(in.shape), dropout_(in.dropout) {}
   /// Returns the keys that the row of a pair sees.
   KeyRange keys_of(std::int64_t pair) const;
-  /// Converts products q.k with the keys `of` to unnormalized weights e. Keys that the row does not
-  /// see get zeros.
+  /// Converts products q.k with the keys `of` to unnormalized weights e with dropout, whose sums
+  /// are those without. Keys that the row does not see get zeros.
   SoftmaxSums forward(std::int64_t pair, KeyRange of, float* products) const;
-  /// Converts products q.k with the keys `of` to weights p, and products dout.v to gradients of the
-  /// products q.k. Keys that the row does not see get zeros. `dot`: out.dout.
+  /// Converts products q.k with the keys `of` to weights p with dropout, and products dout.v to
+  /// gradients of the products q.k. Keys that the row does not see get zeros. `dot`: out.dout.
   void backward(std::int64_t pair, KeyRange of, float dot, float lse, float* p, float* ds) const;
 
  private:
@@ -32,9 +32,13 @@ class AttentionSoftmax {
   void cap(float* scores, KeyRange keys) const;
   void add_alibi_bias(float* scores, std::int64_t pair, KeyRange keys) const;
 
+  /// Drops weights of a pair, or gradients by them.
+  void drop(std::int64_t pair, KeyRange keys, float* weights) const;
+
   const Kernels& kernels_;
   const SeenKeys& seen_;
   const AttentionShape& shape_;
+  const AttentionDropout* dropout_;
 };
 
 inline float lse_of(const SoftmaxSums& sums) {

@@ -5,6 +5,7 @@
 
 #include "engine/base/check.h"
 #include "engine/base/error.h"
+#include "engine/base/random.h"
 #include "engine/base/text.h"
 #include "engine/ops/device.h"
 
@@ -58,6 +59,15 @@ const Kernels& kernels_for(const char* isa) {
   }
   throw Failure({Errc::usage, cat("unknown instruction set \"", quote(name),
                                   "\"; expected baseline, avx2, avx512 or avx512_bf16")});
+}
+
+DropoutRow::DropoutRow(double probability, std::uint64_t random_key, std::uint64_t id,
+                       std::uint32_t stream)
+    : key{low_word(random_key), high_word(random_key)},
+      counter{low_word(id), high_word(id), stream},
+      bound(static_cast<std::uint32_t>(probability * 0x1.0p32)),
+      factor(static_cast<float>(1 / (1 - probability))) {
+  check(probability >= 0 && probability < 1, "dropout: a probability in [0, 1)");
 }
 
 AdamWScalars::AdamWScalars(const AdamW& how) {

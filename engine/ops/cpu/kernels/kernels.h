@@ -3,6 +3,7 @@
 // a result that it computes changes a bit of the result.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 namespace troupe::engine::ops {
@@ -133,6 +134,16 @@ struct LmHeadRow {
   }
 };
 
+/// Dropout of one row: an element with a random word below `bound` becomes 0, others are multiplied
+/// by `factor`.
+struct DropoutRow {
+  DropoutRow(double probability, std::uint64_t random_key, std::uint64_t id, std::uint32_t stream);
+  std::array<std::uint32_t, 2> key;
+  std::array<std::uint32_t, 3> counter;  ///< after the word that counts columns
+  std::uint32_t bound;
+  float factor;
+};
+
 /// Scalars of an AdamW update, each rounded to f32 once, as PyTorch does.
 struct AdamWScalars {
   explicit AdamWScalars(const AdamW& how);
@@ -213,6 +224,8 @@ struct Kernels {
   void (*copy_lines)(const float* from, float* to, std::int64_t n);
   void (*add)(const float* a, const float* b, float* sum, std::int64_t n);
   void (*scale)(float* x, float factor, std::int64_t n);
+  /// y = dropout of x, whose columns are numbered from `first`; y may be x.
+  void (*dropout)(const DropoutRow&, std::uint64_t first, const float* x, float* y, std::int64_t n);
   void (*adamw)(float* p, float* g, float* m, float* v, const AdamWScalars&, std::int64_t n);
   double (*sum_of_squares)(const float* x, std::int64_t n);
   bool (*all_finite)(const float* x, std::int64_t n);

@@ -8,6 +8,7 @@
 #include "engine/ops/cpu/gemm/micro_nt.h"
 #include "engine/ops/cpu/gemm/micro_packed.h"
 #include "engine/ops/cpu/kernels/activations.h"
+#include "engine/ops/cpu/kernels/dropout.h"
 #include "engine/ops/cpu/kernels/norms.h"
 #include "engine/ops/cpu/kernels/rows.h"
 
@@ -62,6 +63,7 @@ constexpr void add_elementwise(Kernels& table) {
   table.copy_lines = copy_lines<V>;
   table.add = add<V>;
   table.scale = scale<V>;
+  table.dropout = dropout<V>;
   table.adamw = adamw<V>;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/base/random.h"
 #include "engine/ops/cpu/host_buffer.h"
 #include "engine/ops/cpu/reference/operand.h"
 
@@ -43,7 +44,7 @@ struct HeadRow {
 
 template <class Visit>
 void for_each_head_row(const AttentionInputs& in, Visit visit) {
-  const auto& [q, kv, layout, shape, precision] = in;
+  const auto& [q, kv, layout, shape, precision, dropout] = in;
   for (std::size_t n = 0; n + 1 < layout.offsets.size(); ++n) {
     for (std::int32_t t = layout.offsets[n]; t < layout.offsets[n + 1]; ++t) {
       const std::int64_t position = layout.positions[static_cast<std::size_t>(t)];
@@ -71,6 +72,20 @@ double score(const AttentionShape& shape, const HeadRow& at, std::int64_t j, dou
   return (cap > 0 ? cap * tanh : scaled) + alibi_slope * static_cast<double>(j - at.position);
 }
 
+/// Returns the factor of the weight of key j: 0 where it is dropped.
+double kept(const AttentionDropout* how, const HeadRow& at, std::int64_t j) {
+  if (how == nullptr) return 1;
+  const std::uint64_t id = how->rows[static_cast<std::size_t>(at.row)];
+  const auto head = static_cast<std::uint32_t>(how->first_head + at.head);
+  const auto words = philox(
+      {static_cast<std::uint32_t>(j / 4), low_word(id), high_word(id), how->layer << 16 | head},
+      {low_word(how->key), high_word(how->key)});
+  return static_cast<double>(words[static_cast<std::size_t>(j % 4)]) <
+                 std::floor(how->probability * 0x1.0p32)
+             ? 0
+             : 1 / (1 - how->probability);
+}
+
 void store(const std::vector<double>& values, float* to) {
   std::transform(values.begin(), values.end(), to, [](double x) { return static_cast<float>(x); });
 }
@@ -78,7 +93,7 @@ void store(const std::vector<double>& values, float* to) {
 }  // namespace
 
 void attention(const AttentionInputs& in, Tensor& out, Tensor* lse) {
-  const auto& [q, kv, layout, shape, given] = in;
+  const auto& [q, kv, layout, shape, given, dropout] = in;
   const Precision precision = rounding_of(given);
   const int size = shape.head_size;
   const std::int64_t width = std::int64_t{shape.kv_heads} * size;
@@ -100,9 +115,9 @@ void attention(const AttentionInputs& in, Tensor& out, Tensor* lse) {
     for (std::int64_t j = at.first; j < at.end; ++j) {
       const double weight = std::exp(p[static_cast<std::size_t>(j - at.first)] - highest);
       const double* value = values.data() + key_row(kv, layout, at.sequence, j) * width + column;
+      const double used = rounded(weight * kept(dropout, at, j), precision);
       total += weight;
-      for (int i = 0; i < size; ++i)
-        sum[static_cast<std::size_t>(i)] += rounded(weight, precision) * value[i];
+      for (int i = 0; i < size; ++i) sum[static_cast<std::size_t>(i)] += used * value[i];
     }
     for (int i = 0; i < size; ++i)
       mutable_data(out)[place * size + i] =
@@ -112,7 +127,7 @@ void attention(const AttentionInputs& in, Tensor& out, Tensor* lse) {
 }
 
 void attention_backward(const AttentionInputs& in, const AttentionBackward& with) {
-  const auto& [q, kv, layout, shape, given] = in;
+  const auto& [q, kv, layout, shape, given, dropout] = in;
   const Precision precision = rounding_of(given);
   const int size = shape.head_size;
   const std::int64_t width = std::int64_t{shape.kv_heads} * size;
@@ -135,10 +150,10 @@ void attention_backward(const AttentionInputs& in, const AttentionBackward& with
       const double* key = keys.data() + offset;
       const double p = std::exp(score(shape, at, j, dot(query, key, size), &derivative) -
                                 double{data(with.lse)[place]});
-      const double ds = rounded(
-                       p * (dot(above, values.data() + offset, size) - row_dot) * derivative,
-                       precision),
-                   weight = rounded(p, precision);
+      const double factor = kept(dropout, at, j),
+                   dp = factor * dot(above, values.data() + offset, size);
+      const double ds = rounded(p * (dp - row_dot) * derivative, precision),
+                   weight = rounded(p * factor, precision);
       for (int i = 0; i < size; ++i) {
         value_sum[static_cast<std::size_t>(offset + i)] += weight * above[i];
         key_sum[static_cast<std::size_t>(offset + i)] += ds * query[i];

@@ -1,0 +1,31 @@
+#include "engine/base/file_parts.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <vector>
+
+#include "engine/base/descriptor.h"
+#include "engine/base/system_calls.h"
+
+namespace troupe {
+
+Result<std::uint64_t> visit_file(const std::string& path,
+                                 const std::function<void(std::span<const std::byte>)>& visit) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file.open()) return system_error(path, "open for reading");
+  RETURN_IF_ERROR(regular_file_size(file.get(), path));
+  std::vector<std::byte> buffer(std::size_t{1} << 20);
+  std::uint64_t done = 0;
+  for (;;) {
+    const auto count = ::read(file.get(), buffer.data(), buffer.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return system_error(path, "read");
+    if (count == 0) return done;
+    visit(std::span(buffer).first(static_cast<std::size_t>(count)));
+    done += static_cast<std::uint64_t>(count);
+  }
+}
+
+}  // namespace troupe

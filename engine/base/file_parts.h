@@ -1,0 +1,19 @@
+// Reading a file of any size in parts, with little memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+
+#include "engine/base/error.h"
+
+namespace troupe {
+
+/// Visits the bytes of a regular file in order, at most 1 MiB at a time. Returns their number.
+/// Errc::not_found, io.
+Result<std::uint64_t> visit_file(const std::string& path,
+                                 const std::function<void(std::span<const std::byte>)>& visit);
+
+}  // namespace troupe

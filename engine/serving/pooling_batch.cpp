@@ -1,0 +1,33 @@
+#include "engine/serving/pooling_batch.h"
+
+#include "engine/ops/phase.h"
+
+namespace troupe::engine::serving {
+
+void PoolingBatch::add(const std::vector<std::int32_t>& text, bool every_row) {
+  const auto first = static_cast<std::int32_t>(tokens.size());
+  const auto length = static_cast<std::int32_t>(text.size());
+  tokens.insert(tokens.end(), text.begin(), text.end());
+  lengths.push_back(length);
+  for (std::int32_t t = every_row ? 0 : length - 1; t < length; ++t) rows.push_back(first + t);
+}
+
+std::vector<float> pooled_values(models::Decoder& decoder, ops::Precision precision,
+                                 const PoolingBatch& batch) {
+  ops::Layout layout{{0}, {}};
+  for (const std::int32_t length : batch.lengths) {
+    for (std::int32_t t = 0; t < length; ++t) layout.positions.push_back(t);
+    layout.offsets.push_back(layout.offsets.back() + length);
+  }
+  ops::Device& device = decoder.device();
+  const nn::ForwardContext pass{device, layout, precision, nullptr, {}, nullptr};
+  nn::Saved nothing = nn::Saved::nothing();
+  const Tensor hidden = ops::in_phase(device, "forward",
+                                      [&] { return decoder.forward(batch.tokens, pass, nothing); });
+  Tensor chosen = device.empty({std::ssize(batch.rows), decoder.spec().width});
+  device.gather_rows(hidden, batch.rows, chosen);
+  if (decoder.spec().labels == 0) return ops::to_host(device, chosen);
+  return ops::to_host(device, decoder.score().forward(chosen));
+}
+
+}  // namespace troupe::engine::serving

@@ -1,0 +1,94 @@
+// The messages from rank 0 of a server to the others, which they handle one after the other. Names
+// are those of GroupCall::type.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "engine/generate/sampling_params.h"
+#include "engine/serving/pooling_batch.h"
+
+namespace troupe::launch::ranks {
+
+/// A generate::Request. Functions and objects are made again at each rank.
+struct RequestMessage {
+  std::uint64_t id = 0, sample_id = 0;
+  std::vector<std::int32_t> prompt;
+  engine::generate::SamplingParams params;
+  bool decodes = false;                       ///< its texts are needed, to end at stop strings
+  bool skips_special = true;                  ///< texts leave out special tokens
+  std::uint64_t constraint = 0, adapter = 0;  ///< numbers of objects; 0: none
+  bool begins_without_space = false;
+  std::string cache_salt;
+  std::int32_t prompt_alternatives = -1;
+  bool generates = true;
+};
+inline auto fields(RequestMessage& r) {
+  return std::tie(r.id, r.sample_id, r.prompt, r.params, r.decodes, r.skips_special, r.constraint,
+                  r.adapter, r.begins_without_space, r.cache_salt, r.prompt_alternatives,
+                  r.generates);
+}
+
+/// submit and cancel are those of Generator. constrain makes a constraint, release forgets a
+/// constraint or an adapter that no other request will use.
+enum class EngineCallKind : std::uint8_t { submit, cancel, constrain, release };
+constexpr std::array<std::string_view, 4> names_of(EngineCallKind) {
+  return {"submit", "cancel", "constrain", "release"};
+}
+
+struct EngineCall {
+  EngineCallKind kind = EngineCallKind::submit;
+  std::uint64_t number = 0;               ///< of the request to cancel, or of the object
+  std::string constraint;                 ///< to make: api::serialized()
+  std::optional<RequestMessage> request;  ///< to submit
+};
+inline auto fields(EngineCall& c) {
+  return std::tie(c.kind, c.number, c.constraint, c.request);
+}
+
+/// Calls in their order, and then Generator::step().
+struct EngineCalls {
+  static constexpr std::string_view name = "EngineCalls";
+  std::vector<EngineCall> calls;
+  bool steps = false;
+  /// Tokens that the leader has sampled before the step. The others have sampled as many.
+  std::int64_t sampled = 0;
+};
+inline auto fields(EngineCalls& m) {
+  return std::tie(m.calls, m.steps, m.sampled);
+}
+
+/// A pass of the PoolingService.
+struct Pool {
+  static constexpr std::string_view name = "Pool";
+  engine::serving::PoolingBatch batch;
+};
+inline auto fields(Pool& m) {
+  return std::tie(m.batch);
+}
+
+/// Begins to read a folder, beside what follows: an adapter, or other weights of the model.
+struct ReadFolder {
+  static constexpr std::string_view name = "ReadFolder";
+  std::string folder;
+  bool adapter = false;
+};
+inline auto fields(ReadFolder& m) {
+  return std::tie(m.folder, m.adapter);
+}
+
+/// Uses what was read, if every rank could read it.
+struct UseFolder {
+  static constexpr std::string_view name = "UseFolder";
+  std::uint64_t adapter = 0;  ///< its number; 0: weights
+};
+inline auto fields(UseFolder& m) {
+  return std::tie(m.adapter);
+}
+
+}  // namespace troupe::launch::ranks
