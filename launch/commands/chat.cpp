@@ -13,6 +13,7 @@
 #include "engine/base/utf8.h"
 #include "launch/commands/conversation.h"
 #include "launch/commands/local_chat.h"
+#include "launch/commands/model_group.h"
 #include "launch/commands/model_output.h"
 #include "launch/commands/remote_chat.h"
 #include "launch/terminal/interruption.h"
@@ -140,8 +141,12 @@ void Chat::reply(const std::string& text) {
 }  // namespace
 
 int chat(const ChatOptions& options) {
-  Chat(options).run();
-  return 0;
+  return with_model_group(options, [&](const GenerateOptions& in_group) {
+    ChatOptions dialogue = options;
+    dialogue.group = in_group.group;
+    Chat(dialogue).run();
+    return 0;
+  });
 }
 
 }  // namespace troupe::launch

@@ -10,6 +10,7 @@
 #include "launch/commands/chat_prompt.h"
 #include "launch/commands/json_lines.h"
 #include "launch/commands/line_members.h"
+#include "launch/commands/model_group.h"
 #include "launch/commands/model_output.h"
 #include "launch/commands/sampler.h"
 
@@ -117,6 +118,14 @@ class LineGenerator {
   LineMembers members_;
 };
 
+int answer_stdin(const GenerateOptions& options) {
+  LineGenerator generator(options);
+  std::ios::sync_with_stdio(false);
+  value_or_throw(
+      answer_lines(std::cin, std::cout, [&](const Json& line) { return generator.answer(line); }));
+  return 0;
+}
+
 }  // namespace
 
 int generate(const GenerateOptions& given) {
@@ -130,12 +139,7 @@ int generate(const GenerateOptions& given) {
     static_cast<GenerateOptions&>(dialogue) = std::move(options);
     return chat(dialogue);
   }
-  if (options.has_prompt) return stream(options);
-  LineGenerator generator(options);
-  std::ios::sync_with_stdio(false);
-  value_or_throw(
-      answer_lines(std::cin, std::cout, [&](const Json& line) { return generator.answer(line); }));
-  return 0;
+  return with_model_group(std::move(options), options.has_prompt ? stream : answer_stdin);
 }
 
 }  // namespace troupe::launch

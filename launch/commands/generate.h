@@ -5,14 +5,19 @@
 #include <string>
 
 #include "engine/base/json.h"
+#include "engine/parallel/grid.h"
 #include "launch/commands/model.h"
 #include "launch/commands/task.h"
 
 namespace troupe::launch {
 
+class ModelGroup;
+
 struct GenerateOptions {
   ModelOptions model;
-  std::string prompt;  ///< streams the completion; JSON lines without it
+  engine::parallel::Grid grid;  ///< tp and pp: the ranks of mpirun that share the model
+  ModelGroup* group = nullptr;  ///< these ranks; nullptr: this process alone
+  std::string prompt;           ///< streams the completion; JSON lines without it
   bool has_prompt = false;
   std::optional<Task> task;  ///< generate: sets do_sample and num_beams
   /// Sampling settings by their names in transformers; override generation_config.json.

@@ -197,6 +197,13 @@ void add_server(CLI::App& command, ChatOptions& options) {
 }
 
 void add_sampling(CLI::App& command, GenerateOptions& o) {
+  command
+      .add_option("--tp", o.grid.tp,
+                  "ranks of mpirun that share every matrix: mpirun -n 4 troupe generate --tp 2 "
+                  "--pp 2 ...")
+      ->check(CLI::Range(1, 1024));
+  command.add_option("--pp", o.grid.pp, "stages of layers, each on other ranks of mpirun")
+      ->check(CLI::Range(1, 1024));
   command.add_option("--generation-config", o.generation_config,
                      "settings file used instead of the model's generation_config.json, or "
                      "none; options take precedence");

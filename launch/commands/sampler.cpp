@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/generate/beam_search.h"
 #include "engine/generate/sampling_params_json.h"
 #include "launch/commands/json_lines.h"
+#include "launch/commands/model_group.h"
+#include "launch/run/rank_resources.h"
 
 namespace troupe::launch {
 
@@ -20,8 +23,27 @@ namespace {
 
 constexpr std::int32_t default_new_tokens = 256;
 
-Model load(const ModelOptions& options) {
-  return value_or_throw(Model::load(options, NeededHead::language));
+/// Threads of a rank: its part of the machine, unless they are given.
+ModelOptions on_this_rank(const GenerateOptions& options) {
+  ModelOptions own = options.model;
+  if (options.group != nullptr && own.threads == 0)
+    own.threads = part_of_machine(options.group->size());
+  return own;
+}
+
+/// In a group this rank's part of the model; Failure on all ranks when one cannot load it.
+Model load(const GenerateOptions& options) {
+  if (options.group == nullptr)
+    return value_or_throw(Model::load(options.model, NeededHead::language));
+  ModelGroup& group = *options.group;
+  const auto& mesh = group.mesh();
+  const ModelOptions own = on_this_rank(options);
+  if (group.leads()) group.announce_load();
+  std::optional<Model> model;
+  group.run("loading the model", [&] {
+    model = value_or_throw(Model::load(own, NeededHead::language, {&mesh.tp(), &mesh.pp(), {}}));
+  });
+  return std::move(*model);
 }
 
 Json number(float value) {
@@ -30,11 +52,11 @@ Json number(float value) {
 
 std::optional<Model> load_draft(const GenerateOptions& options) {
   if (options.draft.empty()) return std::nullopt;
-  ModelOptions of_draft = options.model;
+  ModelOptions of_draft = on_this_rank(options);
   of_draft.model = options.draft;
   of_draft.adapter.clear();
   of_draft.overrides = {};
-  return load(of_draft);
+  return value_or_throw(Model::load(of_draft, NeededHead::language));
 }
 
 /// Settings of the file that the options name, or of the model folder's if there is one.
@@ -72,7 +94,8 @@ SamplingParams with_settings(SamplingParams params, const Json& over) {
 
 Sampler::Sampler(const GenerateOptions& options, engine::generate::TokenCallback on_token,
                  std::function<bool()> stop)
-    : model_(load(options.model)),
+    : group_(options.group),
+      model_(load(options)),
       draft_(load_draft(options)),
       defaults_(load_defaults(options, model_.folders().text, model_.spec())),
       settings_(with_settings(defaults_.params, options.settings)) {
@@ -86,6 +109,24 @@ Sampler::Sampler(const GenerateOptions& options, engine::generate::TokenCallback
   config_.decode = [this](std::span<const std::int32_t> ids) { return text_after_prompt(ids); };
   config_.on_token = std::move(on_token);
   config_.stop = std::move(stop);
+  if (group_ != nullptr) stop_in_group(std::move(config_.stop));
+}
+
+// The other ranks wait for this one in every step: an exception of the callback ends the completion
+// on all of them first.
+void Sampler::stop_in_group(std::function<bool()> stop) {
+  config_.stop = [this, stop = std::move(stop)] {
+    return group_->stops([&] { return thrown_ != nullptr || (stop && stop()); });
+  };
+  if (!config_.on_token) return;
+  config_.on_token = [this, on_token = std::move(config_.on_token)](const auto& event) {
+    if (thrown_ != nullptr) return;
+    try {
+      on_token(event);
+    } catch (...) {
+      thrown_ = std::current_exception();
+    }
+  };
 }
 
 std::size_t Sampler::context() const {
@@ -103,6 +144,28 @@ std::size_t Sampler::max_new_tokens() const {
 Result<std::vector<Generation>> Sampler::generate(const std::vector<std::int32_t>& prompt,
                                                   SamplingParams sampling,
                                                   std::uint64_t first_sample) {
+  return group_ != nullptr ? generate_in_group(prompt, sampling, first_sample)
+                           : generate_here(prompt, std::move(sampling), first_sample);
+}
+
+Result<std::vector<Generation>> Sampler::generate_in_group(const std::vector<std::int32_t>& prompt,
+                                                           const SamplingParams& sampling,
+                                                           std::uint64_t first_sample) {
+  if (group_->leads()) group_->announce({prompt, sampling, first_sample});
+  std::vector<Generation> done;
+  try {
+    group_->run("generate",
+                [&] { done = value_or_throw(generate_here(prompt, sampling, first_sample)); });
+  } catch (const Failure& failure) {
+    if (thrown_ == nullptr) return fail(failure.error());
+  }
+  if (thrown_ != nullptr) std::rethrow_exception(std::exchange(thrown_, nullptr));
+  return done;
+}
+
+Result<std::vector<Generation>> Sampler::generate_here(const std::vector<std::int32_t>& prompt,
+                                                       SamplingParams sampling,
+                                                       std::uint64_t first_sample) {
   if (!sampling.stop_strings.empty()) {
     RETURN_IF_ERROR(model_.tokenizer());
   }

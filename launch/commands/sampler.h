@@ -1,6 +1,7 @@
 // Sampler: a model and its generator for one prompt at a time, for the commands generate and chat.
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <optional>
 #include <string>
@@ -15,9 +16,12 @@ namespace troupe::launch {
 
 class Sampler {
  public:
-  /// Loads the model, and its generation_config.json or the file that replaces it.
+  /// Loads the model, and its generation_config.json or the file that replaces it. With
+  /// options.group every rank has a Sampler, which loads this rank's part; rank 0 creates its own
+  /// when it begins, and the others follow it (ModelGroup::follow).
   /// Throws Failure.
-  /// `stop` is asked before every step: true ends the completion (GeneratorConfig::stop).
+  /// `stop` is asked before every step: true ends the completion (GeneratorConfig::stop). In a
+  /// group the answer of rank 0 counts.
   Sampler(const GenerateOptions& options, engine::generate::TokenCallback on_token,
           std::function<bool()> stop = {});
   Sampler(const Sampler&) = delete;
@@ -32,16 +36,26 @@ class Sampler {
   /// The setting, or its default.
   std::size_t max_new_tokens() const;
   /// Completions of one prompt: num_return_sequences samples with ids from first_sample, or the
-  /// best beams.
+  /// best beams. In a group every rank returns them; rank 0's call starts those of the others.
   Result<std::vector<engine::generate::Generation>> generate(
       const std::vector<std::int32_t>& prompt, engine::generate::SamplingParams sampling,
       std::uint64_t first_sample = 0);
 
  private:
+  using Generations = Result<std::vector<engine::generate::Generation>>;
+
+  void stop_in_group(std::function<bool()> stop);
+  Generations generate_in_group(const std::vector<std::int32_t>& prompt,
+                                const engine::generate::SamplingParams& sampling,
+                                std::uint64_t first_sample);
+  Generations generate_here(const std::vector<std::int32_t>& prompt,
+                            engine::generate::SamplingParams sampling, std::uint64_t first_sample);
   /// Text that `ids` add to the prompt's (a tokenizer may put a space between them); empty without
   /// a tokenizer.
   std::string text_after_prompt(std::span<const std::int32_t> ids);
 
+  ModelGroup* group_;          // or nullptr
+  std::exception_ptr thrown_;  // by the token callback of rank 0 of a group
   Model model_;
   std::optional<Model> draft_;
   engine::generate::GenerationConfig defaults_;
