@@ -59,25 +59,6 @@ struct Storage {
 /// All tensors of this model's files, in the order of parameter_list, without those of adapters.
 std::vector<StoredTensor> stored_tensors(const DecoderSpec& spec);
 
-/// Values of a stored tensor from those of the parameters. source(name) returns a parameter's
-/// values, [rows, columns], which stay valid until all are copied.
-template <class Source>
-std::vector<float> assemble_stored(const StoredTensor& tensor, Source source) {
-  const std::int64_t total = tensor.row_count(), columns = tensor.columns;
-  std::vector<float> out(static_cast<std::size_t>(total * columns));
-  std::int64_t at = 0;
-  for (const Rows& block : tensor.rows) {
-    const float* values = source(block.parameter);
-    for (std::int64_t i = 0; i < block.count; ++i, ++at) {
-      const float* row = values + block.row(i) * columns;
-      for (std::int64_t c = 0; c < columns; ++c)
-        out[static_cast<std::size_t>(tensor.transposed ? c * total + at : at * columns + c)] =
-            row[c];
-    }
-  }
-  return out;
-}
-
 /// Copies the rows of one parameter from the values of a stored tensor to `into`, [rows, columns].
 void extract_parameter(const StoredTensor& tensor, const float* values,
                        const std::string& parameter, float* into);

@@ -1,7 +1,6 @@
 #include "engine/nn/logical_tensors.h"
 
 #include <algorithm>
-#include <array>
 
 #include "engine/base/check.h"
 #include "engine/base/text.h"
@@ -32,8 +31,6 @@ void each_run(const Block& block, Visit visit) {
     visit((block.row + r) * block.columns + block.column, r * block.width, block.width);
 }
 
-constexpr std::array<std::int32_t, 2> last_request{-1, -1};
-
 parallel::Communicator* unless_single(parallel::Communicator* group) {
   return group != nullptr && group->size() > 1 ? group : nullptr;
 }
@@ -51,8 +48,7 @@ LogicalTensors::LogicalTensors(const Parameters& parameters, std::vector<Tensor>
     : parameters_(parameters),
       arenas_(std::move(arenas)),
       undivided_(arenas_.size()),
-      tp_(unless_single(tp)),
-      readers_(tp_) {
+      tp_(unless_single(tp)) {
   exchange_parts();
 }
 
@@ -63,8 +59,7 @@ LogicalTensors::LogicalTensors(const Parameters& parameters, std::vector<Tensor>
       arenas_(std::move(arenas)),
       undivided_(arenas_.size()),
       shards_(&shards),
-      tp_(unless_single(&mesh.tp())),
-      readers_(unless_single(&mesh.world())) {
+      tp_(unless_single(&mesh.tp())) {
   for (auto& arena : divided) {
     check(arena.count() == shards.count(), "LogicalTensors: a shard of another model");
     arenas_.push_back(std::move(arena));
@@ -74,12 +69,7 @@ LogicalTensors::LogicalTensors(const Parameters& parameters, std::vector<Tensor>
 
 LogicalTensors::LogicalTensors(const Parameters& whole, std::unique_ptr<LogicalTensors> stage,
                                const parallel::Mesh& mesh)
-    : parameters_(whole),
-      undivided_(0),
-      tp_(nullptr),
-      readers_(unless_single(&mesh.world())),
-      stage_(std::move(stage)),
-      mesh_(&mesh) {
+    : parameters_(whole), undivided_(0), tp_(nullptr), stage_(std::move(stage)), mesh_(&mesh) {
   const auto stages = static_cast<std::size_t>(mesh.pp().size());
   std::vector<std::uint8_t> mine, all;
   for (const auto& parameter : whole.all())
@@ -177,33 +167,6 @@ std::vector<float> LogicalTensors::gather(std::size_t arena, std::size_t index) 
     from += block.rows * block.width;
   }
   return whole;
-}
-
-std::vector<float> LogicalTensors::read(std::size_t arena, std::size_t parameter) {
-  if (!alone()) {
-    std::array<std::int32_t, 2> request{static_cast<std::int32_t>(arena),
-                                        static_cast<std::int32_t>(parameter)};
-    readers_->broadcast_idle(std::as_writable_bytes(std::span(request)), 0,
-                             "the next tensor to gather");
-  }
-  return gather(arena, parameter);
-}
-
-void LogicalTensors::finish() {
-  auto request = last_request;
-  if (!alone())
-    readers_->broadcast_idle(std::as_writable_bytes(std::span(request)), 0,
-                             "the next tensor to gather");
-}
-
-void LogicalTensors::serve() {
-  check(!alone() && readers_->rank() != 0, "LogicalTensors: rank 0 reads, the others serve");
-  for (auto request = last_request;;) {
-    readers_->broadcast_idle(std::as_writable_bytes(std::span(request)), 0,
-                             "the next tensor to gather");
-    if (request == last_request) return;
-    gather(static_cast<std::size_t>(request[0]), static_cast<std::size_t>(request[1]));
-  }
 }
 
 namespace {

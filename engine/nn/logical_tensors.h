@@ -1,6 +1,6 @@
 // Logical tensors: whole tensors, gathered from the parts that the ranks of a tensor-parallel group
-// hold, and scattered to them. Checkpoints and published weights contain logical tensors: they do
-// not depend on the grid that wrote them.
+// hold, and scattered to them. Published weights are logical tensors: they do not depend on the
+// grid.
 #pragma once
 
 #include <functional>
@@ -46,8 +46,7 @@ void scatter_logical(std::span<const float> logical, Parameters& parameters);
 /// Copies this rank's part of one parameter from its logical values. Another length is a Bug.
 void copy_shard(std::span<const float> logical, const Parameter& parameter, std::span<float> part);
 
-/// Reads the logical tensors of several arenas one by one, in any order. Rank 0 of the group calls
-/// read() and finally finish(); the other ranks call serve().
+/// Gathers the logical tensors of several arenas one by one.
 class LogicalTensors {
  public:
   /// `arenas`: [parameters.count()] each. Collective over `tp` (nullptr: one rank). The arguments
@@ -55,34 +54,26 @@ class LogicalTensors {
   LogicalTensors(const Parameters& parameters, std::vector<Tensor> arenas,
                  parallel::Communicator* tp);
   /// The same with `divided` arenas, [shards.count()] each, whose numbers follow those of `arenas`.
-  /// Collective over the whole group of `mesh`: its ranks other than 0 serve.
+  /// Collective over the whole group of `mesh`.
   LogicalTensors(const Parameters& parameters, std::vector<Tensor> arenas,
                  std::vector<Tensor> divided, const ArenaShards& shards,
                  const parallel::Mesh& mesh);
 
   /// The tensors of all pipeline stages: `whole` describes them, `stage` reads those of this rank's
   /// stage, and its owner is the first stage that has a tensor. Collective over the whole group of
-  /// `mesh`: its ranks other than 0 serve.
+  /// `mesh`.
   LogicalTensors(const Parameters& whole, std::unique_ptr<LogicalTensors> stage,
                  const parallel::Mesh& mesh);
 
   const Parameters& parameters() const { return parameters_; }
-  /// Returns the whole tensor `parameter` of `arena`.
-  std::vector<float> read(std::size_t arena, std::size_t parameter);
-  /// Makes serve() return on the other ranks.
-  void finish();
-  /// Sends this rank's parts as rank 0 reads, until it calls finish().
-  void serve();
-
-  /// The collective behind read() and serve(): every rank calls it for the same tensor, and every
-  /// rank gets the whole tensor; with shards, only the replica of rank 0.
+  /// The whole tensor `parameter` of `arena`: on every rank, with shards only on the replica of
+  /// rank 0, with stages only on rank 0. Every rank calls it for the same tensor.
   std::vector<float> gather(std::size_t arena, std::size_t parameter);
 
  private:
   struct Part {
     std::int64_t begin, end;  ///< along the axis of the shard
   };
-  bool alone() const { return readers_ == nullptr; }
   void exchange_parts();
   /// This tensor-parallel rank's part of a tensor; collective over the replicas for a divided
   /// arena.
@@ -95,9 +86,8 @@ class LogicalTensors {
   std::size_t undivided_;                ///< number of arenas that are whole at every replica
   const ArenaShards* shards_ = nullptr;  ///< of the other arenas
   parallel::Communicator* tp_;
-  parallel::Communicator* readers_;   ///< the ranks that read() and serve() together; nullptr: one
-  std::vector<std::int64_t> starts_;  ///< offset of each parameter in an arena
-  std::vector<Part> parts_;           ///< [ranks, parameters]
+  std::vector<std::int64_t> starts_;                 ///< offset of each parameter in an arena
+  std::vector<Part> parts_;                          ///< [ranks, parameters]
   std::unique_ptr<LogicalTensors> stage_ = nullptr;  ///< with pipeline stages
   const parallel::Mesh* mesh_ = nullptr;             ///< where stage_ is there
   std::vector<int> owners_;                          ///< stage of each parameter

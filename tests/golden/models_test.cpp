@@ -13,6 +13,7 @@
 #include "engine/ops/cpu/cpu_options.h"
 #include "engine/train/trainer.h"
 #include "tests/golden/dense_models.h"
+#include "tests/support/assemble_stored.h"
 #include "tests/support/golden.h"
 
 namespace troupe::engine {
@@ -88,7 +89,7 @@ class GoldenModel : public ::testing::TestWithParam<const char*> {
   std::vector<bool> lost(const models::StoredTensor& tensor) {
     const std::vector<float> one(static_cast<std::size_t>(tensor.row_count()), 1.0f),
         none(one.size(), 0.0f);
-    const auto keys = models::assemble_stored(tensor, [&](const std::string& name) {
+    const auto keys = test::assemble_stored(tensor, [&](const std::string& name) {
       return (name.ends_with("k_proj.bias") ? one : none).data();
     });
     const auto gradient = doubles("grad." + tensor.name);
@@ -105,7 +106,7 @@ class GoldenModel : public ::testing::TestWithParam<const char*> {
                      Tensor nn::Parameter::*which) {
     for (const auto& tensor : stored_) {
       std::map<std::string, std::vector<float>> parts;
-      const auto found = models::assemble_stored(tensor, [&](const std::string& name) {
+      const auto found = test::assemble_stored(tensor, [&](const std::string& name) {
         if (!parts.contains(name))
           parts[name] = ops::to_host(*device_, trained.model().parameters().at(name).*which);
         return parts[name].data();

@@ -15,6 +15,7 @@
 #include "engine/checkpoint/manifest.h"
 #include "engine/ops/cpu/cpu_options.h"
 #include "tests/engine/checkpoint/run_fixture.h"
+#include "tests/support/assemble_stored.h"
 #include "tests/support/llama_spec.h"
 #include "tests/support/sanitized.h"
 
@@ -22,20 +23,6 @@ namespace troupe::engine::checkpoint {
 namespace {
 
 using models::HeadOrder;
-
-/// Values of a stored tensor from those of its parameters, the plain way.
-std::vector<float> assembled(const models::StoredTensor& tensor,
-                             const std::map<std::string, std::vector<float>>& values) {
-  const std::int64_t total = tensor.row_count(), columns = tensor.columns;
-  std::vector<float> out(static_cast<std::size_t>(total * columns));
-  std::int64_t at = 0;
-  for (const models::Rows& block : tensor.rows)
-    for (std::int64_t i = 0; i < block.count; ++i, ++at)
-      for (std::int64_t c = 0; c < columns; ++c)
-        out[static_cast<std::size_t>(tensor.transposed ? c * total + at : at * columns + c)] =
-            values.at(block.parameter)[static_cast<std::size_t>(block.row(i) * columns + c)];
-  return out;
-}
 
 /// How rank `rank` of `ranks` holds a parameter: rows or columns of it, or a stretch of its values.
 enum class Split { rows, columns, values };
@@ -99,13 +86,13 @@ struct Parts : testing::Test {
 
 TEST_F(Parts, OfAnyRanksAreTheWholeTensorsOfEveryFamily) {
   int number_of_files = 0;
-  for (const char* name : {"LlamaForCausalLM", "Phi3ForCausalLM", "CohereForCausalLM",
-                           "BloomForCausalLM", "GPT2LMHeadModel", "InternLM2ForCausalLM"})
+  for (const char* family : {"LlamaForCausalLM", "Phi3ForCausalLM", "CohereForCausalLM",
+                             "BloomForCausalLM", "GPT2LMHeadModel", "InternLM2ForCausalLM"})
     for (const HeadOrder order : {HeadOrder{}, HeadOrder{6, 4, true}})
       for (const Split split : {Split::rows, Split::columns, Split::values})
         for (const StoredType type : {StoredType::f32, StoredType::bf16}) {
-          SCOPED_TRACE(cat(name, ", split ", static_cast<int>(split)));
-          const auto spec = small(name, order);
+          SCOPED_TRACE(cat(family, ", split ", static_cast<int>(split)));
+          const auto spec = small(family, order);
           number(spec);
           const auto layouts = models::stored_tensors(spec);
           std::vector<TensorPlan> plans;
@@ -132,7 +119,8 @@ TEST_F(Parts, OfAnyRanksAreTheWholeTensorsOfEveryFamily) {
           for (const auto& layout : layouts) {
             std::vector<float> found(static_cast<std::size_t>(layout.row_count() * layout.columns));
             value_or_throw(file.read_f32(layout.name, found));
-            auto expected = assembled(layout, values);
+            auto expected = test::assemble_stored(
+                layout, [&](const std::string& name) { return values.at(name).data(); });
             if (type == StoredType::bf16)
               for (float& value : expected) value = bf16_to_float(float_to_bf16(value));
             ASSERT_EQ(found, expected) << layout.name;

@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 
+#include "tests/support/assemble_stored.h"
 #include "tests/support/llama_spec.h"
 
 namespace troupe::engine::models {
@@ -67,7 +68,7 @@ TEST(Storage, PacksAndUnpacksEveryFamilyWithoutLoss) {
       std::map<std::string, std::vector<float>> back;
       for (const auto& [parameter, v] : values) back[parameter].assign(v.size(), -1.0f);
       for (const auto& tensor : stored_tensors(spec)) {
-        const auto stored = assemble_stored(
+        const auto stored = test::assemble_stored(
             tensor, [&](const std::string& parameter) { return values.at(parameter).data(); });
         for (const auto& rows : tensor.rows)
           extract_parameter(tensor, stored.data(), rows.parameter, back.at(rows.parameter).data());
