@@ -16,8 +16,10 @@ using engine::data::Row;
 using engine::data::RowPosition;
 
 /// A task of a worker ends at this size or number of rows.
-constexpr std::size_t batch_bytes = 256u << 10, batch_rows = 1024;
-constexpr double save_seconds = 0.2;
+constexpr std::size_t batch_bytes = 256u << 10, batch_rows = 1024, waiting_batches = 2;
+/// Progress is saved at these intervals, and at longer ones where it takes more than this share of
+/// the time: workers soon wait for a main thread that waits for a disk.
+constexpr double save_seconds = 0.2, save_share = 0.02;
 
 double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -33,6 +35,18 @@ std::size_t text_bytes(const Json& value) {
   return sum;
 }
 
+/// One of the workers, for its lifetime.
+class Turn {
+ public:
+  explicit Turn(std::counting_semaphore<>& turns) : turns_(turns) { turns_.acquire(); }
+  ~Turn() { turns_.release(); }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  std::counting_semaphore<>& turns_;
+};
+
 }  // namespace
 
 Preprocessing::Preprocessing(RowSource rows, const RowEncoder& encoder, TokenFiles files,
@@ -40,7 +54,8 @@ Preprocessing::Preprocessing(RowSource rows, const RowEncoder& encoder, TokenFil
     : rows_(std::move(rows)),
       encoder_(&encoder),
       files_(std::move(files)),
-      workers_(static_cast<std::size_t>(workers)) {
+      workers_(static_cast<std::size_t>(workers)),
+      turns_(std::make_unique<std::counting_semaphore<>>(workers)) {
   value_or_throw(rows_.seek(files_.position()));
   if (files_.position().number > 0)
     log_info(cat("continuing at row ", files_.position().number + 1));
@@ -55,13 +70,16 @@ Preprocessing::Preprocessing(RowSource rows, const RowEncoder& encoder, TokenFil
 }
 
 void Preprocessing::run() {
-  double saved = seconds_now();
+  double next_save = seconds_now() + save_seconds;
   for (Batch batch = read(); !batch.rows.empty(); batch = read()) {
     start(std::move(batch));
-    if (running_.size() >= workers_) finish_first();
-    if (seconds_now() - saved < save_seconds) continue;
+    // Some batches wait for a worker, so that none is idle while this thread reads or writes.
+    if (running_.size() >= workers_ + waiting_batches) finish_first();
+    const double begin = seconds_now();
+    if (begin < next_save) continue;
     value_or_throw(files_.save(written_));
-    saved = seconds_now();
+    const double end = seconds_now();
+    next_save = end + std::max(save_seconds, (end - begin) / save_share);
   }
   while (!running_.empty()) finish_first();
   value_or_throw(files_.finish(rows_.position()));
@@ -100,9 +118,11 @@ Preprocessing::Batch Preprocessing::read() {
 
 void Preprocessing::start(Batch batch) {
   const auto shared = std::make_shared<const Batch>(std::move(batch));
-  running_.push_back({shared, std::async(std::launch::async, [encoder = encoder_, shared] {
-                        return encode_batch(*encoder, shared->rows);
-                      })});
+  running_.push_back(
+      {shared, std::async(std::launch::async, [encoder = encoder_, shared, turns = turns_.get()] {
+         const Turn turn(*turns);
+         return encode_batch(*encoder, shared->rows);
+       })});
 }
 
 void Preprocessing::finish_first() {

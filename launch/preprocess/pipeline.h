@@ -7,6 +7,7 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <semaphore>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,7 @@ class Preprocessing {
   const RowEncoder* encoder_;
   TokenFiles files_;
   std::size_t workers_;
+  std::unique_ptr<std::counting_semaphore<>> turns_;  // as many batches are encoded at a time
   engine::data::RowPosition written_ = files_.position();
   std::string file_;           // that is being read
   std::uint64_t in_file_ = 0;  // bytes of text read from it

@@ -169,7 +169,10 @@ Result<> Unpickler::call(PickleId callable, PickleId arguments) {
     stack_.push_back(items[0]);
     return {};
   }
-  graph_.foreign.insert(name);
+  // A member of an enumeration is getattr(class, name).
+  const bool member = name.ends_with(".getattr") && items.size() == 2 &&
+                      graph_.at(items[0]).kind == PickleKind::global;
+  graph_.foreign.insert(member ? graph_.at(items[0]).text : name);
   if (graph_.foreign.size() > limits_.foreign)
     return refused(cat("more than ", limits_.foreign, " classes"));
   PickleNode record{.kind = PickleKind::record};

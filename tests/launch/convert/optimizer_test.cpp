@@ -181,7 +181,7 @@ TEST_F(OptimizerState, OfTheDistributedOptimizerInAnotherLayoutIsRefusedByName) 
   ASSERT_EQ(run("distribute", "a 1 1"), 0);
   const auto said = [&] {
     return run_program(cat("convert --use-mcore-models --load-model-type mg --load-dir ", root_,
-                           "/a --save-dir ", scratch_folder()))
+                           "/a --save-dir ", root_, "/b"))
         .err;
   };
   EXPECT_THAT(said(), testing::HasSubstr("distrib_optim.pt: the state of the distributed optimizer "
