@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "engine/base/log.h"
@@ -153,13 +154,15 @@ Result<std::vector<Generation>> Sampler::generate_in_group(const std::vector<std
                                                            std::uint64_t first_sample) {
   if (group_->leads()) group_->announce({prompt, sampling, first_sample});
   std::vector<Generation> done;
+  std::optional<Error> failed;
   try {
     group_->run("generate",
                 [&] { done = value_or_throw(generate_here(prompt, sampling, first_sample)); });
   } catch (const Failure& failure) {
-    if (thrown_ == nullptr) return fail(failure.error());
+    failed = failure.error();
   }
   if (thrown_ != nullptr) std::rethrow_exception(std::exchange(thrown_, nullptr));
+  if (failed) return fail(*failed);
   return done;
 }
 

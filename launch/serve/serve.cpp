@@ -11,7 +11,7 @@
 #include "launch/serve/api/admin_api.h"
 #include "launch/serve/api/api.h"
 #include "launch/serve/api/model_set.h"
-#include "launch/serve/ranks/under_mpirun.h"
+#include "launch/serve/under_mpirun.h"
 #include "transports/mpi/mpi_world.h"
 
 namespace troupe::launch {

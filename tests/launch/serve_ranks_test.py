@@ -219,7 +219,7 @@ class Options(unittest.TestCase):
         serve = [PROGRAM, "serve", "--model", STORIES, "--port", "0"]
         cases = [([*serve, "--tp", "2"], "mpirun -n 2 troupe serve"), ([*serve, "--pp", "2"], "no pipeline stages"), ([*under_mpirun(2), *serve], "--tp 1"),
                  ([*under_mpirun(2), *serve, "--tp", "3"], "mpirun -n 3 troupe serve"),
-                 ([*under_mpirun(3), *serve, "--tp", "3"], "3"),  # key/value heads
+                 ([*under_mpirun(5), *serve, "--tp", "5"], "5"),  # 4 key/value heads
                  ([*under_mpirun(2), *serve, "--tp", "2", "--draft", DIGITS], "the draft model's vocabulary has"),
                  ([*under_mpirun(2), *serve, "--tp", "2", "--lookup", "3", "--draft", STORIES], "exclude each other"),
                  ([*under_mpirun(2), *serve, "--tp", "2", "--adapter", "a=/nowhere"], "/nowhere"),
@@ -300,7 +300,7 @@ class Changes(unittest.TestCase):
             answers = [(name, pool.submit(self.found, model=name)) for name in list(expected) * 4]
             for name, answer in answers:
                 self.assertEqual(answer.result(), expected[name], name)
-            long = dict(max_tokens=1000, ignore_eos=True, model="nine")
+            long = dict(max_tokens=150, ignore_eos=True, model="nine")
             whole = self.found(**long)
             before = self.server.metric("vllm:generation_tokens_total")
             running = pool.submit(self.found, **long)
@@ -325,11 +325,11 @@ class Changes(unittest.TestCase):
         self.assertEqual(self.found(), expected["second"])
         self.assertEqual(self.admin("/update_weights_from_disk", model_path="stories")[0], 400)
         self.assertEqual(self.found(), expected["second"])
-        body = dict(prompt="4,5,6:", temperature=1.0, max_tokens=600, ignore_eos=True, return_weight_versions=True)
+        body = dict(prompt="4,5,6:", temperature=1.0, max_tokens=120, ignore_eos=True, return_weight_versions=True)
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             before = self.server.metric("vllm:generation_tokens_total")
             answers = [pool.submit(self.server.complete, seed=seed, **body) for seed in range(4)]
-            while self.server.metric("vllm:generation_tokens_total") < before + 50:
+            while self.server.metric("vllm:generation_tokens_total") < before + 20:
                 pass
             self.assertEqual(self.admin("/pause")[0], 200)
             self.assertEqual(self.admin("/update_weights_from_disk", model_path="first")[1]["weight_version"], 2)
@@ -337,7 +337,7 @@ class Changes(unittest.TestCase):
             versions = [answer.result()["choices"][0]["weight_versions"] for answer in answers]
         for each in versions:
             self.assertEqual(each, sorted(each))
-            self.assertEqual(len(each), 600)
+            self.assertEqual(len(each), 120)
             self.assertEqual(each[-1], 2)
         self.assertEqual(versions[0][0], 1)
         self.assertEqual(self.found(), expected["first"])
@@ -364,7 +364,7 @@ class Ends(unittest.TestCase):
 
     def busy(self, pool):
         """A request of which some tokens are there."""
-        answer = pool.submit(self.server.complete, prompt="Once", max_tokens=400, ignore_eos=True)
+        answer = pool.submit(self.server.complete, prompt="Once", max_tokens=100, ignore_eos=True)
         while self.server.metric("vllm:generation_tokens_total") == 0:
             pass
         return answer
@@ -374,7 +374,7 @@ class Ends(unittest.TestCase):
             with concurrent.futures.ThreadPoolExecutor(1) as pool:
                 answer = self.busy(pool)
                 send()
-                self.assertEqual(answer.result()["usage"]["completion_tokens"], 400)
+                self.assertEqual(answer.result()["usage"]["completion_tokens"], 100)
             said = self.server.process.communicate(timeout=60)
             self.assertEqual(self.server.process.returncode, 0, said)
             self.check_that_no_rank_is_left()

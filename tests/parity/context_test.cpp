@@ -45,8 +45,10 @@ struct TrainingRun {
     smooth.optimizer.eps = 1e-3;  // updates are a smooth function of the gradient
     const int degree = mesh.grid().cp > 1 ? ulysses : 1;
     const int inner = mesh.grid().cp > 1 ? inner_ring : 1;
-    Trainer trainer(grid_decoder(*device, model, 3, mesh, true, {}, degree, divides_rows, inner),
-                    smooth, &mesh);
+    auto part = part_on(mesh, {}, degree);
+    part.divides_rows = divides_rows;
+    part.inner_ring = inner;
+    Trainer trainer(part_decoder(*device, model, 3, part, true), smooth, &mesh);
     Trained out;
     for (int step = 0; step < 7; ++step) {
       out.losses.push_back(trainer.forward_backward(batch, loss).loss);

@@ -192,10 +192,9 @@ inline std::unique_ptr<engine::models::Decoder> part_decoder(engine::ops::Device
 inline std::unique_ptr<engine::models::Decoder> grid_decoder(
     engine::ops::Device& device, const GridModel& model, std::uint64_t seed, const Mesh& mesh,
     bool with_gradients, std::vector<std::int64_t> layers = {}, int ulysses = 1,
-    bool divides_rows = false, int inner_ring = 1) {
+    bool divides_rows = false) {
   auto part = part_on(mesh, std::move(layers), ulysses);
   part.divides_rows = divides_rows;
-  part.inner_ring = inner_ring;
   return part_decoder(device, model, seed, part, with_gradients);
 }
 

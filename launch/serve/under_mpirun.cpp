@@ -1,4 +1,4 @@
-#include "launch/serve/ranks/under_mpirun.h"
+#include "launch/serve/under_mpirun.h"
 
 #include <memory>
 #include <optional>
@@ -9,7 +9,7 @@
 #include "engine/base/text.h"
 #include "engine/parallel/grid.h"
 #include "launch/run/rank_resources.h"
-#include "launch/serve/ranks/engine_follower.h"
+#include "launch/serve/engine_follower.h"
 #include "launch/serve/ranks/rank_watch.h"
 #include "transports/mpi/mpi_world.h"
 
