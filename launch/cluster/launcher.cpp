@@ -21,6 +21,7 @@
 #include "launch/cluster/private_folder.h"
 #include "launch/cluster/supervisor.h"
 #include "launch/cluster/worker_command.h"
+#include "launch/config/schema.h"
 #include "launch/config/validate_profile.h"
 #include "launch/profile/run_profile.h"
 #include "launch/run/algorithm_run.h"
