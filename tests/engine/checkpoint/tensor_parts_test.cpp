@@ -1,5 +1,6 @@
 // Files that several ranks write, each its part of every tensor: the bytes of the whole tensors.
 #include "engine/checkpoint/tensor_parts.h"
+#include "engine/checkpoint/safetensors.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
