@@ -28,4 +28,15 @@ Result<std::uint64_t> visit_file(const std::string& path,
   }
 }
 
+int write_at(int file, std::span<const std::byte>& bytes, std::uint64_t offset) {
+  while (!bytes.empty()) {
+    const auto count = ::pwrite(file, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return count < 0 ? errno : ENOSPC;
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+    offset += static_cast<std::uint64_t>(count);
+  }
+  return 0;
+}
+
 }  // namespace troupe

@@ -8,6 +8,7 @@
 
 #include "engine/base/check.h"
 #include "engine/base/environment_error.h"
+#include "engine/base/file_parts.h"
 #include "engine/base/text.h"
 
 namespace troupe::engine::checkpoint {
@@ -63,13 +64,8 @@ Result<> OutputFile::write(std::span<const std::byte> bytes) {
 
 Result<> OutputFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
   check(fd_ >= 0, "OutputFile: write after finish");
-  while (!bytes.empty()) {
-    const auto count = ::pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return system_error(path_, "write");
-    bytes = bytes.subspan(static_cast<std::size_t>(count));
-    offset += static_cast<std::uint64_t>(count);
-  }
+  errno = troupe::write_at(fd_, bytes, offset);
+  if (errno != 0) return system_error(path_, "write");
   return {};
 }
 

@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "engine/base/check.h"
+#include "engine/base/descriptor.h"
 #include "engine/base/environment_error.h"
+#include "engine/base/file_parts.h"
 #include "engine/base/text.h"
 #include "engine/base/thread_with_blocked_signals.h"
 
@@ -40,23 +42,16 @@ class OffloadedPass::File {
  public:
   explicit File(const std::string& directory)
       : directory_(directory), file_(open_unlinked(directory)) {
-    if (file_ < 0) throw Failure(directory_error(errno, directory));
+    if (!file_.open()) throw Failure(directory_error(errno, directory));
   }
-  ~File() { ::close(file_); }
-  File(const File&) = delete;
 
   void write(std::span<const std::byte> bytes, std::int64_t offset) const {
-    while (!bytes.empty()) {
-      const ssize_t done = ::pwrite(file_, bytes.data(), bytes.size(), offset);
-      if (done < 0 && errno == EINTR) continue;
-      if (done <= 0) refuse("written", bytes.size(), done < 0 ? errno : ENOSPC);
-      bytes = bytes.subspan(static_cast<std::size_t>(done));
-      offset += done;
-    }
+    const int code = write_at(file_.get(), bytes, static_cast<std::uint64_t>(offset));
+    if (code != 0) refuse("written", bytes.size(), code);
   }
   void read(std::span<std::byte> bytes, std::int64_t offset) const {
     while (!bytes.empty()) {
-      const ssize_t done = ::pread(file_, bytes.data(), bytes.size(), offset);
+      const ssize_t done = ::pread(file_.get(), bytes.data(), bytes.size(), offset);
       if (done < 0 && errno == EINTR) continue;
       if (done <= 0) refuse("read", bytes.size(), done < 0 ? errno : EIO);
       bytes = bytes.subspan(static_cast<std::size_t>(done));
@@ -71,13 +66,12 @@ class OffloadedPass::File {
   }
 
   std::string directory_;
-  int file_;
+  Descriptor file_;
 };
 
 Result<> Offload::check_directory(const std::string& directory) {
-  const int file = open_unlinked(directory);
-  if (file < 0) return fail(directory_error(errno, directory));
-  ::close(file);
+  const Descriptor file(open_unlinked(directory));
+  if (!file.open()) return fail(directory_error(errno, directory));
   return {};
 }
 

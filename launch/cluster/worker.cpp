@@ -10,7 +10,6 @@
 #include "actors/group/sharded.h"
 #include "actors/runtime/node.h"
 #include "actors/runtime/thread_scheduler.h"
-#include "engine/base/environment_error.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/parallel/all_reduce.h"
@@ -19,6 +18,7 @@
 #include "launch/run/interrupt.h"
 #include "launch/run/rank_resources.h"
 #include "launch/run/role_table.h"
+#include "launch/run/run_rank.h"
 #include "transports/mpi/mpi_world.h"
 #include "transports/zmq/spoke.h"
 
@@ -188,9 +188,8 @@ int serve_in_group() {
     const Assignment assignment = broadcast_assignment(*world);
     return Worker(assignment, std::move(world)).run();
   } catch (const std::exception& error) {
-    const auto outside = environment_error(error);
     transports::mpi::let_rank_0_end_first();
-    own->abort(outside ? outside->what : error.what());
+    abort_ranks(*own, error);
     throw;
   }
 }

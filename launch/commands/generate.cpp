@@ -139,7 +139,8 @@ int generate(const GenerateOptions& given) {
     static_cast<GenerateOptions&>(dialogue) = std::move(options);
     return chat(dialogue);
   }
-  return with_model_group(std::move(options), options.has_prompt ? stream : answer_stdin);
+  const auto command = options.has_prompt ? stream : answer_stdin;
+  return with_model_group(std::move(options), command);
 }
 
 }  // namespace troupe::launch

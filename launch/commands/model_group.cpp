@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "engine/base/check.h"
-#include "engine/base/environment_error.h"
 #include "engine/base/text.h"
 #include "launch/commands/sampler.h"
+#include "launch/run/run_rank.h"
 #include "transports/mpi/mpi_world.h"
 #include "transports/wire/codec.h"
 
@@ -77,7 +77,7 @@ void ModelGroup::announce(const GenerateCall& call) {
 
 bool ModelGroup::stops(const std::function<bool()>& stop) {
   std::byte stopped{leads() && stop && stop()};
-  mesh_.world().broadcast(std::span(&stopped, 1), 0, "whether to go on");
+  mesh_.world().broadcast(std::span(&stopped, 1), 0, "whether to stop");
   return stopped != std::byte{};
 }
 
@@ -101,31 +101,18 @@ void ModelGroup::follow(const std::function<void()>& load,
 }
 
 void ModelGroup::abort(const std::exception& error) {
-  const auto outside = environment_error(error);
-  mesh_.world().abort(outside ? outside->what : error.what());
+  abort_ranks(mesh_.world(), error);
 }
 
 int with_model_group(GenerateOptions options,
                      const std::function<int(const GenerateOptions&)>& command) {
   const bool alone = options.grid.ranks() == 1 && transports::mpi::mpirun_size() == 1;
   if (alone) return command(options);
-  // An exception that left the destructor of the group would end it like the death of a rank. All
-  // ranks leave first.
-  std::optional<Error> failed;
-  int code = 0;
-  {
-    const auto group = value_or_throw(ModelGroup::create(options.grid));
-    options.group = group.get();
-    try {
-      code = run_in_group(*group, options, command);
-    } catch (const Failure& failure) {
-      failed = failure.error();
-    } catch (const std::exception& error) {
-      group->abort(error);
-    }
-  }
-  if (failed) throw Failure(std::move(*failed));
-  return code;
+  return run_rank([&] { return value_or_throw(ModelGroup::create(options.grid)); },
+                  [&](ModelGroup& group) {
+                    options.group = &group;
+                    return run_in_group(group, options, command);
+                  });
 }
 
 }  // namespace troupe::launch

@@ -1,9 +1,10 @@
 #include "launch/run/under_mpi.h"
 
+#include <memory>
+#include <optional>
 #include <thread>
 
 #include "actors/group/sharded.h"
-#include "engine/base/environment_error.h"
 #include "engine/base/text.h"
 #include "engine/ops/cpu/cpu_options.h"
 #include "engine/parallel/all_reduce.h"
@@ -11,6 +12,7 @@
 #include "launch/run/algorithm_run.h"
 #include "launch/run/interrupt.h"
 #include "launch/run/rank_resources.h"
+#include "launch/run/run_rank.h"
 #include "launch/run/settings.h"
 #include "transports/mpi/mpi_world.h"
 
@@ -94,10 +96,7 @@ class Rank {
   RunProfile& profile() { return *profile_; }
 
   /// Ends all ranks; the others cannot continue without this one.
-  void abort(const std::exception& error) {
-    const auto outside = environment_error(error);
-    world_->abort(outside ? outside->what : error.what());
-  }
+  void abort(const std::exception& error) { abort_ranks(*world_, error); }
 
   /// This rank's part of the role; null if the run does not need the role.
   template <Role R>
@@ -176,32 +175,28 @@ class UnderMpi final : public Placement {
   LocalNode local_{run_.node_options()};
 };
 
+/// A rank and, on rank 0, the run, which ends before the rank leaves the group.
+struct RankOfRun {
+  explicit RankOfRun(const RunConfig& config) : rank(config) {}
+  void abort(const std::exception& error) { rank.abort(error); }
+  int run() {
+    // mpirun forwards signals to every rank; rank 0 alone decides when to stop.
+    if (!rank.leads()) ignore_interrupts(KeepTerm::no);
+    rank.begin(session);
+    if (rank.leads()) return UnderMpi(rank, *session).run();
+    rank.follow();
+    return 0;
+  }
+
+  Rank rank;
+  std::optional<Session> session;
+};
+
 }  // namespace
 
 int train_under_mpirun(const RunConfig& config) {
-  std::optional<Error> failed;
-  int code = 0;
-  {
-    Rank rank(config);
-    std::optional<Session> session;
-    // mpirun forwards signals to every rank; rank 0 alone decides when to stop.
-    if (!rank.leads()) ignore_interrupts(KeepTerm::no);
-    // An exception that left the destructor of the group would end it like the death of a rank. All
-    // ranks leave first; rank 0 reports the failure.
-    try {
-      rank.begin(session);
-      if (rank.leads())
-        code = UnderMpi(rank, *session).run();
-      else
-        rank.follow();
-    } catch (const Failure& failure) {
-      failed = failure.error();
-    } catch (const std::exception& error) {
-      rank.abort(error);
-    }
-  }
-  if (failed) throw Failure(std::move(*failed));
-  return code;
+  return run_rank([&] { return std::make_unique<RankOfRun>(config); },
+                  [](RankOfRun& rank) { return rank.run(); });
 }
 
 }  // namespace troupe::launch

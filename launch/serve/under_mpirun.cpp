@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "actors/group/group_channel.h"
-#include "engine/base/environment_error.h"
 #include "engine/base/text.h"
 #include "engine/parallel/grid.h"
 #include "launch/run/rank_resources.h"
+#include "launch/run/run_rank.h"
 #include "launch/serve/engine_follower.h"
 #include "launch/serve/ranks/rank_watch.h"
 #include "transports/mpi/mpi_world.h"
@@ -46,10 +46,7 @@ class Rank {
   }
 
   /// Ends all ranks; the others cannot continue without this one.
-  void abort(const std::exception& error) {
-    const auto outside = environment_error(error);
-    mesh_.world().abort(outside ? outside->what : error.what());
-  }
+  void abort(const std::exception& error) { abort_ranks(mesh_.world(), error); }
 
  private:
   void load() {
@@ -100,22 +97,8 @@ int serve_under_mpirun(ServeOptions options) {
   check_grid(options, transports::mpi::mpirun_size());
   // mpirun forwards signals to every rank; rank 0 alone waits for them.
   const EndSignals signals;
-  std::optional<Error> failed;
-  int code = 0;
-  {
-    Rank rank(std::move(options));
-    // An exception that left the destructor of the group would end it like the death of a rank. All
-    // ranks leave first; rank 0 reports the failure.
-    try {
-      code = rank.run(signals);
-    } catch (const Failure& failure) {
-      failed = failure.error();
-    } catch (const std::exception& error) {
-      rank.abort(error);
-    }
-  }
-  if (failed) throw Failure(std::move(*failed));
-  return code;
+  return run_rank([&] { return std::make_unique<Rank>(std::move(options)); },
+                  [&](Rank& rank) { return rank.run(signals); });
 }
 
 }  // namespace troupe::launch::ranks
