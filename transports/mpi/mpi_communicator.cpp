@@ -6,6 +6,7 @@
 #include "engine/base/check.h"
 #include "engine/base/text.h"
 #include "engine/parallel/blocks.h"
+#include "transports/mpi/event_counts.h"
 #include "transports/mpi/mpi_requests.h"
 #include "transports/mpi/mpi_session.h"
 
@@ -210,8 +211,10 @@ extern "C" __attribute__((visibility("default"))) void troupe_start_mpi(
     troupe::Result<std::unique_ptr<troupe::engine::parallel::Communicator>>& world) {
   using namespace troupe::transports::mpi;
   auto session = Session::start(std::move(options));
-  if (session)
-    world = std::make_unique<MpiCommunicator>(std::move(*session), MPI_COMM_WORLD);
-  else
+  if (!session) {
     world = troupe::fail(std::move(session.error()));
+    return;
+  }
+  if ((*session)->shares_memory()) (*session)->use(EventCounts::create(**session));
+  world = std::make_unique<MpiCommunicator>(std::move(*session), MPI_COMM_WORLD);
 }

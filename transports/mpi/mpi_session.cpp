@@ -1,7 +1,5 @@
 #include "transports/mpi/mpi_session.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <exception>
@@ -10,6 +8,7 @@
 #include <thread>
 
 #include "engine/base/text.h"
+#include "transports/mpi/event_counts.h"
 
 namespace troupe::transports::mpi {
 namespace {
@@ -18,10 +17,8 @@ using namespace std::chrono_literals;
 
 constexpr std::chrono::nanoseconds min_sleep = 50us, max_sleep = 2000us;
 
-/// Expected time of a transfer: a small message between ranks that share cores, plus 0.5 GB/s.
-std::chrono::nanoseconds spin_time(std::size_t bytes) {
-  return 100us + std::chrono::nanoseconds(2 * bytes);
-}
+/// How long a rank looks without waiting: about the time in which a waiting one would be awake.
+constexpr std::chrono::nanoseconds spin_time = 50us;
 
 /// Whether all ranks of this mpirun are on this host.
 bool on_one_host() {
@@ -48,11 +45,14 @@ std::string text_of(int code) {
 
 }  // namespace
 
-void pause(std::chrono::nanoseconds since, std::size_t bytes, bool idle) {
-  if (!idle && since < spin_time(bytes))
-    sched_yield();
+void Session::pause(std::chrono::nanoseconds since, bool idle, std::uint32_t events) const {
+  // sched_yield() would give away the core for milliseconds where other processes are busy.
+  if (!idle && since < spin_time) return;
+  const auto sleep = std::clamp(since / 8, min_sleep, max_sleep);
+  if (events_)
+    events_->await(events, sleep);
   else
-    std::this_thread::sleep_for(std::clamp(since / 8, min_sleep, max_sleep));
+    std::this_thread::sleep_for(sleep);
 }
 
 Result<std::shared_ptr<Session>> Session::start(MpiOptions options) {
@@ -90,6 +90,18 @@ Session::~Session() {
 
 bool Session::shares_memory() const {
   return options_.shared_memory && on_one_host();
+}
+
+void Session::use(std::unique_ptr<EventCounts> events) {
+  events_ = std::move(events);
+}
+
+void Session::notify(int rank) const {
+  if (events_) events_->advance(rank);
+}
+
+std::uint32_t Session::events() const {
+  return events_ ? events_->read() : 0;
 }
 
 bool Session::progress() const {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -16,6 +17,8 @@
 #include "transports/mpi/mpi_world.h"
 
 namespace troupe::transports::mpi {
+
+class EventCounts;
 
 /// Messages that move only when a rank works on them.
 class Progress {
@@ -62,10 +65,14 @@ class Session {
   }
   /// Whether messages between ranks of one host go through memory that they share.
   bool shares_memory() const;
+  /// What the ranks of this host wait for, from now on; nullptr, and initially: nothing.
+  void use(std::unique_ptr<EventCounts> events);
+  /// Another rank of MPI_COMM_WORLD, which is on this host, has something to move.
+  void notify(int rank) const;
 
-  /// Calls `done` until it returns true, under lock(). Spins first for the time that the transfer
-  /// should take, and again when something moves, because a rank makes progress only here. Then
-  /// sleeps for increasing intervals of 50 us to 2 ms.
+  /// Calls `done` until it returns true, under lock(). Spins first, and again when something moves,
+  /// because a rank makes progress only here. Then waits for notify() of another rank, for
+  /// increasing intervals of 50 us to 2 ms: messages of MPI do not notify.
   template <class Done>
   void wait_until(const Done& done, const Waiting& waiting) const;
   /// Waits for a request that moves `bytes` bytes at this rank.
@@ -91,17 +98,18 @@ class Session {
   }
   bool progress() const;
   std::chrono::nanoseconds deadline_of(const Waiting& waiting) const;
+  /// The count of EventCounts, or 0.
+  std::uint32_t events() const;
+  /// How a rank waits between two looks, by the time for which nothing has moved.
+  void pause(std::chrono::nanoseconds since, bool idle, std::uint32_t events) const;
 
   MpiOptions options_;
+  std::unique_ptr<EventCounts> events_;
   mutable std::mutex mutex_;
   std::vector<Progress*> messages_;
   int rank_ = 0;
   int exceptions_;  // uncaught when this was created
 };
-
-/// How long a rank waits between two looks, by the time for which nothing has moved: not at all
-/// (it yields its core) while it is below the expected time of a transfer of `bytes` bytes.
-void pause(std::chrono::nanoseconds since, std::size_t bytes, bool idle);
 
 template <class Done>
 void Session::wait_until(const Done& done, const Waiting& waiting) const {
@@ -109,6 +117,7 @@ void Session::wait_until(const Done& done, const Waiting& waiting) const {
   auto begin = Clock::now(), moved = begin;
   bool idle = waiting.idle;
   for (;;) {
+    const std::uint32_t seen = events();
     const Step next = step(done);
     if (next.done) return;
     const auto now = Clock::now();
@@ -121,7 +130,7 @@ void Session::wait_until(const Done& done, const Waiting& waiting) const {
       abort(cat("'", waiting.what, "': timed out after ",
                 to_text(std::chrono::duration<double>(now - begin).count(), 1),
                 " s of waiting for the other ranks"));
-    pause(now - moved, waiting.bytes, idle);
+    pause(now - moved, idle, seen);
   }
 }
 

@@ -13,10 +13,11 @@ namespace troupe::transports::mpi {
 /// zeros.
 class Ring {
  public:
-  /// Bytes written and read since the beginning, in lines of the cache of their own.
+  /// Bytes written and read since the beginning; each in a line of the cache of its own.
   struct Positions {
     alignas(64) std::uint64_t written;
     alignas(64) std::uint64_t read;
+    alignas(64) std::uint64_t full;  ///< 1: the writer waits for room
   };
 
   Ring(Positions& positions, std::span<std::byte> buffer)
@@ -30,6 +31,13 @@ class Ring {
   std::size_t write(std::span<const std::byte> bytes);
   /// Removes as many bytes as are available and fit; their number.
   std::size_t read(std::span<std::byte> bytes);
+  /// The writer waits for room; it reads room() once more before it sleeps.
+  void set_full() { Position(positions_->full).store(1); }
+  /// Whether the writer waits, for the reader after a read(). True once for each set_full().
+  bool take_full() {
+    const Position full(positions_->full);
+    return own(full) != 0 && full.exchange(0) != 0;
+  }
 
  private:
   using Position = std::atomic_ref<std::uint64_t>;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <ranges>
 #include <utility>
 
 #include "engine/base/text.h"
@@ -26,6 +27,21 @@ Ring ring_of(std::span<std::byte> memory, std::size_t size, std::size_t channel,
   return {*positions, memory.subspan(begin, ring_bytes[channel])};
 }
 
+/// The ranks of a group as those of MPI_COMM_WORLD.
+std::vector<int> ranks_in_world(MPI_Comm group) {
+  MPI_Group own, world;
+  MPI_Comm_group(group, &own);
+  MPI_Comm_group(MPI_COMM_WORLD, &world);
+  int size = 0;
+  MPI_Group_size(own, &size);
+  std::vector<int> ranks(static_cast<std::size_t>(size)), in_world(ranks);
+  std::ranges::copy(std::views::iota(0, size), ranks.begin());
+  MPI_Group_translate_ranks(own, size, ranks.data(), world, in_world.data());
+  MPI_Group_free(&own);
+  MPI_Group_free(&world);
+  return in_world;
+}
+
 }  // namespace
 
 std::unique_ptr<SharedMessages> SharedMessages::create(std::shared_ptr<Session> session,
@@ -38,16 +54,20 @@ std::unique_ptr<SharedMessages> SharedMessages::create(std::shared_ptr<Session> 
                                        pairs * (channels * sizeof(Ring::Positions) + pair_bytes));
   if (!segment) return nullptr;
   return std::unique_ptr<SharedMessages>(
-      new SharedMessages(std::move(session), std::move(segment), rank, size));
+      new SharedMessages(std::move(session), std::move(segment), rank, ranks_in_world(group)));
 }
 
 SharedMessages::SharedMessages(std::shared_ptr<Session> session,
-                               std::unique_ptr<SharedSegment> segment, int rank, int size)
-    : session_(std::move(session)), segment_(std::move(segment)), size_(size) {
-  const auto n = static_cast<std::size_t>(size), own = static_cast<std::size_t>(rank);
+                               std::unique_ptr<SharedSegment> segment, int rank,
+                               const std::vector<int>& in_world)
+    : session_(std::move(session)),
+      segment_(std::move(segment)),
+      size_(static_cast<int>(in_world.size())) {
+  const std::size_t n = in_world.size(), own = static_cast<std::size_t>(rank);
   for (std::size_t channel = 0; channel < channels; ++channel)
     for (std::size_t r = 0; r < n; ++r)
-      peers_.push_back({static_cast<int>(r), ring_of(segment_->bytes(), n, channel, own, r),
+      peers_.push_back({static_cast<int>(r), in_world[r],
+                        ring_of(segment_->bytes(), n, channel, own, r),
                         ring_of(segment_->bytes(), n, channel, r, own)});
   session_->add(*this);
 }
@@ -86,25 +106,43 @@ bool SharedMessages::progress() {
 }
 
 bool SharedMessages::advance_sends(Peer& peer) const {
+  const bool moved = write(peer);
+  if (moved) session_->notify(peer.in_world);
+  return moved;
+}
+
+bool SharedMessages::advance_receives(Peer& peer) const {
+  const bool moved = read(peer);
+  if (moved && peer.in.take_full()) session_->notify(peer.in_world);
+  return moved;
+}
+
+bool SharedMessages::write(Peer& peer) const {
   bool moved = false;
   while (!peer.sends.empty()) {
     Outgoing& message = peer.sends.front();
     if (!message.started) {
-      if (peer.out.room() < sizeof(Header)) return moved;
+      if (peer.out.room() < sizeof(Header)) {
+        peer.out.set_full();
+        return moved;
+      }
       peer.out.write(std::as_bytes(std::span(&message.header, 1)));
       message.started = moved = true;
     }
     const std::size_t n = peer.out.write(message.rest);
     message.rest = message.rest.subspan(n);
     moved |= n > 0;
-    if (!message.rest.empty()) return moved;
+    if (!message.rest.empty()) {
+      peer.out.set_full();
+      return moved;
+    }
     --*message.open;
     peer.sends.pop_front();
   }
   return moved;
 }
 
-bool SharedMessages::advance_receives(Peer& peer) const {
+bool SharedMessages::read(Peer& peer) const {
   bool moved = false;
   while (!peer.receives.empty()) {
     Incoming& message = peer.receives.front();

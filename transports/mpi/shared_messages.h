@@ -64,17 +64,19 @@ class SharedMessages : public Progress {
   };
   /// The messages to and from one rank in one channel.
   struct Peer {
-    int rank;
+    int rank, in_world;  ///< its number in the group and in MPI_COMM_WORLD
     Ring out, in;
     std::deque<Outgoing> sends{};
     std::deque<Incoming> receives{};
   };
 
   SharedMessages(std::shared_ptr<Session> session, std::unique_ptr<SharedSegment> segment, int rank,
-                 int size);
+                 const std::vector<int>& in_world);
   Peer& peer(Channel channel, int rank);
   bool advance_sends(Peer& peer) const;
   bool advance_receives(Peer& peer) const;
+  bool write(Peer& peer) const;
+  bool read(Peer& peer) const;
   void check_header(Peer& peer, const Incoming& message) const;
 
   std::shared_ptr<Session> session_;
