@@ -152,37 +152,47 @@ Result<> check_copy(const SafetensorsFile& file, const StoredTensor& tensor,
                                      "another base, or its embedding was changed"));
 }
 
-/// The weight of the base that a module multiplies by.
-const nn::Parameter& weight_of(const models::LoraTarget& target, const models::Decoder& base) {
-  if (target.module == "lm_head") return *base.head().weight;
-  const nn::Parameter* weight = base.parameters().find(target.module + ".weight");
-  check(weight != nullptr, cat("load_lora_model: no ", target.module));
-  return *weight;
+/// A module of the adapter, and the weight of the base that it belongs to.
+struct AdaptedWeight {
+  const models::LoraTarget* target = nullptr;
+  const nn::Parameter* weight = nullptr;
+};
+
+/// The modules whose weights this pipeline stage has.
+std::vector<AdaptedWeight> adapted_weights(const models::LoraSpec& lora,
+                                           const models::Decoder& base) {
+  std::vector<AdaptedWeight> out;
+  for (const auto& target : lora.targets) {
+    const bool of_head = target.module == "lm_head";
+    const std::string name = target.module + ".weight";
+    const nn::Parameter* weight = of_head ? base.head().weight : base.parameters().find(name);
+    check(weight != nullptr || base.pp() != nullptr, cat("load_lora_model: no ", target.module));
+    if (weight != nullptr) out.push_back({&target, weight});
+  }
+  return out;
 }
 
-nn::Parameters allocate(const models::LoraSpec& lora, const models::Decoder& base) {
+nn::Parameters allocate(const models::LoraSpec& lora, const std::vector<AdaptedWeight>& adapted,
+                        ops::Device& device) {
   std::vector<nn::ParameterSpec> wanted;
-  for (const auto& target : lora.targets) {
-    const nn::Parameter& weight = weight_of(target, base);
-    const nn::ParameterSpec of_base{weight.name, weight.value.shape(), weight.shard};
-    std::ranges::move(models::lora_tensors(target, of_base, lora.dora, true),
+  for (const auto& [target, weight] : adapted) {
+    const nn::ParameterSpec of_base{weight->name, weight->value.shape(), weight->shard};
+    std::ranges::move(models::lora_tensors(*target, of_base, lora.dora, true),
                       std::back_inserter(wanted));
   }
-  return {base.device(), wanted, false};
+  return {device, wanted, false};
 }
 
-std::unordered_map<const nn::Parameter*, nn::Lora> modules_of(const models::LoraSpec& lora,
-                                                              const models::Decoder& base,
-                                                              nn::Parameters& tensors) {
+std::unordered_map<const nn::Parameter*, nn::Lora> modules_of(
+    const std::vector<AdaptedWeight>& adapted, nn::Parameters& tensors) {
   static constexpr bool enabled = true;
   std::unordered_map<const nn::Parameter*, nn::Lora> modules;
-  for (const auto& target : lora.targets)
-    modules[&weight_of(target, base)] = {
-        .a = &tensors.at(cat(target.module, models::lora_a)),
-        .b = &tensors.at(cat(target.module, models::lora_b)),
-        .magnitude = tensors.find(cat(target.module, models::lora_magnitude)),
-        .scale = static_cast<float>(target.scale),
-        .enabled = &enabled};
+  for (const auto& [target, weight] : adapted)
+    modules[weight] = {.a = &tensors.at(cat(target->module, models::lora_a)),
+                       .b = &tensors.at(cat(target->module, models::lora_b)),
+                       .magnitude = tensors.find(cat(target->module, models::lora_magnitude)),
+                       .scale = static_cast<float>(target->scale),
+                       .enabled = &enabled};
   return modules;
 }
 
@@ -190,8 +200,8 @@ std::unordered_map<const nn::Parameter*, nn::Lora> modules_of(const models::Lora
 
 Result<std::shared_ptr<const nn::LoraModel>> load_lora_model(const std::string& folder,
                                                              const models::Decoder& base) {
-  check(!base.spec().lora && base.spec().labels == 0 && base.pp() == nullptr,
-        "load_lora_model: expected a language model without an adapter and without stages");
+  check(!base.spec().lora && base.spec().labels == 0,
+        "load_lora_model: expected a language model without an adapter");
   const auto adapter = read_adapter(folder, base.spec());
   RETURN_IF_ERROR(adapter);
   const models::LoraSpec& lora = adapter->lora;
@@ -201,11 +211,13 @@ Result<std::shared_ptr<const nn::LoraModel>> load_lora_model(const std::string& 
                                  "matrix is normalized (NormHead)"));
   const auto file = SafetensorsFile::open(cat(folder, "/", weights_file));
   RETURN_IF_ERROR(file);
-  nn::Parameters tensors = allocate(lora, base);
+  const std::vector<AdaptedWeight> adapted = adapted_weights(lora, base);
+  nn::Parameters tensors = allocate(lora, adapted, base.device());
   for (const auto& tensor : file->tensors()) {
     nn::Parameter* const own = tensors.find(name_of(tensor));
     const nn::Parameter* const of_base = own ? nullptr : base.parameters().find(name_of(tensor));
     const nn::Parameter* const parameter = own ? own : of_base;
+    if (parameter == nullptr && base.pp() != nullptr) continue;  // of another stage
     check(parameter != nullptr, cat("load_lora_model: no ", name_of(tensor)));
     const auto values = read_values(*file, tensor, *parameter, base.spec());
     RETURN_IF_ERROR(values);
@@ -214,7 +226,7 @@ Result<std::shared_ptr<const nn::LoraModel>> load_lora_model(const std::string& 
     else
       RETURN_IF_ERROR(check_copy(*file, tensor, *of_base, base.device(), *values));
   }
-  auto modules = modules_of(lora, base, tensors);
+  auto modules = modules_of(adapted, tensors);
   return std::make_shared<const nn::LoraModel>(std::move(tensors), std::move(modules));
 }
 

@@ -40,8 +40,9 @@ Result<AdapterSpec> read_adapter(const std::string& folder, const models::Decode
 Result<> load_adapter(const std::string& folder, models::Decoder& model);
 
 /// The adapter in `folder` for a language model without one: its own tensors only, this rank's
-/// part. `base` must outlive it, and another thread may compute with it meanwhile. Errors of
-/// read_adapter and load_adapter; usage for an adapter of a normalized output head.
+/// part; with pipeline stages that of its layers. `base` must outlive it, and another thread may
+/// compute with it meanwhile. Errors of read_adapter and load_adapter; usage for an adapter of a
+/// normalized output head.
 Result<std::shared_ptr<const nn::LoraModel>> load_lora_model(const std::string& folder,
                                                              const models::Decoder& base);
 

@@ -1,43 +1,8 @@
 #include "engine/generate/row_batch.h"
 
-#include <string_view>
-
-#include "engine/ops/host_values.h"
-#include "engine/ops/phase.h"
+#include "engine/generate/forward_pass.h"
 
 namespace troupe::engine::generate {
-
-namespace {
-
-constexpr std::string_view hidden_states = "hidden states of a generation step";
-
-Tensor receive_states(ops::Device& device, parallel::Communicator& pp, std::int64_t rows,
-                      std::int64_t width) {
-  const Tensor x = device.empty({rows, width});
-  ops::HostValues host(device, x);
-  pp.receive(std::as_writable_bytes(host.values()), (pp.rank() + pp.size() - 1) % pp.size(),
-             hidden_states);
-  host.store();
-  return x;
-}
-
-/// Through the stages, from the first to the last one, and again for each further chunk.
-Tensor forward_through_stages(models::Decoder& decoder, std::span<const std::int32_t> tokens,
-                              const nn::ForwardContext& pass, nn::Saved& nothing) {
-  parallel::Communicator& pp = *decoder.pp();
-  for (std::size_t chunk = 0; chunk < decoder.stage().chunks.size(); ++chunk) {
-    Tensor input;
-    if (!decoder.stage().begins(chunk))
-      input = receive_states(decoder.device(), pp, std::ssize(tokens), decoder.spec().width);
-    const Tensor output = decoder.forward_stage(tokens, input, pass, nothing, chunk);
-    if (decoder.stage().ends(chunk)) return output;
-    ops::HostValues host(decoder.device(), output);
-    pp.send(std::as_bytes(host.values()), (pp.rank() + 1) % pp.size(), hidden_states);
-  }
-  return {};
-}
-
-}  // namespace
 
 void RowBatch::add(std::span<const std::int32_t> tokens, std::int32_t first, std::int32_t length,
                    const std::vector<std::int32_t>& pages, const nn::LoraModel* adapter) {
@@ -55,11 +20,7 @@ Tensor RowBatch::forward(models::Decoder& decoder, nn::KvCache& cache, ops::Prec
   nn::ForwardContext pass{decoder.device(), layout_,  precision, &cache, pages_,
                           nullptr,          lengths_, {},        packed};
   if (!lora_.runs.empty()) pass.lora_rows = &lora_;
-  nn::Saved nothing = nn::Saved::nothing();
-  return ops::in_phase(decoder.device(), "forward", [&] {
-    return decoder.pp() == nullptr ? decoder.forward(tokens_, pass, nothing)
-                                   : forward_through_stages(decoder, tokens_, pass, nothing);
-  });
+  return forward_pass(decoder, tokens_, pass);
 }
 
 }  // namespace troupe::engine::generate

@@ -1,6 +1,7 @@
 #include "engine/serving/pooling_batch.h"
 
-#include "engine/ops/phase.h"
+#include "engine/generate/forward_pass.h"
+#include "engine/generate/last_stage.h"
 
 namespace troupe::engine::serving {
 
@@ -21,13 +22,13 @@ std::vector<float> pooled_values(models::Decoder& decoder, ops::Precision precis
   }
   ops::Device& device = decoder.device();
   const nn::ForwardContext pass{device, layout, precision, nullptr, {}, nullptr};
-  nn::Saved nothing = nn::Saved::nothing();
-  const Tensor hidden = ops::in_phase(device, "forward",
-                                      [&] { return decoder.forward(batch.tokens, pass, nothing); });
-  Tensor chosen = device.empty({std::ssize(batch.rows), decoder.spec().width});
-  device.gather_rows(hidden, batch.rows, chosen);
-  if (decoder.spec().labels == 0) return ops::to_host(device, chosen);
-  return ops::to_host(device, decoder.score().forward(chosen));
+  const Tensor hidden = generate::forward_pass(decoder, batch.tokens, pass);
+  return generate::LastStage(decoder, "pooled values").values<float>([&] {
+    Tensor chosen = device.empty({std::ssize(batch.rows), decoder.spec().width});
+    device.gather_rows(hidden, batch.rows, chosen);
+    if (decoder.spec().labels == 0) return ops::to_host(device, chosen);
+    return ops::to_host(device, decoder.score().forward(chosen));
+  });
 }
 
 }  // namespace troupe::engine::serving

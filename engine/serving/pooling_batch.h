@@ -22,7 +22,7 @@ inline auto fields(PoolingBatch& b) {
 }
 
 /// [R, columns]: the outputs of the score head or, of a model without one, the hidden states after
-/// the final norm. Collective over the decoder's ranks.
+/// the final norm; on every rank. Collective over the decoder's ranks.
 std::vector<float> pooled_values(models::Decoder& decoder, ops::Precision precision,
                                  const PoolingBatch& batch);
 

@@ -93,7 +93,8 @@ void add_ranks(CLI::App& command, ServeOptions& o) {
       ->capture_default_str();
   command
       .add_option("--pp", o.pp,
-                  "pipeline stages of Megatron's option; 1: a server divides matrices, not layers")
+                  "pipeline stages, each on --tp ranks that mpirun starts: each has a part of the "
+                  "layers")
       ->check(CLI::Range(1, 1 << 12))
       ->capture_default_str();
 }

@@ -53,8 +53,8 @@ class Rank {
     if (options_.model.model.threads == 0)
       options_.model.model.threads = part_of_machine(mesh_.world().size());
     channel_->run_on_all_ranks("loading the model", [&] {
-      loaded_.emplace(value_or_throw(api::LoadedEngine::load(
-          options_.model, options_.engine, engine::models::ModelPart(&mesh_.tp()))));
+      loaded_.emplace(value_or_throw(api::LoadedEngine::load(options_.model, options_.engine,
+                                                             {&mesh_.tp(), &mesh_.pp(), {}})));
     });
   }
 
@@ -75,16 +75,12 @@ class Rank {
 };
 
 void check_grid(const ServeOptions& options, int ranks) {
-  if (options.pp > 1) {
-    throw Failure({Errc::usage,
-                   cat("--pp ", options.pp, ": a server has no pipeline stages; its ranks divide ",
-                       "every matrix: --tp ", options.tp * options.pp)});
-  }
-  if (options.tp == ranks) return;
-  throw Failure({Errc::usage, cat("--tp ", options.tp, " needs ", options.tp,
-                                  options.tp == 1 ? " rank" : " ranks", ", and there ",
-                                  ranks == 1 ? "is " : "are ", ranks, "; mpirun -n ", options.tp,
-                                  " troupe serve ... starts as many")});
+  const int needed = options.tp * options.pp;
+  if (needed == ranks) return;
+  throw Failure({Errc::usage,
+                 cat("--tp ", options.tp, " --pp ", options.pp, " needs ", needed,
+                     needed == 1 ? " rank" : " ranks", ", and there ", ranks == 1 ? "is " : "are ",
+                     ranks, "; mpirun -n ", needed, " troupe serve ... starts as many")});
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-"""troupe serve with tensor-parallel ranks under mpirun: serve_ranks_test.py PROGRAM SOURCE. Tokens are compared with those of one rank,
-whose log-probabilities differ in their last bits, and bits with those of the same ranks alone."""
+"""troupe serve with several ranks under mpirun: serve_ranks_test.py PROGRAM SOURCE. With tensor parallelism tokens are compared with
+those of one rank, whose log-probabilities differ in their last bits, and bits with those of the same ranks alone. Pipeline stages
+have the bits of one rank."""
 import concurrent.futures
 import http.client
 import json
@@ -217,7 +218,9 @@ class Options(unittest.TestCase):
 
     def test_mistakes_end_the_start(self):
         serve = [PROGRAM, "serve", "--model", STORIES, "--port", "0"]
-        cases = [([*serve, "--tp", "2"], "mpirun -n 2 troupe serve"), ([*serve, "--pp", "2"], "no pipeline stages"), ([*under_mpirun(2), *serve], "--tp 1"),
+        cases = [([*serve, "--tp", "2"], "mpirun -n 2 troupe serve"), ([*serve, "--pp", "2"], "mpirun -n 2 troupe serve"),
+                 ([*under_mpirun(2), *serve, "--tp", "2", "--pp", "2"], "mpirun -n 4 troupe serve"),
+                 ([*under_mpirun(2), *serve], "--tp 1"),
                  ([*under_mpirun(2), *serve, "--tp", "3"], "mpirun -n 3 troupe serve"),
                  ([*under_mpirun(5), *serve, "--tp", "5"], "5"),  # 4 key/value heads
                  ([*under_mpirun(2), *serve, "--tp", "2", "--draft", DIGITS], "the draft model's vocabulary has"),
@@ -243,6 +246,39 @@ class Options(unittest.TestCase):
             self.assertEqual(single, found[1])
         finally:
             self.assertEqual((server.stop(), alone.stop()), (0, 0))
+
+
+class Stages(unittest.TestCase):
+    """Pipeline stages beside servers without them: equal bits."""
+
+    def compare(self, requests, *options, ranks=1, stages=2):
+        """The answers to (path, fields), which are those of as many ranks without stages."""
+        servers = [Server(STORIES, "--served-model-name", "stories", *options, ranks=ranks, stages=each) for each in (stages, 1)]
+        try:
+            found, expected = ([server.post(path, **fields) for path, fields in requests] for server in servers)
+        finally:
+            codes = [server.stop() for server in servers]
+        self.assertEqual(codes, [0, 0], servers[0].output)
+        for one, other in zip(found, expected):
+            for answer in (one, other):
+                answer.pop("id", None), answer.pop("created", None)
+        self.assertEqual(found, expected)
+        return found
+
+    def test_answers(self):
+        line = dict(TOKENS, prompt="Lily", max_tokens=16, seed=3, temperature=1.0, logprobs=2)
+        items = [[1] + [(7 * n + 3 * t) % 500 + 3 for t in range(2 + 9 * n)] for n in range(6)]
+        lines = [line, dict(line, n=3, presence_penalty=1.5), dict(line, stop=["was"]),
+                 dict(line, structured_outputs={"regex": " (19|20)[0-9]{2}"}), dict(prompt=items, seed=3, echo=True, logprobs=3, max_tokens=1)]
+        self.compare([("/v1/completions", each) for each in lines + lines])  # the second time with known prompts
+
+    def test_tensor_parallel_stages_and_drafts(self):
+        line = dict(TOKENS, prompt="The cat sat. The dog sat. The cat sat. The dog", seed=5, max_tokens=24, temperature=0.5, n=2, logprobs=2)
+        self.compare([("/v1/completions", line)], "--lookup", "6", "--dtype", "bf16", ranks=2)
+
+    def test_embeddings(self):
+        texts = ["The cat sat on the mat.", "Mat the on sat.", "a"]
+        self.compare([("/v1/embeddings", dict(input=texts))], "--runner", "pooling", stages=3)
 
 
 def trained(folder, name, sets, answer):
@@ -276,10 +312,10 @@ class Changes(unittest.TestCase):
     def tearDownClass(cls):
         cls.folder.cleanup()
 
-    def start(self, *options):
+    def start(self, *options, ranks=2, stages=1):
         self.socket = os.path.join(self.root, "admin")
         self.server = Server(DIGITS, "--served-model-name", "digits", "--admin-socket", self.socket, "--weights-root", self.root, *options,
-                             ranks=2)
+                             ranks=ranks, stages=stages)
         self.addCleanup(lambda: self.assertEqual(self.server.stop(), 0, self.server.output))
 
     def admin(self, path, **body):
@@ -315,6 +351,13 @@ class Changes(unittest.TestCase):
         self.assertEqual((status, answer["error"]["param"]), (400, "lora_path"), answer)
         self.assertNotIn("rank 1", answer["error"]["message"])
         self.assertEqual(self.found(model="three"), expected["three"])
+
+    def test_adapters_and_weights_of_stages(self):
+        self.start("--adapter=nine=" + self.adapters["nine"], ranks=1, stages=2)
+        self.assertEqual(self.found(model="nine"), self.expected(DIGITS, "--adapter", self.adapters["nine"]))
+        self.assertEqual(self.admin("/v1/unload_lora_adapter", lora_name="nine")[0], 200)
+        self.assertEqual(self.admin("/update_weights_from_disk", model_path="second")[0], 200)
+        self.assertEqual(self.found(), self.expected(os.path.join(self.root, "second")))
 
     def test_weights_and_pauses(self):
         self.start()

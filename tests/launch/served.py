@@ -20,15 +20,15 @@ def under_mpirun(ranks):
 
 
 class Server:
-    def __init__(self, model, *options, ranks=1):
-        """`ranks` above 1: tensor-parallel ranks of mpirun."""
+    def __init__(self, model, *options, ranks=1, stages=1):
+        """`ranks`: tensor-parallel ranks of each of the pipeline stages, which mpirun starts where they are several."""
         words = [PROGRAM, "serve", "--model", model, "--port", "0", "--threads", "1", "--quiet", *options]
-        if ranks > 1:
-            words = [*under_mpirun(ranks), *words, "--tp", str(ranks)]
+        if ranks * stages > 1:
+            words = [*under_mpirun(ranks * stages), *words, "--tp", str(ranks), "--pp", str(stages)]
         # Open MPI keeps what it had at its end.
         self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                        env=dict(os.environ, ASAN_OPTIONS="detect_leaks=0") if ranks > 1 else None)
-        self.end_signal = signal.SIGUSR1 if ranks > 1 else signal.SIGTERM  # which mpirun forwards
+                                        env=dict(os.environ, ASAN_OPTIONS="detect_leaks=0") if ranks * stages > 1 else None)
+        self.end_signal = signal.SIGUSR1 if ranks * stages > 1 else signal.SIGTERM  # which mpirun forwards
         line = self.process.stdout.readline()
         found = re.fullmatch(r"listening on (http://127\.0\.0\.1:(\d+))\n", line)
         if not found:
