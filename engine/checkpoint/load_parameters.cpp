@@ -6,6 +6,7 @@
 #include "engine/base/cancellation.h"
 #include "engine/base/check.h"
 #include "engine/base/json.h"
+#include "engine/base/mapped_pages.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/safetensors_folder.h"
 #include "engine/checkpoint/stored_map.h"
@@ -121,7 +122,11 @@ Result<> load_parameters(const std::string& folder, nn::Parameters& into, LoadOp
   for (auto& parameter : into.all()) {
     if (!wanted(parameter, options)) continue;
     RETURN_IF_ERROR(check_cancelled());
-    RETURN_IF_ERROR(reader.read(parameter, holders.at(parameter.name)));
+    const auto& from = holders.at(parameter.name);
+    RETURN_IF_ERROR(reader.read(parameter, from));
+    // A process must not hold the whole file beside the model.
+    for (const Found* found : from)
+      release_pages(found->location.file->bytes(*found->location.tensor));
   }
   return {};
 }

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "engine/base/check.h"
+#include "engine/base/mapped_pages.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/checkpoint/stored_map.h"
@@ -47,6 +48,7 @@ Result<> load_arena(const SafetensorsFile& file, std::string_view prefix,
       for (const auto& piece : shards->mine(at, end))
         load(piece.begin - at, piece.size(), piece.at);
     }
+    release_pages(file.bytes(*stored));
     at = end;
   }
   return {};

@@ -6,11 +6,13 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <vector>
 
 #include "engine/base/mapped_file_faults.h"
+#include "engine/base/mapped_pages.h"
 #include "engine/base/thread_with_blocked_signals.h"
 
 namespace troupe {
@@ -52,6 +54,28 @@ TEST_F(Files, AMapShowsTheBytes) {
   ASSERT_TRUE(map);
   EXPECT_EQ(map->bytes().size(), 3u);
   EXPECT_EQ(static_cast<char>(map->bytes()[1]), 'b');
+}
+
+/// Bytes of files that are in this process's memory.
+std::int64_t resident_file_bytes() {
+  const std::string status = read_proc_file("/proc/self/status");
+  const auto at = status.find("RssFile:");
+  return at == std::string::npos ? -1 : 1024 * std::stoll(status.substr(at + 8));
+}
+
+TEST_F(Files, ReleasedPagesOfAMapLeaveMemoryAndAreReadAgain) {
+  constexpr std::size_t size = 8 << 20;
+  ASSERT_TRUE(write_file_durably(folder + "/a", std::string(size, 'x')));
+  const auto map = MappedFile::open(folder + "/a");
+  ASSERT_TRUE(map);
+  const auto count = [&] { return std::ranges::count(map->bytes(), static_cast<std::byte>('x')); };
+  EXPECT_EQ(count(), size);
+  const std::int64_t before = resident_file_bytes();
+  release_pages(map->bytes().subspan(1, size - 2));
+  EXPECT_LT(resident_file_bytes(), before - std::int64_t{size} / 2);
+  EXPECT_EQ(count(), size);
+  release_pages(map->bytes().subspan(5000, 100));  // no whole page
+  release_pages({});
 }
 
 // The signal itself is tried in a child: it ends a process.
