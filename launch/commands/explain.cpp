@@ -66,6 +66,28 @@ void print_memory(const RunConfig& config, const engine::models::DecoderSpec& sp
            "rollout.max_sequences or rollout.cache_tokens.\n";
 }
 
+/// Predicted peaks of the ranks as processes, by what holds the memory.
+void print_ranks(const RunConfig& config, const engine::models::DecoderSpec& spec) {
+  const auto line = [](const std::string& name, const std::vector<std::string>& values) {
+    std::cout << "  " << padded(name, 18);
+    for (const std::string& value : values)
+      std::cout << std::string(value.size() < 13 ? 13 - value.size() : 1, ' ') << value;
+    std::cout << '\n';
+  };
+  std::cout << "\nMemory of each rank as a process (MiB)\n";
+  line("", {"weights", "gradients", "optimizer", "activations", "operands", "other models",
+            "program", "peak"});
+  for (const RankPeak& peak : peaks_of_ranks(config, spec)) {
+    const RankMemory& own = peak.models;
+    std::vector<std::string> values;
+    for (const std::uint64_t bytes :
+         {own.weights + own.adapter, own.gradients, own.moments + own.average, own.activations,
+          own.products + own.widened, own.critic + peak.other_models, peak.program, peak.bytes()})
+      values.push_back(to_text(static_cast<double>(bytes) / (1 << 20), 1));
+    line(cat("stage ", own.stage + 1, ", part ", own.part + 1), values);
+  }
+}
+
 std::string indented(const std::string& lines) {
   std::string text;
   for (const char c : lines) {
@@ -128,6 +150,7 @@ int explain(const ExplainOptions& options) {
   const auto spec = value_or_throw(spec_of(run.config, run.config.model));
   print_model(spec);
   print_memory(run.config, spec);
+  print_ranks(run.config, spec);
   const int code = options.data ? print_data(run.config, spec) : 0;
   for (const std::string& warning : run.warnings)
     std::cout << (&warning == &run.warnings.front() ? "\nWarnings\n" : "") << "  "

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/models/spec.h"
+#include "launch/commands/explain/rank_memory.h"
 #include "launch/config/run_config.h"
 
 namespace troupe::launch {
@@ -15,10 +16,24 @@ struct MemoryPart {
   std::uint64_t bytes = 0;
 };
 
-/// Sums over all ranks, as on one machine. Weights, gradients and moments are exact, activations an
-/// estimate, the KV cache an upper bound.
+/// Of a run in one process, whose ranks are threads: sums over all ranks. Weights, gradients and
+/// moments are exact, activations an estimate, the KV cache an upper bound.
 std::vector<MemoryPart> memory_needed(const RunConfig& config,
                                       const engine::models::DecoderSpec& spec);
+
+/// Predicted peak of a rank that is a process of mpirun.
+struct RankPeak {
+  RankMemory models;               ///< that it trains
+  std::uint64_t other_models = 0;  ///< that it holds whole: reference, reward models, rollout
+  std::uint64_t program = 0;       ///< code, libraries, data, and buffers for messages
+  std::uint64_t bytes() const {
+    return models.trained() + models.passes() + other_models + program;
+  }
+};
+
+/// One for each of memory_of_ranks().
+std::vector<RankPeak> peaks_of_ranks(const RunConfig& config,
+                                     const engine::models::DecoderSpec& spec);
 
 /// Bytes of the weights that are trained, in f32: the adapter's, or the model's.
 std::uint64_t trained_bytes(const RunConfig& config, const engine::models::DecoderSpec& spec);

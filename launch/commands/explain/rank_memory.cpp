@@ -1,0 +1,171 @@
+#include "launch/commands/explain/rank_memory.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "engine/checkpoint/load_decoder.h"
+#include "engine/models/stages.h"
+#include "engine/parallel/pipeline.h"
+#include "engine/train/footprint.h"
+#include "launch/recipes/lora.h"
+#include "launch/recipes/recipes.h"
+#include "launch/run/settings.h"
+
+namespace troupe::launch {
+
+namespace models = engine::models;
+
+namespace {
+
+std::uint64_t positive(std::int64_t value) {
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, value));
+}
+
+std::uint64_t bytes_of(StateType type) {
+  return type == StateType::bf16 ? 2 : 4;
+}
+
+/// What the run trains: the model with its score head and its adapter. Throws Failure.
+models::DecoderSpec trained_spec(const RunConfig& config, models::DecoderSpec spec) {
+  const Recipe& recipe = recipe_of(config);
+  const ScoreHeadSpec head = recipe.head ? recipe.head(config) : ScoreHeadSpec{};
+  if (head.labels > 0 && spec.labels == 0) {
+    spec.labels = head.labels;
+    spec.score_bias = head.bias;
+    spec.tied = false;
+  }
+  if (adapts(config)) spec.lora = value_or_throw(wanted_adapter(config, spec)).lora;
+  return spec;
+}
+
+models::DecoderSpec critic_spec(const RunConfig& config, models::DecoderSpec spec) {
+  if (!config.critic.model.empty())
+    spec = value_or_throw(engine::checkpoint::read_folder_spec(config.critic.model));
+  spec.labels = 1;
+  spec.tied = false;
+  return spec;
+}
+
+/// Numbers of values of a rank's part of a model.
+struct ValueCounts {
+  std::int64_t all = 0, adapter = 0, trained = 0;
+  std::int64_t lookup = 0;   ///< in the second gradient of a tied table (nn/lookup_gradient.h)
+  std::int64_t largest = 0;  ///< of a tensor
+  ValueCounts(const models::DecoderSpec& spec, const models::Split& split,
+              const models::PipelineStage& stage) {
+    for (const auto& tensor : models::parameter_list(spec, split, stage)) {
+      const std::int64_t count = tensor.shape.count();
+      all += count;
+      largest = std::max(largest, count);
+      if (tensor.adapter) adapter += count;
+      if (!tensor.trainable) continue;
+      trained += count;
+      const bool whole = stage.count == 1 && spec.tied && spec.labels == 0;
+      if (whole && tensor.name == "model.embed_tokens.weight") lookup = count;
+    }
+  }
+};
+
+/// One place of the grid, and what all places have in common.
+class Place {
+ public:
+  Place(const RunConfig& config, const models::PipelineStage& stage, models::Split split)
+      : config_(config),
+        value_(config),
+        stage_(stage),
+        split_(std::move(split)),
+        replicas_(positive(config.parallel.dp * config.parallel.cp)) {}
+
+  RankMemory memory(const models::DecoderSpec& policy, const models::DecoderSpec* critic) const {
+    RankMemory out{.stage = stage_.index, .part = split_.index};
+    const ValueCounts counts(policy, split_, stage_);
+    out.adapter = 4 * positive(counts.adapter);
+    out.weights = value_.weight * positive(counts.all - counts.adapter);
+    out.gradients = value_.gradient * positive(counts.trained) + 4 * positive(counts.lookup);
+    out.moments = shard(2 * value_.moment * positive(counts.trained));
+    out.average = shard(value_.average * positive(counts.trained));
+    if (critic != nullptr) {
+      const ValueCounts own(*critic, split_, stage_);
+      out.critic = (value_.weight + value_.gradient) * positive(own.all) +
+                   shard(2 * value_.moment * positive(own.all));
+    }
+    add_passes(policy, counts, out);
+    return out;
+  }
+
+ private:
+  /// Of what parallel.zero divides over the replicas.
+  std::uint64_t shard(std::uint64_t bytes) const {
+    return config_.parallel.zero > 0 ? (bytes + replicas_ - 1) / replicas_ : bytes;
+  }
+
+  void add_passes(models::DecoderSpec part, const ValueCounts& counts, RankMemory& out) const {
+    const Recipe& recipe = recipe_of(config_);
+    const bool grads_known = recipe.grads_known != nullptr && recipe.grads_known(config_);
+    const std::int64_t cp = config_.parallel.cp,
+                       tokens = (config_.train.micro_batch_tokens + cp - 1) / cp;
+    part.layers = std::ssize(stage_.layers());
+    part.lora.reset();
+    if (!stage_.last()) part.labels = 1;  // no logits
+    auto recomputed = recomputed_settings(config_);
+    recomputed.in_advance = recomputed.in_advance && !stage_.last();
+    const auto own = engine::train::footprint(part, recomputed, tokens, split_, grads_known);
+    // One layer computes, one is written or read.
+    const std::uint64_t in_memory = std::min(own.kept, 2 * own.kept / positive(part.layers));
+    out.activations = (config_.train.offload.empty() ? kept(own.kept) : in_memory) + own.passing;
+    out.products = own.products;
+    // The f32 copies of the largest tensor's bf16 weight, which an operation reads, of its bf16
+    // gradient, which it adds to, and in f16 of its rounded values.
+    const bool rounds = config_.train.dtype == engine::ops::Precision::f16;
+    const std::uint64_t copies = std::uint64_t{value_.weight < 4} +
+                                 std::uint64_t{value_.gradient < 4} + std::uint64_t{rounds};
+    out.widened = 4 * copies * positive(counts.largest);
+  }
+  /// Activations of the passes through a chunk that the stage holds at most, of any number of
+  /// micro-batches.
+  std::uint64_t kept(std::uint64_t all) const {
+    const int chunks = static_cast<int>(stage_.chunks.size());
+    const int passes =
+        engine::parallel::max_passes_held(stage_.count, stage_.index, 4 * stage_.count, chunks);
+    return positive(passes) * all / stage_.chunks.size();
+  }
+
+  const RunConfig& config_;
+  ValueBytes value_;
+  const models::PipelineStage& stage_;
+  models::Split split_;
+  std::uint64_t replicas_;
+};
+
+}  // namespace
+
+ValueBytes::ValueBytes(const RunConfig& config)
+    : weight(!adapts(config) && config.train.weights == WeightType::bf16 ? 2 : 4),
+      gradient(adapts(config) ? 4 : bytes_of(config.train.gradients)),
+      moment(bytes_of(config.train.moments)),
+      average(config.train.ema_decay > 0 ? 4 : 0) {
+}
+
+std::vector<RankMemory> memory_of_ranks(const RunConfig& config, const models::DecoderSpec& spec) {
+  const auto tp = static_cast<int>(config.parallel.tp), pp = static_cast<int>(config.parallel.pp),
+             vpp = static_cast<int>(config.parallel.vpp);
+  const models::DecoderSpec policy = trained_spec(config, spec);
+  std::optional<models::DecoderSpec> critic;
+  if (roles_of(config).critic.needed) critic = critic_spec(config, spec);
+  value_or_throw(models::check_split(spec, tp));
+  const auto layers = value_or_throw(
+      models::stage_layers(spec, pp, layers_of_stages(config), noop_layers(config), vpp));
+  std::vector<RankMemory> ranks;
+  for (int index = 0; index < pp; ++index) {
+    const auto stage = models::stage_of(index, layers, vpp);
+    for (int part = 0; part < tp; ++part) {
+      models::Split split = models::split_of(policy, part, tp);
+      split.divides_rows = config.parallel.sp;
+      ranks.push_back(
+          Place(config, stage, std::move(split)).memory(policy, critic ? &*critic : nullptr));
+    }
+  }
+  return ranks;
+}
+
+}  // namespace troupe::launch
