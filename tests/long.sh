@@ -16,6 +16,7 @@
 #   context   SFT and DPO over 16,384 and 32,768 tokens with parallel.cp 4 beside one rank: losses, memory, MFU
 #   agent     the agent of docs/agents.md, three seeds: from below 0.3 to above 0.9 of its tasks
 #   precision  200 steps of a 110M model with bf16 products, moments, weights and gradients beside f32: losses within 1 %
+#   memory    the peak memory of each rank beside what troupe explain predicts, over grids, types, recomputation and methods; parallel.zero; growth while a checkpoint is written
 #   serve     troupe serve: 1,000 random schemas, the time until a cancelled request's pages are free, and 100,000 requests with random cancellations, disconnects and timeouts
 #   package   the .deb and the archive in bare Debian systems (as root)
 # Without arguments, all of them. Each part that passes is recorded in tests/long.log with the date and the commit; commit that file.
@@ -104,6 +105,7 @@ run_context() {
 run_precision() {
   python3 -B benchmarks/precision.py build/release/troupe tests/data/models/stories260k/hf tests/data/datasets/pretrain/tinystories_train.txt >&2
 }
+run_memory() { python3 -B tests/memory/peaks.py build/release/troupe tests/data/models/stories260k/hf >&2; }
 run_async() {
   TROUPE_SIMULATOR_SEEDS=100000 build/release/tests/simulator_test --gtest_brief=1
   TROUPE_GENERATE_SECONDS=30 build/release/tests/parity_test --gtest_filter='*ACommitIsAcknowledgedWithinTwoSteps' --gtest_brief=1
