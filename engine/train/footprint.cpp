@@ -97,9 +97,10 @@ LayerFloats layers(const models::DecoderSpec& spec, const Widths& of,
 
 // Packed operands of GEMMs: inputs and weights of the widest GEMM or group. For the language head
 // also the gradients of some columns of logits, the logits of a chunk or of the first rows, its
-// inputs and their gradients, and its weight in two orders. In f32; bf16 operands need half.
+// inputs and their gradients, and its weight in two orders. bf16 operands need half.
 std::int64_t packed(const models::DecoderSpec& spec, const Widths& of, std::int64_t tokens,
-                    bool grads_known) {
+                    bool grads_known, ops::Precision precision) {
+  const std::int64_t per_float = precision == ops::Precision::bf16 ? 2 : 1;
   const std::int64_t widest = std::max({of.inner, of.queries, of.hidden});
   const std::int64_t projected =
       spec.latent ? spec.latent->query_rank + spec.latent->key_rank + spec.latent->rotary
@@ -109,7 +110,7 @@ std::int64_t packed(const models::DecoderSpec& spec, const Widths& of, std::int6
     return rows * (rows * group <= ops::max_packed_elements ? group : widest);
   };
   const std::int64_t left = joined(tokens), right = std::max(joined(of.hidden), tokens * widest);
-  if (spec.labels > 0) return left + right;
+  if (spec.labels > 0) return (left + right) / per_float;
   const ops::CpuOptions options;
   const std::int64_t columns = std::min(of.vocabulary, ops::lm_head_columns),
                      below = std::min(of.vocabulary * of.hidden, ops::lm_head_weight_elements);
@@ -120,7 +121,8 @@ std::int64_t packed(const models::DecoderSpec& spec, const Widths& of, std::int6
           spec.vocabulary;  // split vocabularies have a softmax between forward and backward
   const std::int64_t logits =
       once ? rows * of.vocabulary : std::min(tokens * of.vocabulary, options.max_kept_logits);
-  return left + right + (rows + of.hidden) * columns + below + 4 * tokens * of.hidden + logits;
+  return (left + right + (rows + of.hidden) * columns + below) / per_float +
+         4 * tokens * of.hidden + logits;
 }
 
 std::uint64_t bytes(std::int64_t floats) {
@@ -136,7 +138,8 @@ std::int64_t kept_floats(const models::DecoderSpec& spec, const nn::Recomputed& 
 }
 
 Footprint footprint(const models::DecoderSpec& spec, const nn::Recomputed& recomputed,
-                    std::int64_t tokens, const models::Split& split, bool grads_known) {
+                    std::int64_t tokens, const models::Split& split, bool grads_known,
+                    ops::Precision precision) {
   Footprint out;
   std::int64_t trained = 0, all = 0, lookup = 0;
   for (const auto& tensor : models::parameter_list(spec, split)) {
@@ -160,8 +163,8 @@ Footprint footprint(const models::DecoderSpec& spec, const nn::Recomputed& recom
   if (recomputed.norm) temporary += of.hidden;
   out.passing = bytes(tokens * temporary);
   const std::int64_t head = of.vocabulary * of.hidden;  // normalized, and its two gradients
-  out.products =
-      bytes(packed(spec, of, tokens, grads_known) + (spec.normalized_head ? 3 * head : 0));
+  out.products = bytes(packed(spec, of, tokens, grads_known, precision) +
+                       (spec.normalized_head ? 3 * head : 0));
   return out;
 }
 

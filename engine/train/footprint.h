@@ -25,8 +25,9 @@ struct Footprint {
 };
 
 /// Footprint of the rank with this part of the model and `tokens` in its largest micro-batch.
-/// grads_known: the loss has Needs::grad_is_input_independent.
+/// precision: of the products. grads_known: the loss has Needs::grad_is_input_independent.
 Footprint footprint(const models::DecoderSpec& spec, const nn::Recomputed& recomputed,
-                    std::int64_t tokens, const models::Split& split, bool grads_known);
+                    std::int64_t tokens, const models::Split& split, bool grads_known,
+                    ops::Precision precision = ops::Precision::f32);
 
 }  // namespace troupe::engine::train

@@ -109,7 +109,8 @@ class Place {
     if (!stage_.last()) part.labels = 1;  // no logits
     auto recomputed = recomputed_settings(config_);
     recomputed.in_advance = recomputed.in_advance && !stage_.last();
-    const auto own = engine::train::footprint(part, recomputed, tokens, split_, grads_known);
+    const auto own = engine::train::footprint(part, recomputed, tokens, split_, grads_known,
+                                              config_.train.dtype);
     // One layer computes, one is written or read.
     const std::uint64_t in_memory = std::min(own.kept, 2 * own.kept / positive(part.layers));
     out.activations = (config_.train.offload.empty() ? kept(own.kept) : in_memory) + own.passing;
