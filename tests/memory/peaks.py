@@ -65,7 +65,7 @@ TABLE = {
 OF_ALGORITHM = {
     "sft": ["train.batch_size={rows}"],
     "dpo": ["train.batch_size={rows}"],
-    "grpo": ["train.steps=2", "train.batch_size=2", "grpo.group_size=4", "rollout.max_new_tokens=64", "rollout.max_sequences=8", "reward=[{rule: length, max: 100, buffer: 100}]"],
+    "grpo": ["train.steps=2", "train.batch_size={groups}", "grpo.group_size=4", "rollout.max_new_tokens=64", "rollout.max_sequences=8", "reward=[{rule: length, max: 100, buffer: 100}]"],
 }
 
 
@@ -143,7 +143,7 @@ def settings_of(folder, algorithm, ranks, own):
     rows = replicas * (16 if stages else 4) // (2 if algorithm == "dpo" else 1)
     line = ["--algorithm", algorithm, "--set", f"model={folder / 'model'}", "--set", f"data.path={folder / (algorithm + '.jsonl')}", "--set", f"output={folder / 'run'}"]
     for value in dict((value.split("=")[0], value) for value in values).values():  # the last one of each key
-        line += ["--set", value.replace("{folder}", str(folder)).replace("{rows}", str(rows))]
+        line += ["--set", value.replace("{folder}", str(folder)).replace("{rows}", str(rows)).replace("{groups}", str(rows // 2))]
     return line
 
 
