@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <numeric>
 #include <utility>
 
@@ -122,10 +124,20 @@ std::size_t sequence_length(std::string_view text, std::size_t i) {
   return length;
 }
 
+// The first position from `i` on where eight bytes are not all ASCII, or fewer are left.
+std::size_t after_ascii(std::string_view text, std::size_t i) {
+  constexpr std::uint64_t high_bits = 0x8080808080808080;
+  for (std::uint64_t eight = 0; text.size() - i >= sizeof eight; i += sizeof eight) {
+    std::memcpy(&eight, text.data() + i, sizeof eight);
+    if (eight & high_bits) break;
+  }
+  return i;
+}
+
 }  // namespace
 
 bool valid_utf8(std::string_view text, std::size_t* bad) {
-  for (std::size_t i = 0; i < text.size();) {
+  for (std::size_t i = after_ascii(text, 0); i < text.size(); i = after_ascii(text, i)) {
     const std::size_t length = sequence_length(text, i);
     if (length == 0) {
       if (bad) *bad = i;

@@ -30,5 +30,19 @@ TEST(Text, ValidUtf8FindsTheFirstWrongByte) {
   }
 }
 
+// ASCII is checked eight bytes at a time, whatever is before and behind it.
+TEST(Text, ValidUtf8FindsAWrongByteAtEveryPosition) {
+  for (const std::string lead : {"", "\xc3\xa9"})
+    for (std::size_t size = 1; size < 40; ++size)
+      for (std::size_t at = 0; at < size; ++at) {
+        std::string text = lead + std::string(size, 'a');
+        EXPECT_TRUE(valid_utf8(text));
+        text[lead.size() + at] = '\x80';
+        std::size_t bad = 0;
+        EXPECT_FALSE(valid_utf8(text, &bad));
+        EXPECT_EQ(bad, lead.size() + at);
+      }
+}
+
 }  // namespace
 }  // namespace troupe
