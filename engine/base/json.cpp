@@ -11,6 +11,7 @@
 #include "engine/base/check.h"
 #include "engine/base/file.h"
 #include "engine/base/text.h"
+#include "engine/base/valid_json.h"
 
 namespace troupe {
 
@@ -233,7 +234,8 @@ std::size_t max_json_values(const JsonLimits& limits) {
   return std::clamp<std::size_t>(limits.bytes / 8, 4096, 3'000'000);
 }
 
-// The first member whose key repeats that of an earlier member.
+}  // namespace
+
 std::optional<std::size_t> repeated_key(const Json::Object& members) {
   std::vector<std::uint32_t> order(members.size());
   std::iota(order.begin(), order.end(), 0u);
@@ -247,6 +249,8 @@ std::optional<std::size_t> repeated_key(const Json::Object& members) {
   if (twice == order.end()) return std::nullopt;
   return *std::next(twice);
 }
+
+namespace {
 
 // An iterator that counts the characters read: the library reports its position for malformed text
 // only.
@@ -288,8 +292,7 @@ std::string shortened(std::string problem) {
 // allocated.
 class JsonBuilder : public nlohmann::json_sax<nlohmann::json> {
  public:
-  explicit JsonBuilder(const JsonLimits& limits)
-      : limit_(limits.depth), max_values_(max_json_values(limits)) {}
+  explicit JsonBuilder(const JsonBounds& bounds) : bounds_(bounds) {}
   Json root;
   std::string problem;
   std::size_t read = 0;      ///< bytes consumed by the library
@@ -353,13 +356,14 @@ class JsonBuilder : public nlohmann::json_sax<nlohmann::json> {
     return false;
   }
   bool open(Json value) {
-    if (levels_.size() >= limit_) return refuse(cat("nested deeper than ", limit_, " levels"));
+    if (levels_.size() >= bounds_.depth)
+      return refuse(cat("nested deeper than ", bounds_.depth, " levels"));
     levels_.push_back({std::move(value), {}, {}, 0});
     return true;
   }
   bool count() {
-    if (++values_ > max_values_)
-      return refuse(cat("more than ", max_values_, " values (the limit)"));
+    if (++values_ > bounds_.values)
+      return refuse(cat("more than ", bounds_.values, " values (the limit)"));
     return true;
   }
   // The library has also consumed the character after a number.
@@ -375,9 +379,9 @@ class JsonBuilder : public nlohmann::json_sax<nlohmann::json> {
   }
   bool put(Json value) {
     if (!count()) return false;
-    if (!levels_.empty() && levels_.back().size++ >= max_values_in_container)
+    if (!levels_.empty() && levels_.back().size++ >= bounds_.in_container)
       return refuse(
-          cat("more than ", max_values_in_container, " values in one list or object (the limit)"));
+          cat("more than ", bounds_.in_container, " values in one list or object (the limit)"));
     if (levels_.empty()) {
       root = std::move(value);
     } else if (levels_.back().value.is_array()) {
@@ -388,7 +392,8 @@ class JsonBuilder : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
 
-  std::size_t limit_, max_values_, values_ = 0;
+  JsonBounds bounds_;
+  std::size_t values_ = 0;
   std::vector<Level> levels_;
 };
 
@@ -402,6 +407,16 @@ std::string line_and_column(std::string_view text, std::size_t offset) {
 
 }  // namespace
 
+Result<Json> parse_json_with_library(std::string_view text, std::string_view where,
+                                     const JsonBounds& bounds) {
+  JsonBuilder builder(bounds);
+  const CountingIterator begin(text.data(), &builder.read),
+      end(text.data() + text.size(), &builder.read);
+  if (nlohmann::json::sax_parse(begin, end, &builder)) return std::move(builder.root);
+  return fail(Errc::bad_input, cat(where, ": not valid JSON at ",
+                                   line_and_column(text, builder.position), ": ", builder.problem));
+}
+
 Result<Json> parse_json(std::string_view text, std::string_view where, JsonLimits limits) {
   limits.bytes = std::min(limits.bytes, max_json_bytes);
   if (text.size() > limits.bytes)
@@ -411,12 +426,11 @@ Result<Json> parse_json(std::string_view text, std::string_view where, JsonLimit
   std::size_t bad = 0;
   if (!valid_utf8(text, &bad))
     return fail(Errc::bad_input, cat(where, ": not UTF-8 at ", line_and_column(text, bad)));
-  JsonBuilder builder(limits);
-  const CountingIterator begin(text.data(), &builder.read),
-      end(text.data() + text.size(), &builder.read);
-  if (nlohmann::json::sax_parse(begin, end, &builder)) return std::move(builder.root);
-  return fail(Errc::bad_input, cat(where, ": not valid JSON at ",
-                                   line_and_column(text, builder.position), ": ", builder.problem));
+  const JsonBounds bounds{.depth = limits.depth,
+                          .values = max_json_values(limits),
+                          .in_container = max_values_in_container};
+  if (auto value = parse_valid_json(text, bounds)) return std::move(*value);
+  return parse_json_with_library(text, where, bounds);
 }
 
 Result<Json> read_json(const std::string& path, JsonLimits limits) {

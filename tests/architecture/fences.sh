@@ -7,6 +7,7 @@ Eigen/                          engine/ops/cpu engine/loss
 (oneapi/)?dnnl                  engine/ops/cpu
 (cblas|openblas)                engine/ops/cpu
 nlohmann/                       engine/base/json.cpp
+simdjson                        engine/base/valid_json.cpp
 (spdlog|fmt)/                   engine/base/log.cpp
 yaml-cpp/                       launch
 CLI/                            launch
