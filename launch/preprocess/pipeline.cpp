@@ -8,11 +8,12 @@
 
 #include "engine/base/log.h"
 #include "engine/base/text.h"
+#include "engine/data/readers/line_readers.h"
 
 namespace troupe::launch {
 namespace {
 
-using engine::data::Row;
+using engine::data::PendingRow;
 using engine::data::RowPosition;
 
 /// A task of a worker ends at this size or number of rows.
@@ -86,11 +87,13 @@ void Preprocessing::run() {
   bar_->finish(counts(rows_.position(), rows_.bytes()));
 }
 
-Preprocessing::Encoded Preprocessing::encode_batch(const RowEncoder& encoder,
-                                                   const std::vector<Row>& rows) {
+Preprocessing::Encoded Preprocessing::encode_rows(const RowEncoder& encoder,
+                                                  std::vector<PendingRow> rows) {
   std::vector<std::vector<TokenDocument>> out;
-  for (const Row& row : rows) {
-    auto documents = encoder.encode(row);
+  for (PendingRow& pending : rows) {
+    const auto row = engine::data::complete(std::move(pending));
+    RETURN_IF_ERROR(row);
+    auto documents = encoder.encode(*row);
     RETURN_IF_ERROR(documents);
     if (!documents->empty()) out.push_back(std::move(*documents));
   }
@@ -102,9 +105,9 @@ Preprocessing::Batch Preprocessing::read() {
   for (std::size_t bytes = 0; bytes < batch_bytes && batch.rows.size() < batch_rows;) {
     auto row = value_or_throw(rows_.next());
     if (!row) break;
-    if (row->file != file_) in_file_ = 0;
-    file_ = row->file;
-    const std::size_t size = text_bytes(row->value);
+    if (row->row.file != file_) in_file_ = 0;
+    file_ = row->row.file;
+    const std::size_t size = row->text ? row->text->size() : text_bytes(row->row.value);
     bytes += size;
     in_file_ += size;
     batch.rows.push_back(std::move(*row));
@@ -117,12 +120,11 @@ Preprocessing::Batch Preprocessing::read() {
 }
 
 void Preprocessing::start(Batch batch) {
-  const auto shared = std::make_shared<const Batch>(std::move(batch));
-  running_.push_back(
-      {shared, std::async(std::launch::async, [encoder = encoder_, shared, turns = turns_.get()] {
-         const Turn turn(*turns);
-         return encode_batch(*encoder, shared->rows);
-       })});
+  auto work = [encoder = encoder_, turns = turns_.get(), rows = std::move(batch.rows)]() mutable {
+    const Turn turn(*turns);
+    return encode_rows(*encoder, std::move(rows));
+  };
+  running_.push_back({std::async(std::launch::async, std::move(work)), batch.end, batch.bytes});
 }
 
 void Preprocessing::finish_first() {
@@ -130,8 +132,8 @@ void Preprocessing::finish_first() {
   running_.pop_front();
   const auto encoded = value_or_throw(first.encoded.get());
   for (const auto& documents : encoded) value_or_throw(files_.add(documents));
-  written_ = first.batch->end;
-  bar_->show(counts(written_, first.batch->bytes));
+  written_ = first.end;
+  bar_->show(counts(written_, first.bytes));
 }
 
 PreprocessCounts Preprocessing::counts(RowPosition at, std::uint64_t bytes) const {

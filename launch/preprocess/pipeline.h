@@ -1,5 +1,5 @@
-// Preprocessing: reads rows, has workers encode them in batches and writes the results in the order
-// of the rows.
+// Preprocessing: reads rows, has workers parse and encode them in batches and writes the results in
+// the order of the rows.
 #pragma once
 
 #include <cstdint>
@@ -30,18 +30,18 @@ class Preprocessing {
  private:
   /// Rows that one worker encodes.
   struct Batch {
-    std::vector<engine::data::Row> rows;
+    std::vector<engine::data::PendingRow> rows;
     engine::data::RowPosition end;
     std::uint64_t bytes = 0;  // of the input up to here, about
   };
   using Encoded = Result<std::vector<std::vector<TokenDocument>>>;
   struct Running {
-    std::shared_ptr<const Batch> batch;
     std::future<Encoded> encoded;
+    engine::data::RowPosition end;
+    std::uint64_t bytes = 0;
   };
 
-  static Encoded encode_batch(const RowEncoder& encoder,
-                              const std::vector<engine::data::Row>& rows);
+  static Encoded encode_rows(const RowEncoder& encoder, std::vector<engine::data::PendingRow> rows);
   Batch read();
   void start(Batch batch);
   void finish_first();

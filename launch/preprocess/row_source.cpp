@@ -18,7 +18,7 @@ Result<RowSource> RowSource::open(const std::vector<std::string>& input, std::in
   return out;
 }
 
-Result<std::optional<data::Row>> RowSource::next() {
+Result<std::optional<data::PendingRow>> RowSource::next() {
   if (max_rows_ > 0 && position_.number >= max_rows_) return std::nullopt;
   for (; position_.file < files_.size(); ++position_.file) {
     if (!reader_) {
@@ -27,10 +27,10 @@ Result<std::optional<data::Row>> RowSource::next() {
       reader_ = std::move(*opened);
       if (position_.row > 0) RETURN_IF_ERROR(reader_->seek(position_.row));
     }
-    auto row = reader_->next();
+    auto row = reader_->next_pending();
     RETURN_IF_ERROR(row);
     if (*row) {
-      position_.row = (*row)->index + 1;
+      position_.row = (*row)->row.index + 1;
       ++position_.number;
       return row;
     }

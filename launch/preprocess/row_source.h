@@ -19,8 +19,8 @@ class RowSource {
   /// files.
   static Result<RowSource> open(const std::vector<std::string>& input, std::int64_t max_rows);
 
-  /// The next row; nullopt at the end. Errc::bad_input for a malformed row; errors of the files.
-  Result<std::optional<engine::data::Row>> next();
+  /// The next row; nullopt at the end. Errors of RowReader::next_pending and of the files.
+  Result<std::optional<engine::data::PendingRow>> next();
   /// The row that next() reads: file, row of the file, and rows before it.
   engine::data::RowPosition position() const { return position_; }
   Result<> seek(engine::data::RowPosition position);

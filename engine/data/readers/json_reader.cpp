@@ -188,12 +188,21 @@ JsonReader::JsonReader(std::string path, WholeText file, std::vector<RowSpan> ro
     : path_(std::move(path)), file_(std::move(file)), rows_(std::move(rows)) {
 }
 
-Result<std::optional<Row>> JsonReader::next() {
+Result<std::optional<PendingRow>> JsonReader::next_pending() {
   if (at_ == rows_.size()) return std::nullopt;
   const auto& span = rows_[at_];
-  Row row{Json(), path_, span.line, static_cast<std::int64_t>(at_++)};
-  RETURN_IF_ERROR(parse_row(file_.text().substr(span.begin, span.end - span.begin), row));
-  return row;
+  PendingRow pending{.row = {Json(), path_, span.line, static_cast<std::int64_t>(at_++)},
+                     .text = std::nullopt};
+  RETURN_IF_ERROR(check_row_size(span.end - span.begin, pending.row));
+  pending.text.emplace(file_.text().substr(span.begin, span.end - span.begin));
+  return pending;
+}
+
+Result<std::optional<Row>> JsonReader::next() {
+  auto pending = next_pending();
+  RETURN_IF_ERROR(pending);
+  if (!*pending) return std::nullopt;
+  return complete(std::move(**pending));
 }
 
 Result<> JsonReader::seek(std::int64_t index) {

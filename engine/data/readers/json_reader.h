@@ -43,6 +43,7 @@ class JsonReader : public RowReader {
  public:
   JsonReader(std::string path, WholeText file, std::vector<RowSpan> rows);
   Result<std::optional<Row>> next() override;
+  Result<std::optional<PendingRow>> next_pending() override;
   Result<> seek(std::int64_t index) override;
 
  private:

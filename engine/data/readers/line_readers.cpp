@@ -112,6 +112,15 @@ Result<> parse_row(std::string_view text, Row& row) {
   return {};
 }
 
+Result<Row> complete(PendingRow pending) {
+  if (!pending.text) return std::move(pending.row);
+  if (auto ok = parse_row(*pending.text, pending.row); !ok)
+    return fail(ok.error().code,
+                cat(ok.error().what,
+                    pending.ended ? "" : " (the last line has no end: the file may be truncated)"));
+  return std::move(pending.row);
+}
+
 Result<std::optional<Lines::Line>> JsonlReader::next_line() {
   for (;;) {
     auto line = lines_.next();
@@ -119,18 +128,22 @@ Result<std::optional<Lines::Line>> JsonlReader::next_line() {
   }
 }
 
-Result<std::optional<Row>> JsonlReader::next() {
+Result<std::optional<PendingRow>> JsonlReader::next_pending() {
   const auto line = next_line();
   RETURN_IF_ERROR(line);
   if (!*line) return std::nullopt;
-  Row row{Json(), path_, lines_.number(), index_++};
-  RETURN_IF_ERROR(check_row_size((*line)->bytes, row));
-  if (auto ok = parse_row((*line)->text, row); !ok)
-    return fail(
-        ok.error().code,
-        cat(ok.error().what,
-            (*line)->ended ? "" : " (the last line has no end: the file may be truncated)"));
-  return row;
+  PendingRow pending{.row = {Json(), path_, lines_.number(), index_++}, .text = std::nullopt};
+  RETURN_IF_ERROR(check_row_size((*line)->bytes, pending.row));
+  pending.text.emplace((*line)->text);
+  pending.ended = (*line)->ended;
+  return pending;
+}
+
+Result<std::optional<Row>> JsonlReader::next() {
+  auto pending = next_pending();
+  RETURN_IF_ERROR(pending);
+  if (!*pending) return std::nullopt;
+  return complete(std::move(**pending));
 }
 
 Result<> JsonlReader::seek(std::int64_t index) {

@@ -42,6 +42,7 @@ class JsonlReader : public RowReader {
   JsonlReader(std::string path, TextStream stream)
       : path_(path), lines_(std::move(path), std::move(stream)) {}
   Result<std::optional<Row>> next() override;
+  Result<std::optional<PendingRow>> next_pending() override;
   Result<> seek(std::int64_t index) override;
 
  private:
@@ -55,6 +56,9 @@ class JsonlReader : public RowReader {
 /// Parses `text`, an object, into `row`, whose position is set already. Errc::bad_input with the
 /// line number of the file.
 Result<> parse_row(std::string_view text, Row& row);
+
+/// The row with its value. Errors of parse_row.
+Result<Row> complete(PendingRow pending);
 
 /// Errc::bad_input if `bytes` exceeds max_row_bytes.
 Result<> check_row_size(std::size_t bytes, const Row& row);

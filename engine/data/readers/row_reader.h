@@ -29,6 +29,14 @@ struct Row {
   }
 };
 
+/// A row that may still be text. Parsing takes most of the time of reading, so readers leave it to
+/// other threads where they can: complete() of line_readers.h.
+struct PendingRow {
+  Row row;
+  std::optional<std::string> text;  ///< of the row, in JSON; nullopt: row.value is complete
+  bool ended = true;                ///< false: the file ends within the text
+};
+
 class RowReader {
  public:
   virtual ~RowReader() = default;
@@ -36,6 +44,13 @@ class RowReader {
   /// and the next call continues with the next row. Any other error (Errc::corrupt, io) is
   /// final.
   virtual Result<std::optional<Row>> next() = 0;
+  /// As next(), but complete() may be what finds that the row is malformed.
+  virtual Result<std::optional<PendingRow>> next_pending() {
+    auto row = next();
+    RETURN_IF_ERROR(row);
+    if (!*row) return std::nullopt;
+    return PendingRow{.row = std::move(**row), .text = std::nullopt};
+  }
   /// The next call of next() returns row `index`, or the end if there are fewer rows.
   virtual Result<> seek(std::int64_t index) = 0;
 };
