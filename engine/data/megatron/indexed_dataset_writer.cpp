@@ -27,6 +27,8 @@ std::string_view text_of(const T* values, std::size_t count) {
 
 template <class T>
 Result<> pack(std::span<const std::int32_t> tokens, std::string& to) {
+  std::size_t at = to.size();
+  to.resize(at + tokens.size() * sizeof(T));
   for (const std::int32_t token : tokens) {
     if constexpr (sizeof(T) < sizeof(std::int32_t) || std::is_unsigned_v<T>)
       if (token < std::int64_t{std::numeric_limits<T>::min()} ||
@@ -34,7 +36,8 @@ Result<> pack(std::span<const std::int32_t> tokens, std::string& to) {
         return fail(Errc::bad_input, cat("token ", token, " does not fit into ", 8 * sizeof(T),
                                          std::is_unsigned_v<T> ? " unsigned bits" : " bits"));
     const T value = static_cast<T>(token);
-    to += text_of(&value, 1);
+    std::memcpy(to.data() + at, &value, sizeof value);
+    at += sizeof value;
   }
   return {};
 }
