@@ -57,11 +57,11 @@ void PowerLoss::expect_agreement(const std::string& method, std::size_t points) 
 }
 
 TEST_F(PowerLoss, AtAnyPointJournalAndCheckpointAgree) {
-  expect_agreement("grpo", wanted_count("TROUPE_POWER_LOSSES", 20));
+  expect_agreement("grpo", wanted_count("TROUPE_POWER_LOSSES", 12));
 }
 
 TEST_F(PowerLoss, AtAnyPointACheckpointOfFourRanksIsWhole) {
-  expect_agreement("sft_ranks", wanted_count("TROUPE_POWER_LOSSES", 20) / 4);
+  expect_agreement("sft_ranks", wanted_count("TROUPE_POWER_LOSSES", 12) / 4);
 }
 
 // What the replay makes of all operations is what is on the disk.
