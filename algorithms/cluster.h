@@ -20,7 +20,7 @@ namespace protocol = actors::protocol;
 using actors::Task;
 
 using PolicyRef = actors::ActorRef<protocol::TrainStep, protocol::Logprobs, protocol::Score,
-                                   protocol::Publish, protocol::Save>;
+                                   protocol::Publish, protocol::Save, protocol::FinishSave>;
 using RolloutRef = actors::ActorRef<protocol::Generate, protocol::PrepareWeights,
                                     protocol::CommitWeights, protocol::CancelSamples>;
 using CriticRef = actors::ActorRef<protocol::TrainStep, protocol::Score, protocol::Save>;
@@ -78,6 +78,7 @@ struct Cluster {
   WeightVersions* versions = nullptr;  ///< of an asynchronous run; saved with the policy
   /// Brings weights to other processes; nullptr: messages do, within one process.
   WeightStream* stream = nullptr;
+  bool saving = false;  ///< the policy is writing a checkpoint
 };
 
 }  // namespace troupe::algorithms

@@ -1,16 +1,39 @@
 #include "algorithms/plan.h"
 
+#include <filesystem>
+
 #include "engine/base/log.h"
 #include "engine/base/text.h"
+#include "engine/checkpoint/read_checkpoint.h"
 
 namespace troupe::algorithms {
 namespace {
+
+void log_saved(const std::string& path) {
+  const auto step =
+      engine::checkpoint::step_of_name(std::filesystem::path(path).filename().string());
+  log_info(cat("step ", step.value_or(0), ": saved ", path));
+}
 
 bool due(const Plan& plan, std::int64_t previous, std::int64_t step) {
   return plan.save_every > 0 && step / plan.save_every > previous / plan.save_every;
 }
 
-Task<void> save(Cluster& cluster, const Plan& plan, std::int64_t step, protocol::RunState state) {
+// Whether the caller continues while the policy's checkpoint is written.
+enum class Saving { waits, overlapped };
+
+// Files beside the checkpoint before may be replaced only when that is durable.
+Task<void> end_saving(Cluster& cluster, bool wait) {
+  if (!cluster.saving) co_return;
+  auto finishing = finish_save(cluster.policy, wait, cluster.timeout);
+  const bool ended = co_await finishing;
+  cluster.saving = !ended;
+}
+
+Task<void> save(Cluster& cluster, const Plan& plan, std::int64_t step, protocol::RunState state,
+                Saving how) {
+  auto before = end_saving(cluster, true);
+  co_await before;
   cluster.journal.commit(step);
   state.selection = plan.selection.state();
   state.best_step = plan.selection.best_step();
@@ -35,11 +58,12 @@ Task<void> save(Cluster& cluster, const Plan& plan, std::int64_t step, protocol:
     co_await saving_reference.get();
   }
   show();
-  protocol::Save policy{step, std::move(state)};
+  protocol::Save policy{step, std::move(state), how == Saving::overlapped};
   auto saving = cluster.policy.ask(std::move(policy), cluster.timeout);
   const auto path = co_await saving.get();
   cluster.journal.status("");
-  log_info(cat("step ", step, ": saved ", path));
+  cluster.saving = path.empty();
+  if (!cluster.saving) log_saved(path);
 }
 
 void log_end(const Plan& plan, std::int64_t step, bool interrupted) {
@@ -56,12 +80,22 @@ void record_step(Cluster& cluster, Plan& plan, std::int64_t step, const Metrics&
   plan.selection.observe(step, metrics);
 }
 
+Task<bool> finish_save(PolicyRef policy, bool wait, std::chrono::steady_clock::duration timeout) {
+  auto finishing = policy.ask(protocol::FinishSave{wait}, timeout);
+  const auto path = co_await finishing.get();
+  if (!path.empty()) log_saved(path);
+  co_return wait || !path.empty();
+}
+
 Task<bool> end_step(Cluster& cluster, const Plan& plan, std::int64_t previous, std::int64_t step,
                     protocol::RunState state) {
   const bool last = step >= plan.steps || plan.selection.stops();
   const bool stopping = cluster.stop.requested();
   if (last || stopping || plan.selection.is_best(step) || due(plan, previous, step)) {
-    co_await save(cluster, plan, step, std::move(state));
+    const Saving how = last || stopping ? Saving::waits : Saving::overlapped;
+    co_await save(cluster, plan, step, std::move(state), how);
+  } else {
+    co_await end_saving(cluster, false);
   }
   if (last || stopping) log_end(plan, step, !last);
   co_return !last && !stopping;
@@ -69,8 +103,10 @@ Task<bool> end_step(Cluster& cluster, const Plan& plan, std::int64_t previous, s
 
 Task<void> end_early(Cluster& cluster, const Plan& plan, std::int64_t previous, std::int64_t step,
                      protocol::RunState state) {
-  if (step == plan.done || due(plan, previous, step)) co_return;
-  co_await save(cluster, plan, step, std::move(state));
+  if (step == plan.done || due(plan, previous, step))
+    co_await end_saving(cluster, true);
+  else
+    co_await save(cluster, plan, step, std::move(state), Saving::waits);
 }
 
 bool ends_within(const Plan& plan, std::int64_t step, std::int64_t updates) {
@@ -82,7 +118,7 @@ Task<void> save_round_start(Cluster& cluster, const Plan& plan, std::int64_t pre
   const bool saved = step == plan.done ? plan.done_is_saved
                                        : due(plan, previous, step) || plan.selection.is_best(step);
   if (step == 0 || saved || !plan.resumable) co_return;
-  co_await save(cluster, plan, step, std::move(state));
+  co_await save(cluster, plan, step, std::move(state), Saving::overlapped);
 }
 
 Task<protocol::StepStats> train_step(Cluster& cluster, const Plan& plan, std::int64_t step,

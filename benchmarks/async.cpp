@@ -40,7 +40,7 @@ void consume(double milliseconds) {
 
 struct Policy {
   using Handled = actors::Messages<protocol::TrainStep, protocol::Logprobs, protocol::Score,
-                                   protocol::Publish, protocol::Save>;
+                                   protocol::Publish, protocol::Save, protocol::FinishSave>;
   double train_ms;
   std::uint64_t updates = 0;
 
@@ -58,6 +58,7 @@ struct Policy {
     return {m.version, updates, std::make_shared<const std::vector<float>>(1, 0.0f), {}, {}};
   }
   std::string on(protocol::Save m) { return cat("checkpoint-", m.step); }
+  std::string on(protocol::FinishSave) { return ""; }
 };
 
 struct Rollout {

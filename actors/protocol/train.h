@@ -106,15 +106,29 @@ inline auto fields(RunState& s) {
 }
 
 /// Writes OUTPUT/checkpoint-STEP (weights, optimizer, `state`) and points `latest` at it. Replies
-/// with its path.
+/// with its path when it is durable; with `overlapped` at once, with an empty text: the checkpoint
+/// is written while training continues, and FinishSave tells its end.
 struct Save {
   using Reply = std::string;
   static constexpr std::string_view name = "save";
   std::int64_t step = 0;
   RunState state;
+  bool overlapped = false;
 };
 inline auto fields(Save& m) {
-  return std::tie(m.step, m.state);
+  return std::tie(m.step, m.state, m.overlapped);
+}
+
+/// Replies with the path of the checkpoint of an overlapped Save once it is durable, or the error
+/// of its writing; with an empty text while it is being written, unless `wait`, and where there is
+/// none.
+struct FinishSave {
+  using Reply = std::string;
+  static constexpr std::string_view name = "finish_save";
+  bool wait = false;
+};
+inline auto fields(FinishSave& m) {
+  return std::tie(m.wait);
 }
 
 /// A few tokens and their log-probabilities: two models that agree on them hold the same weights in

@@ -3,6 +3,7 @@
 #include "actors/roles/weights.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
+#include "engine/ops/phase.h"
 
 namespace troupe::actors::roles {
 
@@ -81,8 +82,25 @@ Result<protocol::WeightPart> Trainer::on(protocol::ReadWeights message) {
 }
 
 Result<std::string> Trainer::on(protocol::Save message) {
+  RETURN_IF_ERROR(on(protocol::FinishSave{.wait = true}));
   saved_ = true;
-  return save_(message.step, message.state, *trainer_);
+  auto started = save_(message.step, message.state, *trainer_);
+  RETURN_IF_ERROR(started);
+  writing_ = std::move(*started);
+  trainer_->optimizer().set_reader(writing_.get());
+  // The spans of a profiled device are those of one thread.
+  const bool profiled =
+      dynamic_cast<engine::ops::SpanSource*>(&trainer_->model().device()) != nullptr;
+  return message.overlapped && !profiled ? std::string() : on(protocol::FinishSave{.wait = true});
+}
+
+Result<std::string> Trainer::on(protocol::FinishSave message) {
+  if (!writing_) return std::string();
+  auto result = writing_->finish(message.wait);
+  if (!result) return std::string();
+  trainer_->optimizer().set_reader(nullptr);
+  writing_.reset();
+  return std::move(*result);
 }
 
 }  // namespace troupe::actors::roles

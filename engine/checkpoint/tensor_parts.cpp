@@ -123,25 +123,69 @@ std::optional<OwnBlock> TensorParts::block(std::size_t arena, const std::string&
   return out;
 }
 
-Result<std::int64_t> TensorParts::write_own(OutputFile& file, const SafetensorsLayout& layout,
-                                            const std::vector<TensorSource>& tensors) const {
-  std::unordered_map<std::string_view, const TensorSource*> sources;
-  for (const auto& tensor : tensors) sources.emplace(tensor.layout.name, &tensor);
-  own_->device().synchronize();
-  PartWriter writer(file, own_->device(), layout.header.size());
-  for (const auto& place : layout.tensors) {
-    const TensorSource& source = *sources.at(place.name);
-    RETURN_IF_ERROR(writer.write(place, source.layout, [&](const std::string& parameter) {
-      return block(source.arena, parameter);
-    }));
+std::vector<TensorParts::Job> TensorParts::jobs() {
+  std::vector<Job> all;
+  for (Started& each : started_) {
+    std::unordered_map<std::string_view, const TensorSource*> sources;
+    for (const auto& tensor : each.tensors) sources.emplace(tensor.layout.name, &tensor);
+    for (const auto& place : each.layout.tensors) {
+      Job job{&each, &place, sources.at(place.name), own_->count(), 0};
+      for (const models::Rows& rows : job.source->layout.rows) {
+        const nn::Parameter* parameter = own_->find(rows.parameter);
+        if (parameter == nullptr) continue;
+        const std::int64_t start =
+            starts_[static_cast<std::size_t>(parameter - own_->all().data())];
+        job.begin = std::min(job.begin, start);
+        job.end = std::max(job.end, start + parameter->value.count());
+      }
+      if (job.begin < job.end) all.push_back(job);
+    }
   }
-  RETURN_IF_ERROR(file.finish());
-  return writer.written();
+  std::ranges::stable_sort(all, {}, &Job::end);
+  return all;
 }
 
-Result<> TensorParts::write(const std::string& path, StoredType type,
+Result<> TensorParts::write_values(const Progress& progress,
+                                   const std::function<Result<>()>& before_sync) {
+  const std::vector<Job> all = jobs();
+  // All values before these are written when the job before is.
+  std::vector<std::int64_t> written_before(all.size() + 1, own_->count());
+  for (std::size_t i = all.size(); i-- > 0;)
+    written_before[i] = std::min(written_before[i + 1], all[i].begin);
+  const auto cancelled = [] { return fail(Errc::cancelled, "the checkpoint was given up"); };
+  if (!progress(written_before[0])) return cancelled();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto& [of, place, source, begin, end] = all[i];
+    PartWriter writer(of->file, own_->device(), of->layout.header.size());
+    RETURN_IF_ERROR(
+        writer.write(*place, source->layout, [this, from = source](const std::string& parameter) {
+          return block(from->arena, parameter);
+        }));
+    of->written += writer.written();
+    if (!progress(written_before[i + 1])) return cancelled();
+  }
+  RETURN_IF_ERROR(before_sync());
+  for (Started& each : started_) RETURN_IF_ERROR(each.file.finish());
+  return {};
+}
+
+Result<> TensorParts::complete(Result<> mine) {
+  const std::vector<Started> files = std::exchange(started_, {});
+  RETURN_IF_ERROR(agree(std::move(mine), "the values of the tensors"));
+  for (const Started& each : files) {
+    const std::string& path = each.file.path();
+    const auto bytes = sum(each.written, path);
+    RETURN_IF_ERROR(bytes);
+    const auto wanted = each.layout.tensors.empty() ? 0 : each.layout.tensors.back().end;
+    check(*bytes == static_cast<std::int64_t>(wanted),
+          cat(path, ": the ranks wrote ", *bytes, " of ", wanted, " bytes"));
+  }
+  return {};
+}
+
+Result<> TensorParts::start(const std::string& path, StoredType type,
                             const std::vector<TensorSource>& tensors) {
-  const SafetensorsLayout layout = layout_of(type, tensors);
+  SafetensorsLayout layout = layout_of(type, tensors);
   auto file = is_root() ? OutputFile::create(path) : Result<OutputFile>(fail(Errc::internal, ""));
   if (is_root()) {
     Result<> header = file ? file->write(layout.header) : Result<>(fail(file));
@@ -150,13 +194,17 @@ Result<> TensorParts::write(const std::string& path, StoredType type,
     RETURN_IF_ERROR(agree({}, path));
     file = OutputFile::join(path);
   }
-  const auto bytes =
-      sum(file ? write_own(*file, layout, tensors) : Result<std::int64_t>(fail(file)), path);
-  RETURN_IF_ERROR(bytes);
-  const auto wanted = layout.tensors.empty() ? 0 : layout.tensors.back().end;
-  check(*bytes == static_cast<std::int64_t>(wanted),
-        cat(path, ": the ranks wrote ", *bytes, " of ", wanted, " bytes"));
+  RETURN_IF_ERROR(agree(file ? Result<>() : Result<>(fail(file)), path));
+  own_->device().synchronize();
+  started_.push_back({std::move(*file), std::move(layout), tensors});
   return {};
+}
+
+Result<> TensorParts::write(const std::string& path, StoredType type,
+                            const std::vector<TensorSource>& tensors) {
+  RETURN_IF_ERROR(start(path, type, tensors));
+  if (deferred_) return {};
+  return complete(write_values([](std::int64_t) { return true; }, [] { return Result<>(); }));
 }
 
 Result<> TensorParts::agree(Result<> mine, std::string_view what) {

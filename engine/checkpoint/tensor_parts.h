@@ -3,6 +3,7 @@
 // rank gathers a tensor and the file does not depend on the grid.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -48,10 +49,22 @@ class TensorParts {
   const nn::Parameters& parameters() const { return *whole_; }
   bool is_root() const { return mesh_ == nullptr || mesh_->is_root(); }
 
-  /// Writes a new file with these tensors, durably. Errc::io; usage for a value that F16 would turn
-  /// into infinity.
+  /// Writes a new file with these tensors, durably. After defer_values() only its header: the
+  /// values follow with write_values(). Errc::io; usage for a value that F16 would turn into
+  /// infinity.
   Result<> write(const std::string& path, StoredType type,
                  const std::vector<TensorSource>& tensors);
+  void defer_values() { deferred_ = true; }
+  /// Receives the end of the values of the arenas that are written and no longer needed; returns
+  /// whether to go on.
+  using Progress = std::function<bool(std::int64_t end)>;
+  /// Writes this rank's values into the files whose headers are written, in the order of the arena
+  /// rather than of the files, and makes them durable (`before_sync` is called in between). Not
+  /// collective: it needs no other rank, and another thread may call it. Errc::cancelled when
+  /// `progress` says so.
+  Result<> write_values(const Progress& progress, const std::function<Result<>()>& before_sync);
+  /// Ends these files: the ranks exchange the results of their write_values().
+  Result<> complete(Result<> mine);
   /// The error of the first rank that has one. Waits for the slowest disk, so there is no timeout.
   Result<> agree(Result<> mine, std::string_view what);
   /// The text of rank 0.
@@ -63,9 +76,24 @@ class TensorParts {
   void skip_earlier_ranks();
   void skip_earlier_stages();
   std::optional<OwnBlock> block(std::size_t arena, const std::string& parameter) const;
-  /// Returns the number of bytes that this rank wrote.
-  Result<std::int64_t> write_own(OutputFile& file, const SafetensorsLayout& layout,
-                                 const std::vector<TensorSource>& tensors) const;
+  /// A file whose header is written.
+  struct Started {
+    OutputFile file;
+    SafetensorsLayout layout;
+    std::vector<TensorSource> tensors;
+    std::int64_t written = 0;  ///< bytes, by this rank
+  };
+  /// A tensor of a file of which this rank has a part, and the values of its arena within which
+  /// that lies.
+  struct Job {
+    Started* of;
+    const StoredTensor* place;
+    const TensorSource* source;
+    std::int64_t begin, end;
+  };
+  Result<> start(const std::string& path, StoredType type,
+                 const std::vector<TensorSource>& tensors);
+  std::vector<Job> jobs();
 
   const nn::Parameters* own_;
   const nn::Parameters* whole_;
@@ -77,6 +105,8 @@ class TensorParts {
   /// What this rank writes of each own parameter: the range along the axis of its shard that no
   /// lower rank has; of one without an axis all. Absent: nothing.
   std::vector<std::optional<parallel::Range>> written_;
+  bool deferred_ = false;
+  std::vector<Started> started_;
 };
 
 }  // namespace troupe::engine::checkpoint

@@ -8,8 +8,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
 #include <cstring>
 #include <filesystem>
+#include <future>
+#include <mutex>
+#include <vector>
 
 #include "engine/base/check.h"
 #include "engine/base/environment_error.h"
@@ -28,7 +33,8 @@ namespace fs = std::filesystem;
 
 // Replaces a checkpoint of the same step by an atomic exchange where the file system supports it,
 // otherwise by two renames (a kill between them leaves the earlier checkpoints).
-Result<> publish(const std::string& temporary, const std::string& path, const std::string& aside) {
+Result<> rename_over(const std::string& temporary, const std::string& path,
+                     const std::string& aside) {
   if (::rename(temporary.c_str(), path.c_str()) == 0) return {};
   if (errno != ENOTEMPTY && errno != EEXIST) return system_error(path, "publish");
   if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0)
@@ -39,29 +45,167 @@ Result<> publish(const std::string& temporary, const std::string& path, const st
   return {};
 }
 
-// The steps of all ranks of a group; `output` is nullptr on the ranks other than 0.
-class Protocol {
+// How far the values of the arenas are written.
+class Progress {
  public:
-  Protocol(const DirectoryLock* output, const Snapshot& snapshot, TensorParts& tensors,
-           const WriteOptions& options)
-      : snapshot_(snapshot), tensors_(tensors), options_(options) {
+  /// Returns whether to go on.
+  bool reach(std::int64_t end) {
+    const std::lock_guard lock(mutex_);
+    end_ = end;
+    changed_.notify_all();
+    return !given_up_;
+  }
+  std::int64_t wait_for(std::int64_t begin) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return end_ > begin; });
+    return end_;
+  }
+  void give_up() {
+    const std::lock_guard lock(mutex_);
+    given_up_ = true;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::int64_t end_ = 0;
+  bool given_up_ = false;
+};
+
+// `mesh` nullptr: one rank.
+TensorParts tensors_of(const Snapshot& snapshot, const parallel::Mesh* mesh) {
+  check(static_cast<bool>(snapshot.exp_avg) == static_cast<bool>(snapshot.exp_avg_sq),
+        "write_checkpoint: one moment without the other");
+  std::vector<Tensor> arenas{snapshot.parameters.values()}, moments;  // order of CheckpointArena
+  check(!snapshot.average || snapshot.exp_avg, "write_checkpoint: an average without moments");
+  if (snapshot.exp_avg) moments = {snapshot.exp_avg, snapshot.exp_avg_sq};
+  if (snapshot.average) moments.push_back(snapshot.average);
+  const bool divided = mesh != nullptr && snapshot.shards != nullptr;
+  if (!divided) arenas.insert(arenas.end(), moments.begin(), moments.end());
+  if (mesh == nullptr) return {snapshot.parameters, std::move(arenas)};
+  check(mesh->grid().pp == 1 || snapshot.whole != nullptr,
+        "write_checkpoint: stages without a description of the model");
+  return {{.parameters = snapshot.parameters,
+           .arenas = std::move(arenas),
+           .divided = divided ? std::move(moments) : std::vector<Tensor>(),
+           .shards = snapshot.shards,
+           .whole = snapshot.whole},
+          *mesh};
+}
+
+template <class T>
+bool is_ready(const std::future<T>& result) {
+  return result.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+}
+
+// The steps of all ranks of a group; `output` is nullptr on the ranks other than 0.
+class Protocol final : public CheckpointWrite {
+ public:
+  Protocol(const parallel::Mesh* mesh, const DirectoryLock* output, Snapshot snapshot,
+           WriteOptions options)
+      : snapshot_(std::move(snapshot)),
+        options_(std::move(options)),
+        world_(mesh != nullptr && mesh->grid().ranks() > 1 ? &mesh->world() : nullptr),
+        tensors_(tensors_of(snapshot_, mesh)) {
     if (output != nullptr) {
       output_ = output->directory();
       path_ = cat(output_, "/", name_of_step(snapshot_.step));
       temporary_ = temporary_checkpoint(output_, snapshot_.step);
     }
-    const auto shared = tensors.share(output ? fs::absolute(temporary_).string() : "",
-                                      "the folder of the new checkpoint");
+    const auto shared = tensors_.share(output ? fs::absolute(temporary_).string() : "",
+                                       "the folder of the new checkpoint");
     if (output == nullptr) temporary_ = shared;
+    tensors_.defer_values();
+  }
+  Protocol(const Protocol&) = delete;
+  ~Protocol() override {
+    progress_.give_up();
+    for (std::future<Result<>>* each : {&values_, &rest_})
+      if (each->valid()) each->wait();
+    if (!ended_) remove_incomplete();
   }
 
-  Result<std::string> run() {
-    auto written = write_tensors(tensors_.is_root() ? begin() : Result<>());
-    if (!tensors_.is_root())
-      return written ? Result<std::string>(path_) : Result<std::string>(fail(written));
-    if (written) written = write_rest();
+  /// Creates the folder and the files with their headers, and starts the thread of the values.
+  Result<> start() {
+    const auto created = tensors_.agree(create_files(tensors_.is_root() ? begin() : Result<>()),
+                                        "the files of a checkpoint");
+    RETURN_IF_ERROR(created);
+    values_ = std::async(std::launch::async, [this] { return write_values(); });
+    return {};
+  }
+
+  std::int64_t wait_for(std::int64_t begin) override { return progress_.wait_for(begin); }
+  void wait_for_all() override {
+    const std::int64_t count = snapshot_.parameters.count();
+    if (count > 0) progress_.wait_for(count - 1);
+    value_or_throw(tensors_.agree({}, cat("the values of ", name_of_step(snapshot_.step))));
+  }
+
+  std::optional<Result<std::string>> finish(bool wait) override {
+    check(!ended_, "CheckpointWrite::finish: it had a result");
+    if (!rest_began_) {
+      if (!wait && !all_wrote()) return std::nullopt;
+      if (const auto written = tensors_.complete(values_.get()); !written) {
+        remove_incomplete();
+        return Result<std::string>(fail(written));
+      }
+      rest_began_ = true;
+      if (tensors_.is_root()) rest_ = std::async(std::launch::async, [this] { return publish(); });
+    }
+    if (!wait && !root_published()) return std::nullopt;
+    return result_of_root();
+  }
+
+ private:
+  /// A message to the other ranks, which are at the same point.
+  bool all_wrote() {
+    const std::array<std::uint8_t, 1> mine{is_ready(values_)};
+    if (world_ == nullptr) return mine[0] != 0;
+    std::vector<std::uint8_t> all(static_cast<std::size_t>(world_->size()));
+    world_->all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
+                       "whether a checkpoint's values are written");
+    return std::ranges::all_of(all, [](std::uint8_t each) { return each != 0; });
+  }
+  bool root_published() {
+    std::array<std::uint8_t, 1> done{tensors_.is_root() && is_ready(rest_)};
+    if (world_ != nullptr)
+      world_->broadcast(std::as_writable_bytes(std::span(done)), 0,
+                        "whether a checkpoint is published");
+    return done[0] != 0;
+  }
+  Result<std::string> result_of_root() {
+    auto result = tensors_.is_root() ? rest_.get() : Result<>();
+    ended_ = true;
+    RETURN_IF_ERROR(tensors_.agree(std::move(result), "the result of write_checkpoint"));
+    return tensors_.share(path_, "the path of a checkpoint");
+  }
+  void remove_incomplete() {
+    ended_ = true;
+    std::error_code ignored;
+    if (tensors_.is_root()) fs::remove_all(temporary_, ignored);
+  }
+
+  Result<> write_values() {
+    struct AllReached {  // also after an error: nobody waits for values that nobody reads
+      Protocol& of;
+      ~AllReached() { of.progress_.reach(of.snapshot_.parameters.count()); }
+    } const at_the_end{*this};
+    const auto root_step = [this](std::string_view name) {
+      return tensors_.is_root() ? step(name, [] { return Result<>(); }) : Result<>();
+    };
+    RETURN_IF_ERROR(root_step("write values"));
+    return tensors_.write_values([this](std::int64_t end) { return progress_.reach(end); },
+                                 [&] {
+                                   progress_.reach(snapshot_.parameters.count());
+                                   return root_step("sync values");
+                                 });
+  }
+
+  /// Of rank 0, when all values are durable.
+  Result<> publish() {
+    auto written = write_rest();
     const std::string aside = cat(output_, "/", temporary_prefix, snapshot_.step, "-0");
-    if (written) written = step("publish", [&] { return publish(temporary_, path_, aside); });
+    if (written) written = step("publish", [&] { return rename_over(temporary_, path_, aside); });
     if (written) written = step("sync output", [&] { return sync_directory(output_); });
     std::error_code ignored;
     // The incomplete folder after an error, or the old checkpoint after an exchange.
@@ -70,11 +214,9 @@ class Protocol {
     if (written) written = swing_best();
     if (written) written = swing("latest", temporary_link_prefix, snapshot_.step);
     if (written) written = prune();
-    RETURN_IF_ERROR(written);
-    return path_;
+    return written;
   }
 
- private:
   template <class Act>
   Result<> step(std::string_view name, Act act) {
     if (options_.before) RETURN_IF_ERROR(options_.before(name));
@@ -118,7 +260,7 @@ class Protocol {
   std::string training_folder() const { return cat(temporary_, "/training"); }
 
   // An error of the steps of rank 0 between two of all ranks reaches the others with the next one.
-  Result<> write_tensors(Result<> done) {
+  Result<> create_files(Result<> done) {
     done = together("write model", std::move(done), [&] { return write_model(); });
     RETURN_IF_ERROR(done);
     if (snapshot_.average) RETURN_IF_ERROR(write_average());
@@ -203,69 +345,47 @@ class Protocol {
     return prune_checkpoints(output_, {snapshot_.step, options_.keep_last, kept}, options_.before);
   }
 
-  const Snapshot& snapshot_;
-  TensorParts& tensors_;
-  const WriteOptions& options_;
-  std::string output_, path_;  // of rank 0
+  const Snapshot snapshot_;
+  const WriteOptions options_;
+  parallel::Communicator* world_;  ///< nullptr: one rank
+  TensorParts tensors_;
+  std::string output_, path_;  ///< of rank 0
   std::string temporary_;
+  Progress progress_;
+  bool rest_began_ = false, ended_ = false;
+  std::future<Result<>> values_, rest_;  ///< rest_ of rank 0
 };
 
-// `mesh` nullptr: one rank.
-TensorParts tensors_of(const Snapshot& snapshot, const parallel::Mesh* mesh) {
-  check(static_cast<bool>(snapshot.exp_avg) == static_cast<bool>(snapshot.exp_avg_sq),
-        "write_checkpoint: one moment without the other");
-  std::vector<Tensor> arenas{snapshot.parameters.values()}, moments;  // order of CheckpointArena
-  check(!snapshot.average || snapshot.exp_avg, "write_checkpoint: an average without moments");
-  if (snapshot.exp_avg) moments = {snapshot.exp_avg, snapshot.exp_avg_sq};
-  if (snapshot.average) moments.push_back(snapshot.average);
-  const bool divided = mesh != nullptr && snapshot.shards != nullptr;
-  if (!divided) arenas.insert(arenas.end(), moments.begin(), moments.end());
-  if (mesh == nullptr) return {snapshot.parameters, std::move(arenas)};
-  check(mesh->grid().pp == 1 || snapshot.whole != nullptr,
-        "write_checkpoint: stages without a description of the model");
-  return {{.parameters = snapshot.parameters,
-           .arenas = std::move(arenas),
-           .divided = divided ? std::move(moments) : std::vector<Tensor>(),
-           .shards = snapshot.shards,
-           .whole = snapshot.whole},
-          *mesh};
-}
-
-Result<std::string> write_checkpoint(const DirectoryLock* output, const Snapshot& snapshot,
-                                     TensorParts tensors, const WriteOptions& options) {
-  check(snapshot.step >= 0, "write_checkpoint: a negative step");
-  check(options.keep_last == 0 || options.keep_last >= 2,
-        "write_checkpoint: keep_last must be 0 (all) or at least 2");
-  return Protocol(output, snapshot, tensors, options).run();
-}
-
-// Broadcasts rank 0's result. Writing may take long, so the wait has no timeout.
-Result<std::string> broadcast_result(parallel::Communicator& world, Result<std::string> result) {
-  constexpr std::string_view what = "the result of write_checkpoint";
-  constexpr std::int64_t written = -1;
-  std::string text = result ? *result : result.error().what;
-  std::array<std::int64_t, 2> header{
-      result ? written : static_cast<std::int64_t>(result.error().code), std::ssize(text)};
-  world.broadcast_idle(std::as_writable_bytes(std::span(header)), 0, what);
-  text.resize(static_cast<std::size_t>(header[1]));
-  world.broadcast(std::as_writable_bytes(std::span(text)), 0, what);
-  if (header[0] == written) return text;
-  return fail(static_cast<Errc>(header[0]), std::move(text));
+Result<std::string> write_checkpoint(const parallel::Mesh* mesh, const DirectoryLock* output,
+                                     const Snapshot& snapshot, const WriteOptions& options) {
+  const auto started = start_checkpoint(mesh, output, snapshot, options);
+  RETURN_IF_ERROR(started);
+  return *(*started)->finish(true);
 }
 
 }  // namespace
 
+Result<std::unique_ptr<CheckpointWrite>> start_checkpoint(const parallel::Mesh* mesh,
+                                                          const DirectoryLock* output,
+                                                          Snapshot snapshot, WriteOptions options) {
+  check((mesh == nullptr || mesh->is_root()) == (output != nullptr),
+        "write_checkpoint: only rank 0 holds the lock of the output");
+  check(snapshot.step >= 0, "write_checkpoint: a negative step");
+  check(options.keep_last == 0 || options.keep_last >= 2,
+        "write_checkpoint: keep_last must be 0 (all) or at least 2");
+  auto write = std::make_unique<Protocol>(mesh, output, std::move(snapshot), std::move(options));
+  RETURN_IF_ERROR(write->start());
+  return std::unique_ptr<CheckpointWrite>(std::move(write));
+}
+
 Result<std::string> write_checkpoint(const DirectoryLock& output, const Snapshot& snapshot,
                                      const WriteOptions& options) {
-  return write_checkpoint(&output, snapshot, tensors_of(snapshot, nullptr), options);
+  return write_checkpoint(nullptr, &output, snapshot, options);
 }
 
 Result<std::string> write_checkpoint(const parallel::Mesh& mesh, const DirectoryLock* output,
                                      const Snapshot& snapshot, const WriteOptions& options) {
-  check(mesh.is_root() == (output != nullptr),
-        "write_checkpoint: only rank 0 holds the lock of the output");
-  auto result = write_checkpoint(output, snapshot, tensors_of(snapshot, &mesh), options);
-  return mesh.grid().ranks() == 1 ? result : broadcast_result(mesh.world(), std::move(result));
+  return write_checkpoint(&mesh, output, snapshot, options);
 }
 
 }  // namespace troupe::engine::checkpoint

@@ -8,6 +8,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -16,6 +18,7 @@
 #include "engine/checkpoint/directory_lock.h"
 #include "engine/checkpoint/disk_space.h"
 #include "engine/checkpoint/save_parameters.h"
+#include "engine/nn/arena_reader.h"
 #include "engine/nn/arena_shards.h"
 #include "engine/nn/parameters.h"
 #include "engine/parallel/grid.h"
@@ -54,11 +57,31 @@ struct WriteOptions {
   /// Step before the rollout step that this one lies within, whose checkpoint is kept as well, for
   /// a run that is extended; -1: none.
   std::int64_t round_start = -1;
-  /// Called with the name of each step before it runs, for tests; an error makes the step fail.
+  /// Called with the name of each step before it runs, for tests; an error makes the step fail. The
+  /// steps after "write optimizer" run in another thread.
   std::function<Result<>(std::string_view step)> before;
   /// Free bytes of the output's file system; another function for tests.
   std::uint64_t (*free_bytes)(const std::string& directory) = checkpoint::free_bytes;
 };
+
+/// A checkpoint that threads of its own write while training continues: one of each rank the
+/// values, then one of rank 0 the rest. They use no communicator: the ranks agree where finish() is
+/// called. Destroying it gives up a checkpoint that is not complete.
+class CheckpointWrite : public nn::ArenaReader {
+ public:
+  /// Collective. The checkpoint's path once it is durable, or the first error of a rank; absent as
+  /// long as it is being written, unless `wait`. Call it until there is a result, and not again.
+  virtual std::optional<Result<std::string>> finish(bool wait) = 0;
+};
+
+/// Starts the writing of a checkpoint as write_checkpoint() writes it. Returns when its files are
+/// created; until it has a result, only an update that waits for it (optim::AdamW::set_reader) may
+/// change the values of the snapshot. A rank needs memory for 1 MiB of values and copies nothing
+/// else. `mesh` (nullptr: one rank) and what the snapshot refers to outlive it. Collective.
+Result<std::unique_ptr<CheckpointWrite>> start_checkpoint(const parallel::Mesh* mesh,
+                                                          const DirectoryLock* output,
+                                                          Snapshot snapshot,
+                                                          WriteOptions options = {});
 
 /// Writes OUTPUT/checkpoint-STEP and points OUTPUT/latest at it (first OUTPUT/best, if the best
 /// checkpoint is there); returns the checkpoint's path. All

@@ -114,6 +114,7 @@ Result<AdamW::Report> AdamW::step(double learning_rate, const AdamWConfig& confi
   ++steps_;
   apply(learning_rate, config, after,
         static_cast<float>(double{clip_factor(norm, config.max_grad_norm)} / scale));
+  if (reader_) reader_->wait_for_all();  // replicas send values that others of this rank's replace
   if (shards_) {
     nn::WeightGather started(parameters_.device(), *shards_, parameters_.values());
     if (gather == nullptr || config.bf16_weights)
@@ -130,9 +131,14 @@ Result<AdamW::Report> AdamW::step(double learning_rate, const AdamWConfig& confi
 template <class Update>
 void AdamW::for_each_part(const Range& range, const Update& update) {
   const auto part = [&](std::int64_t begin, std::int64_t end, std::int64_t at) {
-    update(Part{parameters_.values().flat(begin, end), parameters_.grads().flat(begin, end),
-                exp_avg_.flat(at, at + end - begin), exp_avg_sq_.flat(at, at + end - begin), begin,
-                at});
+    while (begin < end) {
+      const std::int64_t until = reader_ ? std::min(end, reader_->wait_for(begin)) : end,
+                         at_end = at + until - begin;
+      update(Part{parameters_.values().flat(begin, until), parameters_.grads().flat(begin, until),
+                  exp_avg_.flat(at, at_end), exp_avg_sq_.flat(at, at_end), begin, at});
+      begin = until;
+      at = at_end;
+    }
   };
   if (!shards_) return part(range.begin, range.end, range.begin);
   for (const auto& piece : shards_->mine(range.begin, range.end))

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/base/error.h"
+#include "engine/nn/arena_reader.h"
 #include "engine/nn/arena_shards.h"
 #include "engine/nn/parameters.h"
 #include "engine/nn/weight_gather.h"
@@ -65,6 +66,10 @@ class AdamW {
                       Gradients after = Gradients::kept, nn::WeightGather* gather = nullptr);
   void zero_grad();
 
+  /// step() changes no value before `reader` (nullptr: none) has read it. No bit of the result
+  /// depends on it. It outlives its use.
+  void set_reader(nn::ArenaReader* reader) { reader_ = reader; }
+
   /// Keeps an exponential moving average of the weights in f32, of the values that have moments
   /// here: after each update average <- decay average + (1 - decay) weight. It starts from the
   /// present weights.
@@ -112,7 +117,8 @@ class AdamW {
   /// Of the gradients on all ranks.
   double gradient_norm();
   std::string first_nonfinite();
-  /// Calls update(part) for each part of a range of the arena whose moments this rank has.
+  /// Calls update(part) for each part of a range of the arena whose moments this rank has, once the
+  /// reader has read it.
   template <class Update>
   void for_each_part(const Range& range, const Update& update);
   void apply(double learning_rate, const AdamWConfig& config, Gradients after, float grad_scale);
@@ -132,6 +138,7 @@ class AdamW {
   std::vector<std::uint32_t> numbers_;  ///< of the tensors; empty: 0, 1, ...
   Tensor exp_avg_, exp_avg_sq_;
   Tensor average_;  ///< absent: none is kept
+  nn::ArenaReader* reader_ = nullptr;
   std::int64_t steps_ = 0;
 };
 

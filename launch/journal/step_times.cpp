@@ -46,7 +46,7 @@ Part part_of(const actors::AskRecord& ask, Activity activity) {
   if (type == protocol::TrainStep::name) return critic ? Part::update_critic : Part::update;
   if (type == protocol::Generate::name) return Part::rollout;
   if (type == protocol::ComputeRewards::name) return Part::reward;
-  if (type == protocol::Save::name) return Part::save;
+  if (type == protocol::Save::name || type == protocol::FinishSave::name) return Part::save;
   for (const auto name :
        {protocol::Publish::name, protocol::ReadWeights::name, protocol::LoadWeights::name,
         protocol::MapWeights::name, protocol::PrepareWeights::name, protocol::CommitWeights::name,

@@ -20,7 +20,8 @@ constexpr double left = 150, width = 1000, right = 110, head = 74, row = 34, foo
 constexpr std::pair<std::string_view, const char*> message_colors[] = {
     {"generate", "#1f5fa8"},        {"train_step", "#c8553d"},      {"logprobs", "#3a8f5c"},
     {"score", "#8a5fb0"},           {"compute_rewards", "#c99a2e"}, {"publish", "#4aa3a2"},
-    {"prepare_weights", "#7cc0bf"}, {"commit_weights", "#2b6f6e"},  {"save", "#5b4a3a"}};
+    {"prepare_weights", "#7cc0bf"}, {"commit_weights", "#2b6f6e"},  {"save", "#5b4a3a"},
+    {"finish_save", "#5b4a3a"}};
 constexpr const char* other_colors[] = {"#b0508f", "#7d8f3a", "#3a6f8f"};
 
 std::string color_of_message(const std::string& type, std::size_t index) {

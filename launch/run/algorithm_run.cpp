@@ -98,7 +98,7 @@ algorithms::WeightStream::Options AlgorithmRun::stream_options() const {
 
 algorithms::Cluster AlgorithmRun::cluster() {
   const RolesNeeded roles = roles_of(config());
-  const auto policy = placement_->actor<Role::policy>();
+  const algorithms::PolicyRef policy = policy_.emplace(placement_->actor<Role::policy>());
   std::optional<algorithms::ReferenceRef> reference;
   std::vector<algorithms::RolloutRef> rollouts;
   std::optional<algorithms::RewardRef> verifier;
@@ -143,6 +143,20 @@ algorithms::Plan AlgorithmRun::begin(std::int64_t batches, std::int64_t updates)
   return plan;
 }
 
+// An algorithm that ends with an error does not wait for the checkpoint of an earlier step.
+void AlgorithmRun::finish_save(const Error& why) {
+  if (!policy_ || why.code == Errc::timeout || why.code == Errc::cancelled || stop_.urgent())
+    return;
+  try {
+    actors::run(
+        placement_->node(),
+        algorithms::finish_save(*policy_, true, std::chrono::seconds(config().train.timeout)),
+        &stop_);
+  } catch (const Failure& failure) {
+    log_warning(failure.error().what);
+  }
+}
+
 int AlgorithmRun::run(actors::Task<void> algorithm, const algorithms::Plan& plan) {
   if (plan.done >= plan.steps) {
     log_info(cat(config().output, ": already complete (", plan.steps,
@@ -159,6 +173,7 @@ int AlgorithmRun::run(actors::Task<void> algorithm, const algorithms::Plan& plan
   try {
     actors::run(placement_->node(), std::move(algorithm), &stop_);
   } catch (const Failure& failure) {
+    finish_save(failure.error());
     if (failure.error().code != Errc::bad_input) throw;
     throw Failure({Errc::bad_input, cat(failure.error().what, last_checkpoint(config().output))});
   }

@@ -42,6 +42,9 @@ class AlgorithmRun final : public RunContext {
 
  private:
   algorithms::WeightStream::Options stream_options() const;
+  /// After an error, waits for a checkpoint that the policy is still writing, unless the policy
+  /// does not answer or the user does not wait.
+  void finish_save(const Error& why);
 
   const Session& session_;
   RunJournal journal_;
@@ -51,6 +54,7 @@ class AlgorithmRun final : public RunContext {
   std::optional<CancellableReading> reading_{std::in_place};  // until the first step
   Placement* placement_ = nullptr;                            // set by run()
   const TextModel* text_ = nullptr;
+  std::optional<algorithms::PolicyRef> policy_;  // set by cluster()
 };
 
 }  // namespace troupe::launch

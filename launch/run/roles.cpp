@@ -92,7 +92,7 @@ roles::Saver trainer_saver(const RunConfig& config, const std::string& source,
     if (const auto* scale = trainer.loss_scale()) whole.set("loss_scale", to_json(*scale));
     auto& optimizer = trainer.optimizer();
     const auto& spec = trainer.model().spec();
-    const checkpoint::Snapshot snapshot{
+    checkpoint::Snapshot snapshot{
         step,
         trainer.model().parameters().trained(),
         {.source = source,
@@ -111,8 +111,7 @@ roles::Saver trainer_saver(const RunConfig& config, const std::string& source,
     const checkpoint::WriteOptions options{.keep_last = static_cast<int>(config.train.keep_last),
                                            .best_step = state.best_step,
                                            .round_start = state.round_start};
-    if (mesh) return checkpoint::write_checkpoint(*mesh, output.get(), snapshot, options);
-    return checkpoint::write_checkpoint(*output, snapshot, options);
+    return checkpoint::start_checkpoint(mesh, output.get(), std::move(snapshot), options);
   };
 }
 

@@ -26,7 +26,7 @@ inline double digest(const engine::data::Experience& b) {
 /// A policy whose only weights are the number of updates and their digest.
 struct FakePolicy {
   using Handled = actors::Messages<protocol::TrainStep, protocol::Logprobs, protocol::Score,
-                                   protocol::Publish, protocol::Save>;
+                                   protocol::Publish, protocol::Save, protocol::FinishSave>;
   std::vector<std::string>* saved;
   std::uint64_t version = 0;
   double weight = 1;
@@ -59,8 +59,19 @@ struct FakePolicy {
     if (!m.state.algorithm.is_null()) state.set("algorithm", m.state.algorithm);
     saved->push_back(cat(m.step, ' ', state.dump(),
                          m.state.best_step > 0 ? cat(" best_step=", m.state.best_step) : ""));
-    return cat("checkpoint-", m.step);
+    const std::string path = cat("checkpoint-", m.step);
+    if (!m.overlapped) return path;
+    writing = path;
+    return "";
   }
+  /// A checkpoint takes one step.
+  std::string on(protocol::FinishSave m) {
+    if (!std::exchange(asked, !writing.empty()) && !m.wait) return "";
+    asked = false;
+    return std::exchange(writing, "");
+  }
+  std::string writing;  ///< a checkpoint
+  bool asked = false;   ///< whether it is durable
 };
 
 struct FakeReference {

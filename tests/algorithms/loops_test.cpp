@@ -139,5 +139,60 @@ TEST(Loops, DpoMayAskTheReferenceBeforehandOrAtEachStep) {
   EXPECT_EQ(journals[0], journals[1]);
 }
 
+/// Records its messages, and answers as FakePolicy or, to FinishSave where `full`, with an
+/// error.
+struct RecordingPolicy {
+  using Handled = FakePolicy::Handled;
+  FakePolicy policy;
+  std::vector<std::string>* asked;
+  bool full = false;
+
+  auto on(protocol::TrainStep m) {
+    asked->emplace_back("train");
+    return policy.on(std::move(m));
+  }
+  auto on(protocol::Logprobs m) { return policy.on(std::move(m)); }
+  auto on(protocol::Score m) { return policy.on(std::move(m)); }
+  auto on(protocol::Publish m) { return policy.on(m); }
+  auto on(protocol::Save m) {
+    asked->push_back(cat("save ", m.step, m.overlapped ? " overlapped" : ""));
+    return policy.on(std::move(m));
+  }
+  Result<std::string> on(protocol::FinishSave m) {
+    asked->emplace_back(m.wait ? "finish" : "ask");
+    if (full) return fail(Errc::io, "checkpoint-2: the disk is full");
+    return policy.on(m);
+  }
+};
+
+TEST(Loops, TrainWhileACheckpointIsWrittenAndWaitForItBeforeTheNext) {
+  OneThread world;
+  std::vector<std::string> asked;
+  world.stage.cluster.policy =
+      world.stage.home.spawn("recording", RecordingPolicy{{&world.stage.saved}, &asked});
+  auto data = sft_rows();
+  world.run(train(world.stage.cluster, data, plan_of(7, 2), SftConfig(), {}));
+  EXPECT_THAT(asked, ElementsAre("train", "train", "save 2 overlapped",                   //
+                                 "train", "ask", "train", "finish", "save 4 overlapped",  //
+                                 "train", "ask", "train", "finish", "save 6 overlapped",  //
+                                 "train", "finish", "save 7"));
+}
+
+TEST(Loops, EndWithTheErrorOfACheckpointThatWasBeingWritten) {
+  for (const std::int64_t steps : {3, 8}) {
+    OneThread world;
+    std::vector<std::string> asked;
+    world.stage.cluster.policy =
+        world.stage.home.spawn("recording", RecordingPolicy{{&world.stage.saved}, &asked, true});
+    auto data = sft_rows();
+    try {
+      world.run(train(world.stage.cluster, data, plan_of(steps, 2), SftConfig(), {}));
+      FAIL() << steps;
+    } catch (const Failure& failure) {
+      EXPECT_THAT(failure.error().what, testing::HasSubstr("checkpoint-2: the disk is full"));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace troupe::algorithms

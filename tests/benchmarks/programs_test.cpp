@@ -70,6 +70,7 @@ std::vector<std::string> keys_of(const std::string& name, const std::vector<std:
   if (compute.contains(name)) out.insert(memory(), {"peak", "peak_ratio"});
   if (name == "serve")
     out.insert(memory() + 1, {"streamed_ratio", "cached_first_token_ratio", "lookup_speedup"});
+  if (name == "save") out.insert(memory() + 1, {"waited_s", "hidden", "growth_mib"});
   return out;
 }
 
@@ -135,7 +136,7 @@ TEST(WeightsIn8Bits, AreReadByDecodeAndGenerate) {
 INSTANTIATE_TEST_SUITE_P(All, Programs,
                          testing::Values("adamw", "attention", "decode", "dpo_step", "gemm",
                                          "generate", "grpo_step", "head", "load", "preprocess",
-                                         "serve", "tokenize", "train_step"),
+                                         "save", "serve", "tokenize", "train_step"),
                          [](const auto& program) { return std::string(program.param); });
 
 // The peer of --peer is a program with the output of torch_lm.py.

@@ -24,11 +24,13 @@ using testing::HasSubstr;
 /// A model with its optimizer on one rank of a grid.
 struct Training {
   Training(const GridModel& which, const Mesh& on,
-           checkpoint::StoredType stored = checkpoint::StoredType::f32, bool zero = false)
+           checkpoint::StoredType stored = checkpoint::StoredType::f32, bool zero = false,
+           engine::train::Overlap overlap = engine::train::Overlap::none)
       : model(which),
         mesh(on),
         type(stored),
-        trainer(grid_decoder(*device, model, 3, mesh, true), {.shard_optimizer = zero}, &mesh) {}
+        trainer(grid_decoder(*device, model, 3, mesh, true),
+                {.shard_optimizer = zero, .overlap = overlap}, &mesh) {}
 
   void steps(int count) {
     auto batch = full_batch(8, 6, 1, model.spec.vocabulary);
@@ -41,23 +43,41 @@ struct Training {
       value_or_throw(trainer.update(1e-2));
     }
   }
+  checkpoint::Snapshot snapshot() {
+    auto& optimizer = trainer.optimizer();
+    return {static_cast<std::int64_t>(trainer.version()),
+            trainer.model().parameters(),
+            {.tied = model.spec.tied, .type = type, .shard_bytes = 9000},
+            optimizer.exp_avg(),
+            optimizer.exp_avg_sq(),
+            Json(Json::Object{{"rows", 7}}),
+            {},
+            false,
+            optimizer.shards(),
+            trainer.model().pp() ? &trainer.model().whole() : nullptr};
+  }
+  std::optional<checkpoint::DirectoryLock> lock(const std::string& output) const {
+    if (!mesh.is_root()) return std::nullopt;
+    return value_or_throw(checkpoint::DirectoryLock::acquire(output));
+  }
   Result<std::string> save(const std::string& output,
                            const checkpoint::WriteOptions& options = {}) {
-    auto& optimizer = trainer.optimizer();
-    const checkpoint::Snapshot snapshot{
-        static_cast<std::int64_t>(trainer.version()),
-        trainer.model().parameters(),
-        {.tied = model.spec.tied, .type = type, .shard_bytes = 9000},
-        optimizer.exp_avg(),
-        optimizer.exp_avg_sq(),
-        Json(Json::Object{{"rows", 7}}),
-        {},
-        false,
-        optimizer.shards(),
-        trainer.model().pp() ? &trainer.model().whole() : nullptr};
-    if (!mesh.is_root()) return checkpoint::write_checkpoint(mesh, nullptr, snapshot, options);
-    const auto lock = value_or_throw(checkpoint::DirectoryLock::acquire(output));
-    return checkpoint::write_checkpoint(mesh, &lock, snapshot, options);
+    const auto own = lock(output);
+    return checkpoint::write_checkpoint(mesh, own ? &*own : nullptr, snapshot(), options);
+  }
+  /// Saves while `count` steps go on.
+  Result<std::string> save_during(int count, const std::string& output) {
+    const auto own = lock(output);
+    const auto write =
+        value_or_throw(checkpoint::start_checkpoint(&mesh, own ? &*own : nullptr, snapshot()));
+    trainer.optimizer().set_reader(write.get());
+    std::optional<Result<std::string>> result;
+    for (int i = 0; i < count; ++i) {
+      steps(1);
+      if (!result) result = write->finish(false);
+    }
+    trainer.optimizer().set_reader(nullptr);
+    return result ? *result : *write->finish(true);
   }
   void load(const std::string& path) {
     auto& optimizer = trainer.optimizer();
@@ -183,6 +203,35 @@ TEST(GridCheckpoint, OfADividedOptimizerHasTheBytesOfAnUndividedOne) {
     EXPECT_EQ(contents(divided / "checkpoint-3"), contents(whole / "checkpoint-3"))
         << to_string(grid);
   }
+}
+
+// Neither the files nor the training that continues differ from those of a run that waits.
+TEST(GridCheckpoint, AWriteThatOverlapsStepsHasTheBytesOfOneThatIsWaitedFor) {
+  using engine::train::Overlap;
+  const GridModel model = model_to_divide();
+  for (const Grid grid : {Grid{1, 1}, Grid{2, 1}, Grid{1, 2}, Grid{1, 1, 2}, Grid{2, 2}})
+    for (const Overlap overlap : {Overlap::none, Overlap::all}) {
+      SCOPED_TRACE(cat(to_string(grid), static_cast<int>(overlap)));
+      checkpoint::Scratch waited, overlapped;
+      constexpr auto type = checkpoint::StoredType::bf16;
+      const auto runs = [&](bool waits) {
+        return on_grid(grid, [&](const Mesh& mesh) {
+          const std::string& output = waits ? waited.path() : overlapped.path();
+          Training run(model, mesh, type, grid.dp > 1, overlap);
+          run.steps(2);
+          if (waits) value_or_throw(run.save(output));
+          if (waits) run.steps(2);
+          if (!waits) {
+            EXPECT_EQ(value_or_throw(run.save_during(2, output)), output + "/checkpoint-2");
+          }
+          value_or_throw(run.save(output));
+          return run.everything();
+        });
+      };
+      EXPECT_EQ(runs(true)[0], runs(false)[0]);
+      for (const char* name : {"checkpoint-2", "checkpoint-4"})
+        EXPECT_EQ(contents(overlapped / name), contents(waited / name)) << name;
+    }
 }
 
 TEST(GridCheckpoint, OfACriticIsReadAtAnyOtherGridBitForBit) {

@@ -76,10 +76,21 @@ Task<protocol::Weights> SimulatedPolicy::on(protocol::Publish m) {
 
 Task<std::string> SimulatedPolicy::on(protocol::Save m) {
   co_await pace.pause(Milliseconds(50));
+  check(!writing, "a checkpoint is begun before the one before it is durable");
   ledger->save(m.step, m.state);
-  store->save(m.step, {updates, weight, std::move(m.state)});
+  writing.emplace(m.step, Store::Checkpoint{updates, weight, std::move(m.state)});
+  if (m.overlapped) co_return "";
+  auto finishing = on(protocol::FinishSave{.wait = true});
+  co_return co_await finishing;
+}
+
+Task<std::string> SimulatedPolicy::on(protocol::FinishSave m) {
+  if (!writing || (!m.wait && pace.below(3) != 0)) co_return "";
   co_await pace.pause(Milliseconds(50));
-  co_return cat("checkpoint-", m.step);
+  auto [step, checkpoint] = *std::exchange(writing, std::nullopt);
+  store->save(step, std::move(checkpoint));
+  co_await pace.pause(Milliseconds(50));
+  co_return cat("checkpoint-", step);
 }
 
 Task<std::vector<protocol::Completion>> SimulatedRollout::on(protocol::Generate m) {

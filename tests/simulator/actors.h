@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -54,18 +55,21 @@ class Pace {
 /// Weights are one number, to which every trained sample contributes.
 struct SimulatedPolicy {
   using Handled = actors::Messages<protocol::TrainStep, protocol::Logprobs, protocol::Score,
-                                   protocol::Publish, protocol::Save>;
+                                   protocol::Publish, protocol::Save, protocol::FinishSave>;
   Ledger* ledger;
   Store* store;
   Pace pace;
   std::uint64_t updates = 0;
   double weight = 1;
+  /// A checkpoint that is not durable yet, and its step.
+  std::optional<std::pair<std::int64_t, Store::Checkpoint>> writing = {};
 
   Task<protocol::StepStats> on(protocol::TrainStep m);
   Task<std::vector<float>> on(protocol::Logprobs m);
   Task<std::vector<float>> on(protocol::Score m);
   Task<protocol::Weights> on(protocol::Publish m);
   Task<std::string> on(protocol::Save m);
+  Task<std::string> on(protocol::FinishSave m);
 };
 
 /// Takes time for every token. With async.mode free its weights are replaced between two of them.

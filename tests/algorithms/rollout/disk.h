@@ -58,6 +58,7 @@ struct DiskPolicy {
     disk->checkpoints[m.step] = {policy.version, policy.weight, m.state};
     return cat("checkpoint-", m.step);
   }
+  auto on(protocol::FinishSave m) { return policy.on(m); }
 };
 
 inline Loader<PromptRow> many_prompts() {

@@ -47,6 +47,24 @@ struct RunTest : ::testing::Test {
     RETURN_IF_ERROR(lock);
     return write_checkpoint(*lock, snapshot(step), options);
   }
+  /// Writes the checkpoint of `step` while every value is replaced as soon as it may be.
+  Result<std::string> write_overlapped(std::int64_t step, const WriteOptions& options = {}) {
+    const auto lock = DirectoryLock::acquire(out.path());
+    RETURN_IF_ERROR(lock);
+    auto write = start_checkpoint(nullptr, &*lock, snapshot(step), options);
+    RETURN_IF_ERROR(write);
+    for (std::int64_t at = 0; at < parameters.count();) {
+      const std::int64_t end = std::min((*write)->wait_for(at), parameters.count());
+      for (const Tensor* arena : {&parameters.values(), &m, &v}) {
+        Tensor written = arena->flat(at, end);
+        device->fill(written, -1);
+      }
+      at = end;
+    }
+    (*write)->wait_for_all();
+    if (auto done = (*write)->finish(false)) return *done;
+    return *(*write)->finish(true);
+  }
   /// True when the checkpoint at `path` holds every bit of `step`.
   bool holds(const std::string& path, std::int64_t step) {
     nn::Parameters into(*device, wanted, false);

@@ -281,5 +281,48 @@ TEST_F(AdamWTest, ZeroGradZeroesEveryGradient) {
   EXPECT_EQ(ops::to_host(*device, parameters.grads()), std::vector<float>(start.size(), 0));
 }
 
+/// Has always read seven values more than requested.
+struct SevenAhead final : nn::ArenaReader {
+  std::int64_t wait_for(std::int64_t begin) override {
+    asked.push_back(begin);
+    return begin + 7;
+  }
+  void wait_for_all() override { ++ends; }
+  std::vector<std::int64_t> asked;
+  int ends = 0;
+};
+
+// In pieces that end anywhere, also within a vector register and a row.
+TEST(ReaderTest, WhatItHasReadIsUpdatedWithTheSameBits) {
+  const auto device = ops::make_cpu_device({.threads = 2});
+  for (const DType moments : {DType::f32, DType::bf16})
+    for (const DType weights : {DType::f32, DType::bf16}) {
+      std::vector<std::vector<float>> found;
+      for (const bool read : {false, true}) {
+        nn::Parameters parameters(*device, {{"a", {37, 29}}, {"gain", {29}}, {"b", {5, 41}}}, true,
+                                  {.values = weights});
+        std::vector<float> numbers(static_cast<std::size_t>(parameters.count()));
+        for (std::size_t i = 0; i < numbers.size(); ++i)
+          numbers[i] = static_cast<float>(2 * uniform(7, 1, i) - 1);
+        device->upload(parameters.values(), numbers);
+        AdamW optimizer(parameters, nullptr, nullptr, nullptr, moments);
+        optimizer.keep_average();
+        SevenAhead reader;
+        if (read) optimizer.set_reader(&reader);
+        for (int step = 0; step < 3; ++step) {
+          device->upload(parameters.grads(), numbers);
+          value_or_throw(optimizer.step(1e-2, {.weight_decay = 0.1, .seed = 5, .ema_decay = 0.9}));
+        }
+        for (const Tensor& each : {parameters.values(), optimizer.exp_avg(), optimizer.exp_avg_sq(),
+                                   optimizer.average()})
+          found.push_back(ops::to_host(*device, each));
+        if (!read) continue;
+        EXPECT_EQ(reader.ends, 3);
+        EXPECT_GT(reader.asked.size(), numbers.size() * 3 / 7);
+      }
+      for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(found[i], found[i + 4]) << i;
+    }
+}
+
 }  // namespace
 }  // namespace troupe::engine::optim
