@@ -4,7 +4,6 @@
 // tokenizers on one core, if python3 (or $TROUPE_PYTHON) has them.
 #include <algorithm>
 #include <cstdlib>
-#include <ctime>
 #include <memory>
 
 #include "benchmarks/support/bandwidth.h"
@@ -44,12 +43,6 @@ for _ in range(int(sys.argv[1])):
     best = min(best, time.process_time() - start)
 print(sum(len(d.encode()) for d in documents) / best / 1e6, __version__)
 )";
-
-double processor_seconds() {
-  std::timespec now{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
 
 PeerAnswer ask_tokenizers(const Options& options, const std::vector<std::string>& words) {
   const char* python = std::getenv("TROUPE_PYTHON");

@@ -1,11 +1,18 @@
 #include "benchmarks/support/clock.h"
 
 #include <algorithm>
+#include <ctime>
 
 #include "engine/base/check.h"
 #include "engine/base/text.h"
 
 namespace troupe::benchmarks {
+
+double processor_seconds() {
+  std::timespec now{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
 
 double median(std::vector<double> values) {
   check(!values.empty(), "median of nothing");

@@ -19,6 +19,9 @@ double seconds(Work&& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+/// Returns the processor time of all threads of this process so far.
+double processor_seconds();
+
 /// Returns the median; requires at least one value.
 double median(std::vector<double> values);
 

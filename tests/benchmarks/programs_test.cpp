@@ -68,6 +68,7 @@ std::vector<std::string> keys_of(const std::string& name, const std::vector<std:
   std::vector<std::string> out = keys;
   const auto memory = [&out] { return std::find(out.begin(), out.end(), "peak_rss_mib"); };
   if (compute.contains(name)) out.insert(memory(), {"peak", "peak_ratio"});
+  if (name == "preprocess") out.insert(memory() + 1, "processor_ratio");
   if (name == "serve")
     out.insert(memory() + 1, {"streamed_ratio", "cached_first_token_ratio", "lookup_speedup"});
   if (name == "save") out.insert(memory() + 1, {"waited_s", "hidden", "growth_mib"});
