@@ -55,6 +55,18 @@ TEST(StageGeneration, HasTheBitsOfOneRankWithDrafts) {
   expect_the_text_of({}, {.pp = 3}, run, generated_text);
 }
 
+TEST(StageGeneration, HasTheBitsOfOneRankWithVirtualStages) {
+  for (const GridModel& model : {grid_models()[0], grid_models()[5]})
+    for (const int pp : {2, 3}) {
+      SCOPED_TRACE(cat(model.title, ", pp ", pp));
+      expect_the_text_of({}, {.pp = pp}, {.model = deep(model, 7), .chunks = 2}, generated_text);
+    }
+  StageGeneration run{.model = deep(grid_models()[1]), .layers = {1, 2, 1, 1}, .chunks = 2};
+  expect_the_text_of({.tp = 2}, {.tp = 2, .pp = 2}, run, generated_text);
+  run.drafts = true;
+  expect_the_text_of({}, {.pp = 2}, run, generated_text);
+}
+
 TEST(StageGeneration, BeamsHaveTheBitsOfOneRank) {
   for (const GridModel& model : {grid_models()[0], grid_models()[3]})
     expect_the_text_of({}, {.pp = 2}, {.model = deep(model)}, beams_text);

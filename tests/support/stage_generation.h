@@ -20,7 +20,8 @@ struct StageGeneration {
   GridModel model;
   engine::generate::GeneratorConfig config = {
       .pages = 20, .max_sequences = 5, .tokens_per_step = 30};
-  std::vector<std::int64_t> layers = {};  ///< of the stages
+  std::vector<std::int64_t> layers = {};  ///< of the stages, or of their chunks
+  int chunks = 1;                         ///< of each stage
   bool drafts = false;                    ///< with a draft model
 };
 
@@ -76,8 +77,9 @@ class BitText {
 
 inline std::string generated_text(const StageGeneration& run, const Mesh& mesh) {
   const auto device = engine::ops::make_cpu_device({.threads = 1});
-  const auto decoder = grid_decoder(*device, run.model, 7, mesh, false,
-                                    mesh.grid().pp > 1 ? run.layers : std::vector<std::int64_t>());
+  auto part = part_on(mesh, mesh.grid().pp > 1 ? run.layers : std::vector<std::int64_t>());
+  part.chunks = run.chunks;
+  const auto decoder = part_decoder(*device, run.model, 7, part, false);
   const auto draft = grid_decoder(*device, run.model, 7, Mesh(), false);
   BitText out;
   auto config = run.config;
