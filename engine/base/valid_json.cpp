@@ -12,7 +12,7 @@ namespace {
 /// simdjson needs about ten times the length of a text, and a thread keeps what the longest needed.
 constexpr std::size_t max_bytes = std::size_t{1} << 20;
 
-// Every function returns false for a value that is left to the library.
+// Every function returns false for a value that is left to nlohmann/json.
 class Converter {
  public:
   explicit Converter(const JsonBounds& bounds) : bounds_(bounds) {}
