@@ -166,6 +166,7 @@ std::vector<AdaptedWeight> adapted_weights(const models::LoraSpec& lora,
     const bool of_head = target.module == "lm_head";
     const std::string name = target.module + ".weight";
     const nn::Parameter* weight = of_head ? base.head().weight : base.parameters().find(name);
+    if (of_head && !base.stage().last()) continue;
     check(weight != nullptr || base.pp() != nullptr, cat("load_lora_model: no ", target.module));
     if (weight != nullptr) out.push_back({&target, weight});
   }

@@ -354,8 +354,18 @@ class Changes(unittest.TestCase):
 
     def test_adapters_and_weights_of_stages(self):
         self.start("--adapter=nine=" + self.adapters["nine"], ranks=1, stages=2)
-        self.assertEqual(self.found(model="nine"), self.expected(DIGITS, "--adapter", self.adapters["nine"]))
-        self.assertEqual(self.admin("/v1/unload_lora_adapter", lora_name="nine")[0], 200)
+        of_one_stage = {"lora.rank": 4, "lora.targets": "[layers.0.mlp.down_proj]", "train.learning_rate": "1e-1"}
+        adapters = dict(self.adapters, one=trained(self.root, "one", of_one_stage, "9"))
+        for name in ("three", "one"):
+            self.assertEqual(self.admin("/v1/load_lora_adapter", lora_name=name, lora_path=f"{name}/latest")[0], 200)
+        expected = {name: self.expected(DIGITS, "--adapter", folder) for name, folder in adapters.items()}
+        self.assertNotEqual(expected["one"], self.expected(DIGITS))
+        for name in adapters:
+            self.assertEqual(self.found(model=name), expected[name], name)
+        self.assertEqual(self.admin("/v1/load_lora_adapter", lora_name="b", lora_path="stories")[0], 400)
+        self.assertEqual(self.found(), self.expected(DIGITS))
+        for name in adapters:
+            self.assertEqual(self.admin("/v1/unload_lora_adapter", lora_name=name)[0], 200)
         self.assertEqual(self.admin("/update_weights_from_disk", model_path="second")[0], 200)
         self.assertEqual(self.found(), self.expected(os.path.join(self.root, "second")))
 
