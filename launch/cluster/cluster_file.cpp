@@ -144,7 +144,7 @@ class Reader {
           {"tp", &p.tp}, {"dp", &p.dp}, {"pp", &p.pp}, {"cp", &p.cp}};
       const std::string full = "parallel." + key;
       const Field* field = find_field(full);
-      if (field == nullptr) {
+      if (field == nullptr || std::ranges::count(parallel_keys(), key) == 0) {
         unknown(value, key, parallel_keys());
         continue;
       }
@@ -270,6 +270,11 @@ class Reader {
         problems_.push_back(
             cat(group.origin, ": role verifier: it has no model to shard; remove parallel"));
     }
+    for (const Role role : {Role::reference, Role::reward})
+      if (const int tp = scorer_tp(config_, role); tp > 1 && needs(role))
+        problems_.push_back(cat(where_, ": parallel.", to_string(role), ".tp = ", tp,
+                                ": with a cluster file the group of the role has it: {role: ",
+                                to_string(role), ", parallel: {tp: ", tp, "}}; allowed here: 1"));
     for (const std::string& name : role_list())
       if (const Role role = *role_from(name); needs(role) && !seen.contains(role))
         problems_.push_back(cat(where_, ": ", config_.algorithm, " needs a group with role ", name,

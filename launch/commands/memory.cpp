@@ -47,6 +47,14 @@ std::uint64_t program_under_mpirun(const RunConfig& config) {
   return program_bytes + (size(2 * others + each * neighbours) << 20);
 }
 
+/// The part of a model that only scores.
+MemoryPart scorer_part(const std::string& what, std::uint64_t bytes, const RunConfig& config,
+                       Role role) {
+  const std::uint64_t tp = size(scorer_tp(config, role));
+  if (tp == 1) return {what, bytes};
+  return {cat(what, ", ", bytes_text(bytes / tp), " on each of ", tp, " ranks"), bytes, tp};
+}
+
 /// Bytes of the reward models. Throws Failure.
 std::uint64_t reward_bytes(const RunConfig& config) {
   std::uint64_t bytes = 0;
@@ -151,15 +159,17 @@ void add_model(std::vector<MemoryPart>& parts, const RunConfig& config,
                                [](const auto& rank) { return rank.average; }));
 }
 
-/// Models that are not trained, whole: once in a process, or on each rank of mpirun.
+/// Models that are not trained: once in a process, or on each rank of mpirun or group of ranks.
 std::vector<MemoryPart> other_models(const RunConfig& config,
                                      const engine::models::DecoderSpec& spec) {
   const std::uint64_t weights = 4 * size(spec.parameter_count());
   const std::uint64_t adapter = adapter_bytes(config, spec);
   const RolesNeeded roles = roles_of(config);
   std::vector<MemoryPart> parts;
-  if (roles.reference.needed) parts.push_back({"reference model", weights});
-  if (roles.reward.needed) parts.push_back({"reward models", reward_bytes(config)});
+  if (roles.reference.needed)
+    parts.push_back(scorer_part("reference model", weights, config, Role::reference));
+  if (roles.reward.needed)
+    parts.push_back(scorer_part("reward models", reward_bytes(config), config, Role::reward));
   if (roles.rollout.needed) add_rollout(parts, config, spec, weights, adapter);
   if (roles.rollout.needed && config.async.on())
     parts.push_back({cat(config.async.eta + 1, config.async.eta == 0 ? " version" : " versions",
@@ -191,7 +201,7 @@ std::vector<MemoryPart> memory_needed(const RunConfig& config,
 std::vector<RankPeak> peaks_of_ranks(const RunConfig& config,
                                      const engine::models::DecoderSpec& spec) {
   std::uint64_t others = 0;
-  for (const auto& part : other_models(config, spec)) others += part.bytes;
+  for (const auto& part : other_models(config, spec)) others += part.bytes / part.ranks;
   std::vector<RankPeak> peaks;
   for (const RankMemory& rank : memory_of_ranks(config, spec))
     peaks.push_back({rank, others, program_under_mpirun(config)});

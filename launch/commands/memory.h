@@ -14,6 +14,7 @@ namespace troupe::launch {
 struct MemoryPart {
   std::string what;
   std::uint64_t bytes = 0;
+  std::uint64_t ranks = 1;  ///< of mpirun that hold it together
 };
 
 /// Of a run in one process, whose ranks are threads: sums over all ranks. Weights, gradients and
@@ -24,7 +25,7 @@ std::vector<MemoryPart> memory_needed(const RunConfig& config,
 /// Predicted peak of a rank that is a process of mpirun.
 struct RankPeak {
   RankMemory models;               ///< that it trains
-  std::uint64_t other_models = 0;  ///< that it holds whole: reference, reward models, rollout
+  std::uint64_t other_models = 0;  ///< or its part of them: reference, reward models, rollout
   std::uint64_t program = 0;       ///< code, libraries, data, and buffers for messages
   std::uint64_t bytes() const {
     return models.trained() + models.passes() + other_models + program;

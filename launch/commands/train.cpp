@@ -21,9 +21,9 @@ namespace {
 namespace group = actors::group;
 
 // All models take turns on the engine's executor: the reference and the rollout each have the whole
-// machine, the policy shares it among its ranks, which are threads. With rollout.threads the
-// rollout has an executor and a device of its own. The verifier, which needs no engine, runs
-// concurrently.
+// machine, the policy shares it among its ranks, which are threads, and so does a scorer with a tp.
+// With rollout.threads the rollout has an executor and a device of its own. The verifier, which
+// needs no engine, runs concurrently.
 class InProcess final : public Placement {
  public:
   explicit InProcess(const RunConfig& config)
@@ -65,8 +65,10 @@ class InProcess final : public Placement {
                    {.executor = name});
       return;
     }
-    const auto grid = policy_grid(config);
-    if (entry.sharing != Sharing::grid || grid.ranks() == 1) {
+    const auto grid = entry.sharing == Sharing::grid
+                          ? policy_grid(config)
+                          : engine::parallel::Grid{.tp = scorer_tp(config, R)};
+    if (grid.ranks() == 1) {
       node().spawn(name, entry.make({config, session_.resume_from(), *device_, nullptr,
                                      &session_.output(), text_}));
       return;

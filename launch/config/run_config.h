@@ -111,6 +111,18 @@ inline int ulysses_degree(const ParallelConfig& parallel) {
   return 1;
 }
 
+/// The ranks of a model that only scores, in a run without a cluster file: groups of tp ranks of
+/// the policy's, each with a whole model.
+struct ScorerParallelConfig {
+  std::int64_t tp = 1;
+
+  static void each_field(auto& self, auto&& field) {
+    field("tp", self.tp, Range{1, 1024},
+          "tensor-parallel size of a model that only scores, a divisor of the number of ranks; "
+          "1: every process has a whole model; a cluster file has a group for it instead");
+  }
+};
+
 struct LoraSection : engine::adapter::LoraConfig {
   LoraSection() {
     rank = 0;
@@ -202,6 +214,7 @@ struct RunConfig : algorithms::MethodSettings {
   DataConfig data;
   TrainConfig train;
   ParallelConfig parallel;
+  ScorerParallelConfig reference_parallel, reward_parallel;
   ProfileConfig profile;
   TimelineConfig timeline;
   LoraSection lora;
@@ -242,6 +255,8 @@ struct RunConfig : algorithms::MethodSettings {
     section("data", self.data);
     section("train", self.train);
     section("parallel", self.parallel);
+    section("parallel.reference", self.reference_parallel);
+    section("parallel.reward", self.reward_parallel);
     section("profile", self.profile);
     section("timeline", self.timeline);
     section("lora", self.lora);

@@ -230,6 +230,11 @@ class General {
       v_.unused({"train.batch_rampup.start", "train.batch_rampup.increment",
                  "train.batch_rampup.samples"},
                 "only pretrain uses it");
+    const RolesNeeded roles = find_recipe(c_.algorithm)->roles(c_);
+    if (!roles.reference.needed)
+      v_.unused("parallel.reference.tp", "not used, the run has no reference");
+    if (!roles.reward.needed)
+      v_.unused("parallel.reward.tp", "not used, the run has no reward model");
     for (const Field& field : fields())
       if (!reads(c_.algorithm, field)) v_.unused(field.key, cat("not used by ", c_.algorithm));
   }

@@ -44,6 +44,31 @@ Result<std::vector<std::string>> models_of(const RunConfig& config, Role role) {
   return std::vector<std::string>();
 }
 
+// The divisors of a number of ranks, for messages.
+std::string divisors(int ranks) {
+  std::vector<std::string> all;
+  for (int size = 1; size <= ranks; ++size)
+    if (ranks % size == 0) all.push_back(cat(size));
+  return join(all, ", ");
+}
+
+// parallel.ROLE.tp against the ranks of the run, the role and its models.
+Result<> check_scorer(const RunConfig& config, Role role, int ranks) {
+  const int tp = scorer_tp(config, role);
+  if (tp == 1) return {};
+  const std::string key = cat("parallel.", to_string(role), ".tp = ", tp);
+  if (ranks % tp != 0)
+    return fail(Errc::usage, cat(key, ": the run has ", ranks, ranks == 1 ? " rank" : " ranks",
+                                 " (parallel.*), which groups of ", tp,
+                                 " do not fill; allowed: ", divisors(ranks)));
+  if (role == Role::reference && roles_of(config).reference_follows)
+    return fail(Errc::usage,
+                cat(key,
+                    ": this reference follows the policy, whose weights are mixed into a "
+                    "whole model; allowed: 1"));
+  return check_grid(config, role, {.dp = ranks / tp, .tp = tp}, key);
+}
+
 }  // namespace
 
 Result<> check_grid(const RunConfig& config, Role role, const engine::parallel::Grid& grid,
@@ -81,8 +106,9 @@ Result<> check_grids(const RunConfig& config) {
   const RolesNeeded needed = roles_of(config);
   Result<> all;
   for_each_role([&]<Role R>() {
-    if (all && needed.of(R).needed && role_entry<R>().sharing == Sharing::grid)
-      all = check_grid(config, R, grid, "");
+    if (all && needed.of(R).needed)
+      all = role_entry<R>().sharing == Sharing::grid ? check_grid(config, R, grid, "")
+                                                     : check_scorer(config, R, grid.ranks());
   });
   return all;
 }

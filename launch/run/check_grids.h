@@ -14,6 +14,7 @@ namespace troupe::launch {
 Result<> check_grid(const RunConfig& config, Role role, const engine::parallel::Grid& grid,
                     const std::string& node);
 /// The same for a run in one process or under one mpirun: the roles that parallel.* splits.
+/// parallel.reference.tp and parallel.reward.tp divide the number of ranks.
 /// Under mpirun also the grid against the number of ranks.
 Result<> check_grids(const RunConfig& config);
 

@@ -57,6 +57,12 @@ engine::parallel::Grid policy_grid(const RunConfig& config) {
   return grid_of(config.parallel);
 }
 
+int scorer_tp(const RunConfig& config, Role role) {
+  if (role == Role::reference) return static_cast<int>(config.reference_parallel.tp);
+  if (role == Role::reward) return static_cast<int>(config.reward_parallel.tp);
+  return 1;
+}
+
 std::vector<std::int64_t> layers_of_stages(const RunConfig& config) {
   return {config.parallel.layers.begin(), config.parallel.layers.end()};
 }

@@ -13,6 +13,7 @@
 #include "engine/parallel/grid.h"
 #include "engine/train/trainer.h"
 #include "launch/config/run_config.h"
+#include "launch/recipes/role.h"
 
 namespace troupe::launch {
 
@@ -24,6 +25,8 @@ engine::generate::GeneratorConfig generator_settings(const RunConfig& config,
 engine::parallel::Grid grid_of(const ParallelConfig& parallel);
 /// The policy's grid, from parallel.*.
 engine::parallel::Grid policy_grid(const RunConfig& config);
+/// parallel.reference.tp or parallel.reward.tp; 1 for the other roles.
+int scorer_tp(const RunConfig& config, Role role);
 /// parallel.layers: the number of layers of each virtual stage; empty: an even division.
 std::vector<std::int64_t> layers_of_stages(const RunConfig& config);
 /// parallel.noop_layers: places in the list of layers that have none.

@@ -118,9 +118,10 @@ class Rank {
   void make() {
     constexpr const auto& entry = role_entry<R>();
     channel_->run_on_all_ranks(cat("creating the ", to_string(R)), [&] {
-      auto mesh = value_or_throw(Mesh::create(split(), entry.sharing == Sharing::grid
-                                                           ? policy_grid(config_)
-                                                           : Grid{.dp = world_->size()}));
+      const int tp = scorer_tp(config_, R);
+      auto mesh = value_or_throw(Mesh::create(
+          split(), entry.sharing == Sharing::grid ? policy_grid(config_)
+                                                  : Grid{.dp = world_->size() / tp, .tp = tp}));
       part<R>() = make_role_on_rank<RoleActor<R>>(
           cpu_of_role(R), std::move(mesh), own_threads(R) ? nullptr : &*profile_,
           [&](const RankResources& rank) {

@@ -1,14 +1,97 @@
 // Grids of the policy: threads of one process and ranks of mpirun write the same bytes; the losses
-// are those of one rank.
+// are those of one rank. Grids of the models that only score: the same.
+#include <gmock/gmock.h>
+
 #include <cmath>
 #include <cstdlib>
 
+#include "engine/base/file.h"
 #include "engine/base/text.h"
 #include "tests/system/child.h"
 #include "tests/system/runs.h"
 
 namespace troupe::test {
 namespace {
+
+using testing::HasSubstr;
+
+// Runs two ranks, as threads and under mpirun.
+class TwoRanks : public SystemRuns {
+ protected:
+  std::string run_of(const std::string& algorithm, const std::string& output,
+                     const std::string& keys) const {
+    return arguments(
+        algorithm, output,
+        cat("--set train.steps=4 --set train.save_every=0 --set parallel.dp=2 ", keys));
+  }
+  // With `key` the run has the losses of one without it, but for rounding, and mpirun its bytes.
+  void expect_parity(const std::string& algorithm, const std::string& key,
+                     const std::string& more = "") const {
+    run(run_of(algorithm, "plain", more));
+    const std::string keys = cat("--set ", key, ' ', more);
+    run(run_of(algorithm, "threads", keys));
+    const auto plain = losses("plain"), threads = losses("threads");
+    ASSERT_EQ(plain.size(), 4u);
+    ASSERT_EQ(threads.size(), 4u);
+    for (std::size_t i = 0; i < plain.size(); ++i)
+      EXPECT_NEAR(threads[i], plain[i], (i == 0 ? 2e-6 : 4e-6) * std::max(1.0, std::abs(plain[i])))
+          << "step " << i + 1;
+    EXPECT_NE(plain, threads) << key << " divided no sum";
+    if (std::system("command -v mpirun >/dev/null") != 0) GTEST_SKIP() << "no mpirun";
+    // OpenMPI does not free its memory at exit, which AddressSanitizer reports as leaks.
+    Child mpirun(cat("env ASAN_OPTIONS=detect_leaks=0 mpirun --allow-run-as-root --oversubscribe ",
+                     "-n 2 ", command(run_of(algorithm, "mpi", keys))),
+                 log());
+    ASSERT_EQ(mpirun.wait(), 0) << "see " << log();
+    expect_same_bytes("threads", "mpi");
+  }
+  std::string refusal(const std::string& keys) const {
+    const launch::Said said = launch::run_program(run_of("dpo", "refused", keys));
+    EXPECT_EQ(said.code, 2) << keys;
+    return said.err;
+  }
+};
+
+TEST_F(TwoRanks, TheReferenceOfDpoIsDividedByTp) {
+  expect_parity("dpo", "parallel.reference.tp=2");
+}
+
+TEST_F(TwoRanks, TheReferenceOfGrpoIsDividedByTp) {
+  expect_parity("grpo", "parallel.reference.tp=2");
+}
+
+TEST_F(TwoRanks, TheRewardModelOfGrpoIsDividedByTp) {
+  value_or_throw(write_file_durably(path("pairs.jsonl"),
+                                    R"({"prompt":"1,2:","chosen":"3","rejected":"1,1"})"
+                                    "\n"
+                                    R"({"prompt":"3,4:","chosen":"5","rejected":"3,3"})"
+                                    "\n"));
+  run(cat("train --algorithm orm --set model='", launch::data("models/digit-completion"),
+          "' --set data.path='", path("pairs.jsonl"), "' --set output='", path("orm"),
+          "' --set train.batch_size=2 --set train.threads=1 --set train.log_every=0 ",
+          "--set train.learning_rate=1e-3 --set train.steps=10"));
+  expect_parity("grpo", "parallel.reward.tp=2",
+                cat("--set 'reward=[{rule: model, path: \"", path("orm/latest"),
+                    "\", normalize: given, mean: 0.5, std: 2}]'"));
+}
+
+TEST_F(TwoRanks, GridsOfScorersThatDoNotFitAreRefused) {
+  EXPECT_THAT(refusal("--set parallel.reference.tp=3"),
+              HasSubstr("parallel.reference.tp = 3: the run has 2 ranks (parallel.*), which groups "
+                        "of 3 do not fill; allowed: 1, 2"));
+  EXPECT_THAT(refusal("--set parallel.reference.tp=2 --set dpo.sync_every=1"),
+              HasSubstr("parallel.reference.tp = 2: this reference follows the policy"));
+  EXPECT_THAT(refusal("--set parallel.critic.tp=2"), HasSubstr("parallel.critic.tp"));
+}
+
+TEST_F(TwoRanks, ExplainCountsTheShareOfAReference) {
+  std::string arguments = run_of("dpo", "explained", "--set parallel.reference.tp=2");
+  arguments.replace(0, 5, "explain");
+  const launch::Said said = launch::run_program(arguments);
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_THAT(said.out,
+              testing::ContainsRegex("reference model, [0-9.]+ [KM]iB on each of 2 ranks"));
+}
 
 using Case = std::tuple<const char*, std::pair<int, int>>;  // algorithm, dp and tp
 
