@@ -198,13 +198,6 @@ Result<std::optional<PendingRow>> JsonReader::next_pending() {
   return pending;
 }
 
-Result<std::optional<Row>> JsonReader::next() {
-  auto pending = next_pending();
-  RETURN_IF_ERROR(pending);
-  if (!*pending) return std::nullopt;
-  return complete(std::move(**pending));
-}
-
 Result<> JsonReader::seek(std::int64_t index) {
   at_ = std::min(static_cast<std::size_t>(std::max<std::int64_t>(index, 0)), rows_.size());
   return {};

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "engine/base/file.h"
-#include "engine/data/readers/row_reader.h"
+#include "engine/data/readers/line_readers.h"
 
 namespace troupe::engine::data {
 
@@ -39,10 +39,9 @@ struct RowSpan {
 Result<std::optional<std::vector<RowSpan>>> find_rows(std::string_view text,
                                                       const std::string& path);
 
-class JsonReader : public RowReader {
+class JsonReader : public JsonRowReader {
  public:
   JsonReader(std::string path, WholeText file, std::vector<RowSpan> rows);
-  Result<std::optional<Row>> next() override;
   Result<std::optional<PendingRow>> next_pending() override;
   Result<> seek(std::int64_t index) override;
 

@@ -121,6 +121,13 @@ Result<Row> complete(PendingRow pending) {
   return std::move(pending.row);
 }
 
+Result<std::optional<Row>> JsonRowReader::next() {
+  auto pending = next_pending();
+  RETURN_IF_ERROR(pending);
+  if (!*pending) return std::nullopt;
+  return complete(std::move(**pending));
+}
+
 Result<std::optional<Lines::Line>> JsonlReader::next_line() {
   for (;;) {
     auto line = lines_.next();
@@ -137,13 +144,6 @@ Result<std::optional<PendingRow>> JsonlReader::next_pending() {
   pending.text.emplace((*line)->text);
   pending.ended = (*line)->ended;
   return pending;
-}
-
-Result<std::optional<Row>> JsonlReader::next() {
-  auto pending = next_pending();
-  RETURN_IF_ERROR(pending);
-  if (!*pending) return std::nullopt;
-  return complete(std::move(**pending));
 }
 
 Result<> JsonlReader::seek(std::int64_t index) {

@@ -36,12 +36,18 @@ class Lines {
 /// True if the line contains only white space.
 bool is_blank(std::string_view line);
 
+/// A reader that leaves the parsing of its rows to complete().
+class JsonRowReader : public RowReader {
+ public:
+  Result<std::optional<Row>> next() final;
+  Result<std::optional<PendingRow>> next_pending() override = 0;
+};
+
 /// JSON lines: one value per line. Blank lines are not rows.
-class JsonlReader : public RowReader {
+class JsonlReader : public JsonRowReader {
  public:
   JsonlReader(std::string path, TextStream stream)
       : path_(path), lines_(std::move(path), std::move(stream)) {}
-  Result<std::optional<Row>> next() override;
   Result<std::optional<PendingRow>> next_pending() override;
   Result<> seek(std::int64_t index) override;
 
