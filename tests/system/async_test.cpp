@@ -51,11 +51,7 @@ TEST_F(Async, UnderMpirunRolloutsOfTheirOwnThreadsHaveTheBitsOfOneProcess) {
   if (std::system("command -v mpirun >/dev/null") != 0) GTEST_SKIP() << "mpirun is not installed";
   const std::string two_ranks = settings(1) + "--set parallel.dp=2 --set train.threads=1 ";
   run(alone("turns", two_ranks));
-  // OpenMPI does not free its memory at exit, which AddressSanitizer reports as leaks.
-  Child mpirun(cat("env ASAN_OPTIONS=detect_leaks=0 mpirun --allow-run-as-root --oversubscribe ",
-                   "-n 2 ", command(alone("mpi", two_ranks + "--set rollout.threads=1"))),
-               log());
-  ASSERT_EQ(mpirun.wait(), 0) << "see " << log();
+  run_under_mpirun(2, alone("mpi", two_ranks + "--set rollout.threads=1"));
   expect_same_bytes("turns", "mpi");
 }
 

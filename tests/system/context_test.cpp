@@ -7,7 +7,6 @@
 #include <cstdlib>
 
 #include "engine/base/text.h"
-#include "tests/system/child.h"
 #include "tests/system/runs.h"
 
 namespace troupe::test {
@@ -58,11 +57,7 @@ TEST_F(Contexts, ThreadsAndMpirunWriteTheSameBytes) {
       "--set parallel.cp=4 --set parallel.cp_algorithm=hybrid --set parallel.ulysses_degree=2 "
       "--set parallel.zero=1";
   run(run_of("sft", "threads", grid));
-  // OpenMPI does not free its memory at exit, which AddressSanitizer reports as leaks.
-  Child mpirun(cat("env ASAN_OPTIONS=detect_leaks=0 mpirun --allow-run-as-root --oversubscribe ",
-                   "-n 4 ", command(run_of("sft", "mpi", grid))),
-               log());
-  ASSERT_EQ(mpirun.wait(), 0) << "see " << log();
+  run_under_mpirun(4, run_of("sft", "mpi", grid));
   expect_same_bytes("threads", "mpi");
 }
 

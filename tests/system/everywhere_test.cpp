@@ -7,7 +7,6 @@
 
 #include "engine/base/file.h"
 #include "engine/base/text.h"
-#include "tests/system/child.h"
 #include "tests/system/runs.h"
 
 namespace troupe::test {
@@ -108,12 +107,7 @@ TEST_P(Everywhere, ARunWritesTheSameBytesAndOneRanksLosses) {
   for (std::size_t i = 0; i < 4; ++i)
     EXPECT_NEAR(threads[i], one[i], 2e-6 * std::max(1.0, std::abs(one[i]))) << "step " << i + 1;
   if (std::system("command -v mpirun >/dev/null") != 0) GTEST_SKIP() << "mpirun is not installed";
-  // OpenMPI does not free its memory at exit, which AddressSanitizer reports as leaks.
-  const auto ranks =
-      cat("env ASAN_OPTIONS=detect_leaks=0 mpirun --allow-run-as-root --oversubscribe -n ", dp * tp,
-          ' ');
-  Child mpirun(ranks + command(shared("mpi")), log());
-  ASSERT_EQ(mpirun.wait(), 0) << "see " << log();
+  run_under_mpirun(dp * tp, shared("mpi"));
   expect_same_as_threads("mpi");
   write("cluster.yaml",
         replaced(cat("groups: [{role: policy, parallel: {GRID}}", others, "]"), "GRID", grid));

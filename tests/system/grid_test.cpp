@@ -7,7 +7,6 @@
 
 #include "engine/base/file.h"
 #include "engine/base/text.h"
-#include "tests/system/child.h"
 #include "tests/system/runs.h"
 
 namespace troupe::test {
@@ -38,11 +37,7 @@ class TwoRanks : public SystemRuns {
           << "step " << i + 1;
     EXPECT_NE(plain, threads) << key << " divided no sum";
     if (std::system("command -v mpirun >/dev/null") != 0) GTEST_SKIP() << "no mpirun";
-    // OpenMPI does not free its memory at exit, which AddressSanitizer reports as leaks.
-    Child mpirun(cat("env ASAN_OPTIONS=detect_leaks=0 mpirun --allow-run-as-root --oversubscribe ",
-                     "-n 2 ", command(run_of(algorithm, "mpi", keys))),
-                 log());
-    ASSERT_EQ(mpirun.wait(), 0) << "see " << log();
+    run_under_mpirun(2, run_of(algorithm, "mpi", keys));
     expect_same_bytes("threads", "mpi");
   }
   std::string refusal(const std::string& keys) const {
@@ -117,12 +112,7 @@ TEST_P(Grids, ThreadsAndMpirunWriteTheSameBytesAndOneRanksLosses) {
   for (std::size_t i = 0; i < 4; ++i)
     EXPECT_NEAR(threads[i], one[i], 2e-6 * std::max(1.0, std::abs(one[i]))) << "step " << i + 1;
   if (!mpirun_is_there()) GTEST_SKIP() << "mpirun is not installed";
-  // OpenMPI does not free its memory at exit, which AddressSanitizer reports as leaks.
-  const auto ranks =
-      cat("env ASAN_OPTIONS=detect_leaks=0 mpirun --allow-run-as-root --oversubscribe -n ", dp * tp,
-          ' ');
-  Child mpirun(ranks + command(run_of("mpi", dp, tp)), log());
-  ASSERT_EQ(mpirun.wait(), 0) << "see " << log();
+  run_under_mpirun(dp * tp, run_of("mpi", dp, tp));
   expect_same_bytes("threads", "mpi");
 }
 

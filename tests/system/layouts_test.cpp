@@ -13,7 +13,6 @@
 
 #include "engine/base/text.h"
 #include "engine/checkpoint/safetensors.h"
-#include "tests/system/child.h"
 #include "tests/system/runs.h"
 
 namespace troupe::test {
@@ -97,13 +96,9 @@ class Layouts : public SystemRuns, public testing::WithParamInterface<LayoutOf> 
     return arguments(algorithm, output, more);
   }
 
-  void run_under_mpirun(const std::string& output) const {
+  void run_ranks(const std::string& output) const {
     const auto& [name, ranks, keys] = GetParam().layout;
-    // OpenMPI does not free its memory at exit, which AddressSanitizer reports as leaks.
-    Child mpirun(cat("env ASAN_OPTIONS=detect_leaks=0 mpirun --allow-run-as-root --oversubscribe ",
-                     "-n ", ranks, " ", command(run_of(output, keys))),
-                 log());
-    ASSERT_EQ(mpirun.wait(), 0) << "see " << log();
+    run_under_mpirun(ranks, run_of(output, keys));
   }
 
   void expect_losses_of_one_rank() const {
@@ -152,7 +147,7 @@ TEST_P(EveryLayout, TrainsWhatOneRankTrainsWithTheSameBytesUnderMpirun) {
   expect_gradients_of_one_rank();
   run(run_of("again", GetParam().layout.keys));
   expect_same_bytes("threads", "again");
-  run_under_mpirun("mpi");
+  run_ranks("mpi");
   expect_same_bytes("threads", "mpi");
 }
 

@@ -6,6 +6,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/text.h"
+#include "tests/system/child.h"
 
 namespace troupe::test {
 namespace {
@@ -86,6 +87,14 @@ std::string SystemRuns::run(const std::string& arguments) const {
   const launch::Said said = launch::run_program(arguments);
   EXPECT_EQ(said.code, 0) << said.err;
   return said.err;
+}
+
+void SystemRuns::run_under_mpirun(int ranks, const std::string& arguments) const {
+  // OpenMPI does not free its memory at exit, which AddressSanitizer reports as leaks.
+  const auto mpirun = cat(
+      "env ASAN_OPTIONS=detect_leaks=0 mpirun --allow-run-as-root --oversubscribe -n ", ranks, ' ');
+  Child child(mpirun + command(arguments), log());
+  ASSERT_EQ(child.wait(), 0) << "see " << log();
 }
 
 std::size_t SystemRuns::steps_written(const std::string& output) const {

@@ -29,6 +29,8 @@ class SystemRuns : public testing::Test {
 
   /// Runs to the end, expects exit code 0, and returns stderr.
   std::string run(const std::string& arguments) const;
+  /// The same under mpirun, as this many processes. Needs mpirun.
+  void run_under_mpirun(int ranks, const std::string& arguments) const;
   std::size_t steps_written(const std::string& output) const;
   std::vector<double> losses(const std::string& output) const;
   /// Expects equal files in the last checkpoints, and equal metrics.
