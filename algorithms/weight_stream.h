@@ -34,15 +34,17 @@ struct WeightsConfig {
 
   static void each_field(auto& self, auto&& field) {
     field("format", self.format,
-          "cluster: how weights are sent through sockets: f32; bf16, 2 bytes where the rollouts "
+          "cluster, mpirun: how weights are sent through sockets: f32; bf16, 2 bytes where the "
+          "rollouts "
           "compute in bf16 (train.dtype); delta, the difference to the version that the receiver "
           "has; never changes results");
     field("chunk_mib", self.chunk_mib, Range{1, 1024},
-          "cluster: weights are sent through sockets in parts of this many MiB of f32 values");
-    field(
-        "shared_memory", self.shared_memory,
-        "cluster: auto, processes of one host read weights in shared memory, and sockets are used "
-        "where that fails; off: always sockets");
+          "cluster, mpirun: weights are sent through sockets in parts of this many MiB of f32 "
+          "values");
+    field("shared_memory", self.shared_memory,
+          "cluster, mpirun: auto, processes of one host read weights in shared memory, and sockets "
+          "are used "
+          "where that fails; off: always sockets");
   }
 };
 

@@ -46,9 +46,8 @@ Result<std::vector<protocol::RewardResult>> RewardModels::on(protocol::ComputeRe
     const auto* process = std::get_if<ProcessScoring>(&part.scoring);
     const auto candidates =
         process && process->tokens ? process->tokens->reward_ids : std::vector<std::int32_t>{};
-    const auto scores =
-        engine::train::scores(*part.model, query.batch, engine::loss::ReadAt::token, candidates,
-                              options_, mesh_ ? &mesh_->replicas() : nullptr);
+    const auto scores = engine::train::scores(*part.model, query.batch, engine::loss::ReadAt::token,
+                                              candidates, options_, mesh_ ? &mesh_->dp() : nullptr);
     auto results = reward_results(query, scores, part.scoring, part.label, part.weight);
     if (all.empty()) {
       all = std::move(results);

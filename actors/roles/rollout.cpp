@@ -7,7 +7,6 @@
 #include "engine/base/check.h"
 #include "engine/base/text.h"
 #include "engine/nn/borrowed_values.h"
-#include "engine/nn/logical_tensors.h"
 #include "engine/parallel/all_reduce.h"
 #include "engine/parallel/shard.h"
 #include "engine/train/scoring.h"
@@ -27,7 +26,7 @@ Rollout::Rollout(std::unique_ptr<engine::models::Decoder> model,
       decode_(config.decode),
       precision_(config.precision),
       mesh_(mesh),
-      borrows_(shadow_ && engine::nn::can_borrow(shadow_->parameters())),
+      borrows_(shadow_ && reads_in_place(*shadow_)),
       arriving_(trained_values(model_->spec())) {
 }
 
@@ -91,10 +90,9 @@ Result<std::vector<protocol::Completion>> gather_samples(
 }  // namespace
 
 Result<std::vector<protocol::Completion>> Rollout::on(protocol::Generate message) {
-  if (!mesh_ || mesh_->replicas().size() == 1) return draw(std::move(message));
-  const auto share =
-      engine::parallel::even_range(static_cast<std::int64_t>(message.requests.size()),
-                                   mesh_->replicas().rank(), mesh_->replicas().size());
+  if (!mesh_ || mesh_->dp().size() == 1) return draw(std::move(message));
+  const auto share = engine::parallel::even_range(
+      static_cast<std::int64_t>(message.requests.size()), mesh_->dp().rank(), mesh_->dp().size());
   message.requests =
       std::vector(message.requests.begin() + share.begin, message.requests.begin() + share.end);
   // A logit that is not finite throws; the other replicas must be notified, because they wait for
@@ -105,7 +103,7 @@ Result<std::vector<protocol::Completion>> Rollout::on(protocol::Generate message
   } catch (const Failure& failure) {
     mine = fail(failure.error());
   }
-  return gather_samples(mesh_->replicas(), std::move(mine));
+  return gather_samples(mesh_->dp(), std::move(mine));
 }
 
 Result<std::vector<protocol::Completion>> Rollout::draw(protocol::Generate message) {
@@ -210,10 +208,7 @@ Result<std::vector<float>> Rollout::on(protocol::PrepareWeights message) {
                                      " are older than the present version ", version_));
   std::vector<float> logp;
   if (shadow_) {
-    if (borrows_)
-      engine::nn::borrow_values(weights.values, shadow_->parameters());
-    else
-      engine::nn::scatter_logical(*weights.values, shadow_->parameters());
+    set_values(weights.values, *shadow_);
     logp = probe(*shadow_, weights);
   } else {
     logp = prepare_adapter(weights);
@@ -234,7 +229,7 @@ std::vector<float> Rollout::probe(engine::models::Decoder& model,
 std::vector<float> Rollout::prepare_adapter(const protocol::Weights& weights) {
   auto& trained = model_->parameters().trained();
   const auto present = engine::ops::to_host(trained.device(), trained.values());
-  engine::nn::scatter_logical(*weights.values, trained);
+  set_values(weights.values, *model_);
   prepared_adapter_ = engine::ops::to_host(trained.device(), trained.values());
   auto logp = probe(*model_, weights);
   trained.device().upload(trained.values(), present);

@@ -2,8 +2,6 @@
 
 #include "actors/roles/weights.h"
 #include "engine/base/text.h"
-#include "engine/nn/borrowed_values.h"
-#include "engine/nn/logical_tensors.h"
 #include "engine/nn/parameters.h"
 
 namespace troupe::actors::roles {
@@ -17,8 +15,9 @@ tl::unexpected<Error> gone() {
 
 Scorer::Scorer(std::unique_ptr<engine::models::Decoder> model,
                engine::train::ScoringOptions options, const engine::parallel::Mesh* mesh,
-               ScorerSaver save)
+               ScorerSaver save, engine::models::ModelPart part)
     : model_(std::move(model)),
+      part_(std::move(part)),
       options_(options),
       mesh_(mesh),
       save_(std::move(save)),
@@ -29,14 +28,13 @@ Result<std::vector<float>> Scorer::on(protocol::Logprobs message) {
   if (!model_) return gone();
   engine::train::ScoringOptions options = options_;
   options.temperature = message.temperature;
-  return engine::train::logprobs(*model_, message.batch, options,
-                                 mesh_ ? &mesh_->replicas() : nullptr);
+  return engine::train::logprobs(*model_, message.batch, options, mesh_ ? &mesh_->dp() : nullptr);
 }
 
 Result<std::vector<float>> Scorer::on(protocol::Score message) {
   if (!model_) return gone();
   return engine::train::scores(*model_, message.batch, message.at, message.candidates, options_,
-                               mesh_ ? &mesh_->replicas() : nullptr);
+                               mesh_ ? &mesh_->dp() : nullptr);
 }
 
 void Scorer::on(protocol::Release) {
@@ -68,12 +66,9 @@ Result<std::vector<float>> Scorer::on(protocol::PrepareWeights message) {
   RETURN_IF_ERROR(complete(message.weights, arriving_));
   RETURN_IF_ERROR(verify(message.weights, model_->spec()));
   if (!shadow_)
-    shadow_ = std::make_unique<engine::models::Decoder>(model_->device(), model_->spec(), false,
-                                                        model_->tp());
-  if (engine::nn::can_borrow(shadow_->parameters()))
-    engine::nn::borrow_values(message.weights.values, shadow_->parameters());
-  else
-    engine::nn::scatter_logical(*message.weights.values, shadow_->parameters());
+    shadow_ =
+        std::make_unique<engine::models::Decoder>(model_->device(), model_->spec(), false, part_);
+  set_values(message.weights.values, *shadow_);
   prepared_ = message.weights.version;
   return engine::train::logprobs(*shadow_, probe_batch(message.weights.probe.tokens),
                                  {.precision = options_.precision});

@@ -25,11 +25,12 @@ class Scorer {
   using Handled = Messages<protocol::Logprobs, protocol::Score, protocol::Release,
                            protocol::LoadWeights, protocol::MapWeights, protocol::PrepareWeights,
                            protocol::MixWeights, protocol::Save>;
-  /// `mesh` (nullptr: one rank) outlives this; `model` was created with its tp, and its replicas
-  /// partition the sequences. Without `save` the weights are fixed: messages that update or save
-  /// them are refused (Errc::bad_input).
+  /// `mesh` (nullptr: one rank) outlives this; `model` was created with its `part`, and the
+  /// replicas of dp partition the sequences. Without `save` the weights are fixed: messages that
+  /// update or save them are refused (Errc::bad_input).
   Scorer(std::unique_ptr<engine::models::Decoder> model, engine::train::ScoringOptions options,
-         const engine::parallel::Mesh* mesh = nullptr, ScorerSaver save = {});
+         const engine::parallel::Mesh* mesh = nullptr, ScorerSaver save = {},
+         engine::models::ModelPart part = {});
 
   Result<std::vector<float>> on(protocol::Logprobs message);
   Result<std::vector<float>> on(protocol::Score message);
@@ -44,6 +45,7 @@ class Scorer {
   Result<> may_move() const;
 
   std::unique_ptr<engine::models::Decoder> model_;
+  engine::models::ModelPart part_;  ///< of model_ and shadow_
   engine::train::ScoringOptions options_;
   const engine::parallel::Mesh* mesh_;
   ScorerSaver save_;

@@ -6,6 +6,7 @@
 #include "engine/base/text.h"
 #include "engine/checkpoint/half.h"
 #include "engine/checkpoint/manifest.h"
+#include "engine/nn/borrowed_values.h"
 #include "engine/nn/logical_tensors.h"
 #include "engine/ops/borrowed.h"
 #include "engine/ops/host_values.h"
@@ -189,6 +190,17 @@ std::size_t trained_values(const engine::models::DecoderSpec& spec) {
   for (const auto& tensor : engine::models::parameter_list(spec))
     if (tensor.trainable) count += static_cast<std::size_t>(tensor.shape.count());
   return count;
+}
+
+bool reads_in_place(const engine::models::Decoder& model) {
+  return model.pp() == nullptr && engine::nn::can_borrow(model.parameters());
+}
+
+void set_values(const SharedArray<float>& values, engine::models::Decoder& model) {
+  if (reads_in_place(model))
+    engine::nn::borrow_values(values, model.parameters());
+  else
+    engine::nn::scatter_logical(*values, model.whole().trained(), model.parameters().trained());
 }
 
 Result<> verify(const protocol::Weights& weights, const engine::models::DecoderSpec& spec) {

@@ -31,6 +31,13 @@ std::size_t trained_values(const engine::models::DecoderSpec& spec);
 /// naming the tensor.
 Result<> verify(const protocol::Weights& weights, const engine::models::DecoderSpec& spec);
 
+/// Whether the model can read published values where they lie, because this rank has all of it.
+bool reads_in_place(const engine::models::Decoder& model);
+
+/// Makes published values, or this rank's part of them, those of the trained parameters: read where
+/// they lie if the model can, otherwise copied. Another length is a Bug.
+void set_values(const SharedArray<float>& values, engine::models::Decoder& model);
+
 /// The probe's tokens as a batch that selects all of them.
 engine::data::Experience probe_batch(const std::vector<std::int32_t>& tokens);
 

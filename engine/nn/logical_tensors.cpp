@@ -236,18 +236,24 @@ void copy_shard(std::span<const float> logical, const Parameter& parameter, std:
            });
 }
 
-void scatter_logical(std::span<const float> logical, Parameters& parameters) {
-  check(static_cast<std::int64_t>(logical.size()) == logical_count(parameters),
+void scatter_logical(std::span<const float> logical, const Parameters& whole,
+                     Parameters& parameters) {
+  check(static_cast<std::int64_t>(logical.size()) == logical_count(whole),
         "scatter_logical: values of another model");
   std::vector<float> part;
-  std::size_t start = 0;
-  for (auto& parameter : parameters.all()) {
-    const auto count = static_cast<std::size_t>(parameter.logical_shape().count());
-    part.resize(static_cast<std::size_t>(parameter.value.count()));
-    copy_shard(logical.subspan(start, count), parameter, part);
-    parameters.device().upload(parameter.value, part);
+  std::size_t start = 0, found = 0;
+  for (const auto& tensor : whole.all()) {
+    const auto count = static_cast<std::size_t>(tensor.logical_shape().count());
+    const auto values = logical.subspan(start, count);
     start += count;
+    Parameter* own = parameters.find(tensor.name);
+    if (own == nullptr) continue;  // of another stage
+    ++found;
+    part.resize(static_cast<std::size_t>(own->value.count()));
+    copy_shard(values, *own, part);
+    parameters.device().upload(own->value, part);
   }
+  check(found == parameters.all().size(), "scatter_logical: tensors that the whole does not have");
 }
 
 }  // namespace troupe::engine::nn

@@ -39,9 +39,11 @@ void gather_each(const Parameters& parameters, const parallel::Mesh& mesh,
 void gather_each(const Parameters& whole, const Parameters& stage, const parallel::Mesh& mesh,
                  const VisitTensor& visit);
 
-/// Sets this rank's part of every parameter from gather_logical's array. No communication. Another
+/// Sets this rank's part of every parameter from gather_logical's array, the tensors of `whole`:
+/// `parameters`, or with pipeline stages a description of all of them. No communication. Another
 /// length is a Bug.
-void scatter_logical(std::span<const float> logical, Parameters& parameters);
+void scatter_logical(std::span<const float> logical, const Parameters& whole,
+                     Parameters& parameters);
 
 /// Copies this rank's part of one parameter from its logical values. Another length is a Bug.
 void copy_shard(std::span<const float> logical, const Parameter& parameter, std::span<float> part);

@@ -56,8 +56,7 @@ class Mesh {
   Communicator& dp() const { return *dp_; }
   Communicator& pp() const { return *pp_; }
   Communicator& cp() const { return *cp_; }
-  /// The ranks with the same part of the model, those of cp and dp: they sum their gradients. A
-  /// whole model in each of them divides a batch over them, as over dp.
+  /// The ranks with the same part of the model, those of cp and dp: they sum their gradients.
   Communicator& replicas() const { return replicas_ ? *replicas_ : *dp_; }
   /// Whether this is rank 0 of the group, which alone answers messages and writes files.
   bool is_root() const { return world_->rank() == 0; }

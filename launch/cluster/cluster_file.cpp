@@ -10,7 +10,7 @@
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "launch/config/schema.h"
-#include "launch/config/validate.h"
+#include "launch/config/validate_parallel.h"
 #include "launch/config/yaml.h"
 #include "launch/recipes/recipes.h"
 #include "launch/run/settings.h"
@@ -21,10 +21,6 @@ namespace {
 using Kind = YamlNode::Kind;
 
 constexpr int max_groups = 1024, max_ranks = 1024;
-
-bool is_trained(Role role) {
-  return role == Role::policy || role == Role::critic;
-}
 
 class Reader {
  public:
@@ -105,18 +101,7 @@ class Reader {
     if (ranks > max_ranks)
       problem(node, cat("parallel: a group has at most ", max_ranks, " ranks, ",
                         to_string(spec.grid), " are ", ranks));
-    if (named && !is_trained(spec.role)) check_untrained(node, spec);
     groups_.push_back(std::move(spec));
-  }
-
-  void check_untrained(const YamlNode& node, const GroupSpec& spec) {
-    for (const std::string& key : spec.given)
-      if (key == "pp" && spec.grid.pp > 1)
-        problem(node, cat("parallel.pp: only the policy and the critic have stages; give a ",
-                          to_string(spec.role), " tp or dp"));
-      else if (key != "tp" && key != "dp" && key != "pp")
-        problem(node, cat("parallel.", key, ": only the policy and the critic, which are trained, ",
-                          "have it; give a ", to_string(spec.role), " tp or dp"));
   }
 
   // Returns true: the key was given, even if its value is not a role.
@@ -190,14 +175,14 @@ class Reader {
                   "; gradients and weights are divided over ranks by parallel.tp and parallel.pp"));
   }
 
-  // What the trained groups have from the run or from the policy, and whether it fits together.
+  // What the policy has from the run and the critic from the policy, and whether the keys of each
+  // group fit together.
   void complete_parallel() {
     ParallelConfig policy = config_.parallel;
     for (GroupSpec& group : groups_)
       if (group.role == Role::policy)
         policy = group.parallel = merged(config_.parallel, group, {"tp", "dp", "pp", "cp"});
     for (GroupSpec& group : groups_) {
-      if (!is_trained(group.role)) continue;
       if (group.role == Role::critic) {
         ParallelConfig followed;
         followed.zero = policy.zero;
@@ -232,7 +217,7 @@ class Reader {
     for (const Field& field : fields()) origins.emplace(field.key, default_origin);
     for (const std::string& key : group.given) origins["parallel." + key] = group.origin;
     Findings findings;
-    validate_parallel(as_run, origins, findings);
+    validate_group(as_run, group.role, origins, findings);
     for (const std::string& each : findings.problems)
       problems_.push_back(cat(group.origin, ": ", each));
     for (const std::string& each : findings.warnings) log_warning(each);
@@ -270,11 +255,12 @@ class Reader {
         problems_.push_back(
             cat(group.origin, ": role verifier: it has no model to shard; remove parallel"));
     }
-    for (const Role role : {Role::reference, Role::reward})
-      if (const int tp = scorer_tp(config_, role); tp > 1 && needs(role))
-        problems_.push_back(cat(where_, ": parallel.", to_string(role), ".tp = ", tp,
-                                ": with a cluster file the group of the role has it: {role: ",
-                                to_string(role), ", parallel: {tp: ", tp, "}}; allowed here: 1"));
+    for (const Role role : {Role::reference, Role::reward, Role::rollout, Role::critic})
+      if (needs(role) && has_grid(config_, role))
+        problems_.push_back(cat(where_, ": parallel.", to_string(role),
+                                ": with a cluster file the group of the role has the keys of this "
+                                "section: {role: ",
+                                to_string(role), ", parallel: {...}}; remove the section"));
     for (const std::string& name : role_list())
       if (const Role role = *role_from(name); needs(role) && !seen.contains(role))
         problems_.push_back(cat(where_, ": ", config_.algorithm, " needs a group with role ", name,
@@ -334,7 +320,10 @@ std::vector<NodeSpec> nodes_of(const std::vector<GroupSpec>& groups) {
 }
 
 RunConfig config_on(const NodeSpec& node, RunConfig config) {
-  if (is_trained(node.role)) config.parallel = node.parallel;
+  config.parallel = node.parallel;
+  for (RoleParallelConfig* section : {&config.reference_parallel, &config.reward_parallel,
+                                      &config.rollout_parallel, &config.critic_parallel})
+    *section = {};
   return config;
 }
 

@@ -22,7 +22,8 @@ struct GroupSpec {
   int count = 1;
   engine::parallel::Grid grid;
   /// Of a policy: the run's, with the keys that the group gives and its grid; of a critic: the
-  /// group's keys, with zero, overlap and order of the policy unless they are given.
+  /// group's keys, with zero, overlap and order of the policy unless they are given; of the others,
+  /// the group's keys.
   ParallelConfig parallel;
   std::vector<std::string> given;  ///< keys of `parallel`: "tp"
   std::string origin;              ///< "cluster.yaml:3"
@@ -48,7 +49,7 @@ Result<std::vector<GroupSpec>> parse_cluster(std::string_view text, const std::s
 /// One node per group, in the order of the file. Several rollout groups are numbered.
 std::vector<NodeSpec> nodes_of(const std::vector<GroupSpec>& groups);
 
-/// The run's configuration as the node has it: a policy or a critic with its own parallel.*.
+/// The run's configuration as the node has it, with its own parallel.*.
 RunConfig config_on(const NodeSpec& node, RunConfig config);
 
 }  // namespace troupe::launch

@@ -120,7 +120,7 @@ class Controller final : public Placement {
     return all;
   }
   std::size_t chunks_per_rollout() const override { return 4; }
-  bool in_processes() const override { return true; }
+  bool streams_weights() const override { return true; }
 
  private:
   void open_hub() {

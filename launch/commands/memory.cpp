@@ -7,6 +7,7 @@
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/generate/kv_cache.h"
+#include "launch/commands/explain/model_shares.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"
 #include "launch/recipes/rewards.h"
@@ -47,22 +48,34 @@ std::uint64_t program_under_mpirun(const RunConfig& config) {
   return program_bytes + (size(2 * others + each * neighbours) << 20);
 }
 
-/// The part of a model that only scores.
-MemoryPart scorer_part(const std::string& what, std::uint64_t bytes, const RunConfig& config,
-                       Role role) {
-  const std::uint64_t tp = size(scorer_tp(config, role));
-  if (tp == 1) return {what, bytes};
-  return {cat(what, ", ", bytes_text(bytes / tp), " on each of ", tp, " ranks"), bytes, tp};
+/// A model that `ranks` ranks hold together, `all` bytes, of which one has `of_rank`.
+MemoryPart divided(const std::string& what, std::uint64_t all, std::uint64_t of_rank,
+                   std::uint64_t ranks) {
+  if (ranks == 1) return {what, all, of_rank};
+  return {cat(what, ", ", bytes_text(of_rank), " on each of ", ranks, " ranks"), all, of_rank};
 }
 
-/// Bytes of the reward models. Throws Failure.
-std::uint64_t reward_bytes(const RunConfig& config) {
-  std::uint64_t bytes = 0;
+/// Models that only score. Throws Failure.
+MemoryPart scorer_part(const std::string& what,
+                       const std::vector<engine::models::DecoderSpec>& specs,
+                       const RunConfig& config, Role role) {
+  const RunConfig own = config_for(config, role, RankKind::threads);
+  std::uint64_t all = 0, of_rank = 0, ranks = 1;
+  for (const auto& spec : specs) {
+    const ModelShares shares(own, spec);
+    all += 4 * shares.all * size(own.parallel.dp * own.parallel.cp);
+    of_rank += 4 * shares.largest;
+    ranks = shares.ranks;
+  }
+  return divided(what, all, of_rank, ranks);
+}
+
+/// Throws Failure.
+std::vector<engine::models::DecoderSpec> reward_specs(const RunConfig& config) {
+  std::vector<engine::models::DecoderSpec> specs;
   for (const RewardItem& item : value_or_throw(reward_items(config)))
-    bytes +=
-        4 *
-        size(value_or_throw(engine::checkpoint::read_folder_spec(item.path())).parameter_count());
-  return bytes;
+    specs.push_back(value_or_throw(engine::checkpoint::read_folder_spec(item.path())));
+  return specs;
 }
 
 /// The models that the ranks of the policy's group train.
@@ -114,20 +127,32 @@ void add_activations(std::vector<MemoryPart>& parts, const RunConfig& config, co
 
 /// Weights and KV cache of the rollout actor.
 void add_rollout(std::vector<MemoryPart>& parts, const RunConfig& config,
-                 const engine::models::DecoderSpec& spec, std::uint64_t weights,
-                 std::uint64_t adapter) {
-  parts.push_back(adapter > 0
-                      ? MemoryPart{"rollout weights, adapter, and a buffer for the next adapter",
-                                   weights + 2 * adapter}
-                      : MemoryPart{"rollout weights, and a buffer for the next", 2 * weights});
+                 const engine::models::DecoderSpec& spec) {
+  const RunConfig own = config_for(config, Role::rollout, RankKind::threads);
+  const ModelShares shares(own, spec);
+  const std::uint64_t adapter = adapter_bytes(config, spec), replicas = size(own.parallel.dp);
+  const auto add = [&](const std::string& what, std::uint64_t all, std::uint64_t of_rank) {
+    parts.push_back(divided(what, replicas * all, of_rank, shares.ranks));
+  };
+  if (adapter > 0)
+    add("rollout weights, adapter, and a buffer for the next adapter", 4 * shares.all + 2 * adapter,
+        4 * shares.largest + 2 * adapter);
+  else
+    add("rollout weights, and a buffer for the next", 8 * shares.all, 8 * shares.largest);
+  // Ranks that have a part of the model copy it from all published values.
+  if (adapter == 0 && shares.ranks > 1) {
+    const std::uint64_t published = 4 * size(spec.parameter_count());
+    parts.push_back({"published weights, once on a host", published, published});
+  }
   if (samples_in_int8(config))
-    parts.push_back({"rollout weights, int8 copy", weights / 4});
+    add("rollout weights, int8 copy", shares.all, shares.largest);
   else if (config.train.dtype == engine::ops::Precision::bf16)
-    parts.push_back({"rollout weights, packed bf16 copy", weights / 2});
+    add("rollout weights, packed bf16 copy", 2 * shares.all, 2 * shares.largest);
   const auto generator = generator_settings(config, spec);
-  const std::int64_t tokens = engine::generate::cache_pages(generator, spec) * generator.page_size;
-  parts.push_back({cat("KV cache of ", tokens, " tokens (at most)"),
-                   size(tokens * engine::generate::cached_token_bytes(spec))});
+  const std::uint64_t tokens =
+      size(engine::generate::cache_pages(generator, spec) * generator.page_size);
+  add(cat("KV cache of ", tokens, " tokens (at most)"),
+      tokens * size(engine::generate::cached_token_bytes(spec)), tokens * shares.cached);
 }
 
 }  // namespace
@@ -162,19 +187,24 @@ void add_model(std::vector<MemoryPart>& parts, const RunConfig& config,
 /// Models that are not trained: once in a process, or on each rank of mpirun or group of ranks.
 std::vector<MemoryPart> other_models(const RunConfig& config,
                                      const engine::models::DecoderSpec& spec) {
-  const std::uint64_t weights = 4 * size(spec.parameter_count());
-  const std::uint64_t adapter = adapter_bytes(config, spec);
   const RolesNeeded roles = roles_of(config);
   std::vector<MemoryPart> parts;
+  if (roles.critic.needed && has_grid(config, Role::critic)) {
+    const std::uint64_t each = critic_bytes(config, spec),
+                        ranks = size(policy_grid(config).ranks());
+    parts.push_back(divided("critic: weights, gradients and moments", ranks * each, each, ranks));
+  }
   if (roles.reference.needed)
-    parts.push_back(scorer_part("reference model", weights, config, Role::reference));
+    parts.push_back(scorer_part("reference model", {spec}, config, Role::reference));
   if (roles.reward.needed)
-    parts.push_back(scorer_part("reward models", reward_bytes(config), config, Role::reward));
-  if (roles.rollout.needed) add_rollout(parts, config, spec, weights, adapter);
-  if (roles.rollout.needed && config.async.on())
+    parts.push_back(scorer_part("reward models", reward_specs(config), config, Role::reward));
+  if (roles.rollout.needed) add_rollout(parts, config, spec);
+  if (roles.rollout.needed && config.async.on()) {
+    const std::uint64_t versions = size(config.async.eta + 1) * trained_bytes(config, spec);
     parts.push_back({cat(config.async.eta + 1, config.async.eta == 0 ? " version" : " versions",
                          " of the weights to sample with"),
-                     size(config.async.eta + 1) * (adapter > 0 ? adapter : weights)});
+                     versions, versions});
+  }
   return parts;
 }
 
@@ -185,7 +215,7 @@ std::vector<MemoryPart> memory_needed(const RunConfig& config,
   const Ranks ranks(config, spec);
   std::vector<MemoryPart> parts;
   add_model(parts, config, spec, ranks);
-  if (roles_of(config).critic.needed)
+  if (roles_of(config).critic.needed && !has_grid(config, Role::critic))
     parts.push_back(ranks.part("critic: weights, gradients and moments",
                                [](const auto& rank) { return rank.critic; }));
   for (auto& part : other_models(config, spec)) parts.push_back(std::move(part));
@@ -201,7 +231,7 @@ std::vector<MemoryPart> memory_needed(const RunConfig& config,
 std::vector<RankPeak> peaks_of_ranks(const RunConfig& config,
                                      const engine::models::DecoderSpec& spec) {
   std::uint64_t others = 0;
-  for (const auto& part : other_models(config, spec)) others += part.bytes / part.ranks;
+  for (const auto& part : other_models(config, spec)) others += part.of_rank;
   std::vector<RankPeak> peaks;
   for (const RankMemory& rank : memory_of_ranks(config, spec))
     peaks.push_back({rank, others, program_under_mpirun(config)});

@@ -14,7 +14,7 @@ namespace troupe::launch {
 struct MemoryPart {
   std::string what;
   std::uint64_t bytes = 0;
-  std::uint64_t ranks = 1;  ///< of mpirun that hold it together
+  std::uint64_t of_rank = 0;  ///< of a model that is not the policy: at the rank with most
 };
 
 /// Of a run in one process, whose ranks are threads: sums over all ranks. Weights, gradients and

@@ -1,5 +1,7 @@
 #include "launch/commands/train.h"
 
+#include <map>
+
 #include "actors/group/sharded.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
@@ -20,10 +22,9 @@ namespace {
 
 namespace group = actors::group;
 
-// All models take turns on the engine's executor: the reference and the rollout each have the whole
-// machine, the policy shares it among its ranks, which are threads, and so does a scorer with a tp.
-// With rollout.threads the rollout has an executor and a device of its own. The verifier, which
-// needs no engine, runs concurrently.
+// All models take turns on the engine's executor: each has the whole machine, or shares it among
+// its ranks, which are threads. With rollout.threads the rollout has an executor and a device of
+// its own. The verifier, which needs no engine, runs concurrently.
 class InProcess final : public Placement {
  public:
   explicit InProcess(const RunConfig& config)
@@ -52,41 +53,51 @@ class InProcess final : public Placement {
   }
 
   std::size_t chunks_per_rollout() const override { return chunks_in_process(session_.config()); }
+  bool streams_weights() const override {
+    const auto ranks = [this](Role role) {
+      return grid_of(parallel_of(session_.config(), role, RankKind::threads)).ranks();
+    };
+    return ranks(Role::rollout) > 1 || ranks(Role::reference) > 1;
+  }
 
  private:
   template <Role R>
   void spawn(const std::string& name) {
-    constexpr const auto& entry = role_entry<R>();
-    const RunConfig& config = session_.config();
-    if (R == Role::rollout && rollout_device_) {
+    const RunConfig& config =
+        configs_.emplace(R, config_for(session_.config(), R, RankKind::threads)).first->second;
+    const bool own_threads = R == Role::rollout && rollout_device_ != nullptr;
+    const auto placed = own_threads ? actors::Placement{.executor = name} : actors::Placement();
+    auto& device = own_threads ? *rollout_device_ : *device_;
+    if (grid_of(config.parallel).ranks() > 1)
+      node().spawn(name, sharded<R>(name, config, own_threads), placed);
+    else
       node().spawn(name,
-                   entry.make({config, session_.resume_from(), *rollout_device_, nullptr,
-                               &session_.output(), text_}),
-                   {.executor = name});
-      return;
-    }
-    const auto grid = entry.sharing == Sharing::grid
-                          ? policy_grid(config)
-                          : engine::parallel::Grid{.tp = scorer_tp(config, R)};
-    if (grid.ranks() == 1) {
-      node().spawn(name, entry.make({config, session_.resume_from(), *device_, nullptr,
-                                     &session_.output(), text_}));
-      return;
-    }
+                   role_entry<R>().make({config, session_.resume_from(), device, nullptr,
+                                         &session_.output(), text_}),
+                   placed);
+  }
+
+  // `own_threads`: on those of rollout.threads, beside the other roles.
+  template <Role R>
+  auto sharded(const std::string& name, const RunConfig& config, bool own_threads) {
     using OnRank = RoleOnRank<RoleActor<R>>;
-    const auto make = [this, grid, &config](engine::parallel::Mesh mesh) {
+    const auto grid = grid_of(config.parallel);
+    const auto cpu = own_threads
+                         ? cpu_of_rollouts(config, grid.ranks())
+                         : cpu_of(config, part_of_process(grid.ranks(), part_of_trainer(config)));
+    const auto make = [this, cpu, own_threads, &config](engine::parallel::Mesh mesh) {
       return make_role_on_rank<RoleActor<R>>(
-          cpu_of(config, part_of_process(grid.ranks(), part_of_trainer(config))), std::move(mesh),
-          &profile_, [&](const RankResources& rank) {
+          cpu, std::move(mesh), own_threads ? nullptr : &profile_, [&](const RankResources& rank) {
             const auto* output = rank.mesh->is_root() ? &session_.output() : nullptr;
             return role_entry<R>().make(
                 {config, session_.resume_from(), *rank.device, rank.mesh.get(), output, text_});
           });
     };
-    node().spawn(name, value_or_throw(group::shard_over_threads<OnRank>(name, grid, make)));
+    return value_or_throw(group::shard_over_threads<OnRank>(name, grid, make));
   }
 
   Session session_;
+  std::map<Role, RunConfig> configs_;  ///< of each model, with its grid
   RunProfile profile_;
   std::unique_ptr<engine::ops::Device> device_;
   std::unique_ptr<engine::ops::Device> rollout_device_;  ///< null: the rollout shares device_

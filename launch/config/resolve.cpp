@@ -267,6 +267,17 @@ class Resolver {
     out_.config.algorithm = algorithm;
     for (const MethodDefault& each : method_defaults(recipe->name)) method_default(each);
     off_policy_defaults(algorithm);
+    critic_defaults();
+  }
+
+  /// What does not divide the critic is the policy's, unless the file says otherwise.
+  void critic_defaults() {
+    for (const char* name : {"zero", "overlap", "order"}) {
+      const std::string of_policy = cat("parallel.", name), key = cat("parallel.critic.", name);
+      if (out_.origins[key] == default_origin)
+        put(key, word(value_text(*find_field(of_policy), out_.config)),
+            cat(default_origin, " of ", of_policy));
+    }
   }
 
   /// Samples of older weights are corrected by the ratio of the policy to these weights (decoupled

@@ -15,10 +15,9 @@
 #include "algorithms/weight_stream.h"
 #include "engine/adapter/lora_config.h"
 #include "engine/base/output_folder.h"
-#include "engine/parallel/grid.h"
-#include "engine/train/replica_exchange.h"
 #include "launch/config/data_config.h"
 #include "launch/config/model_overrides.h"
+#include "launch/config/parallel_config.h"
 #include "launch/config/profile_config.h"
 #include "launch/config/ranges.h"
 #include "launch/config/rollout_config.h"
@@ -32,96 +31,6 @@ enum class Compat { none, trl, verl, openrlhf, mindspeed };
 constexpr std::array<std::string_view, 5> names_of(Compat) {
   return {"", "trl", "verl", "openrlhf", "mindspeed"};
 }
-
-/// How the ranks of a context-parallel group compute attention.
-enum class CpAlgorithm { ring, ulysses, hybrid };
-constexpr std::array<std::string_view, 3> names_of(CpAlgorithm) {
-  return {"ring", "ulysses", "hybrid"};
-}
-
-/// The grid of the policy's ranks (engine/parallel/grid.h).
-struct ParallelConfig {
-  std::int64_t tp = 1;
-  std::int64_t dp = 1;
-  std::int64_t pp = 1;
-  std::int64_t vpp = 1;
-  std::vector<double> layers;
-  std::vector<double> noop_layers;
-  std::int64_t cp = 1;
-  CpAlgorithm cp_algorithm = CpAlgorithm::ring;
-  std::int64_t ulysses_degree = 0;
-  std::int64_t cp_window = 1;
-  bool sp = false;
-  std::int64_t zero = 0;
-  engine::train::Overlap overlap = engine::train::Overlap::none;
-  engine::parallel::AxisOrder order = engine::parallel::AxisOrder::tp_cp_dp_pp;
-
-  static void each_field(auto& self, auto&& field) {
-    field("tp", self.tp, Range{1, 1024}, "tensor-parallel size");
-    field("dp", self.dp, Range{1, 1024}, "data-parallel size");
-    field("pp", self.pp, Range{1, 1024}, "number of pipeline stages, which divide the layers");
-    field("vpp", self.vpp, Range{1, 1024},
-          "virtual stages of each pipeline stage: chunks of its layers, which micro-batches go "
-          "through in turn, so that stages wait less; results are the same");
-    field(
-        "layers", self.layers, Range{1, 10000},
-        "layers of each pipeline stage or, with parallel.vpp, of each virtual stage, in the order "
-        "of the model; empty: an even division whose earlier ones are one layer longer");
-    field("noop_layers", self.noop_layers, Range{0, 20000},
-          "numbers, from 0, of places in the list of layers that have none (identity): parallel.pp "
-          "divides the model's layers and these, so that stages become shorter");
-    field("cp", self.cp, Range{1, 1024},
-          "context-parallel size: ranks that divide the tokens of every micro-batch");
-    field("cp_algorithm", self.cp_algorithm,
-          "attention over the ranks of parallel.cp: ring, keys and values travel around them; "
-          "ulysses, they exchange rows for heads; hybrid, rings of groups that exchange");
-    field("ulysses_degree", self.ulysses_degree, Range{0, 1024},
-          "hybrid: size of the groups that exchange rows for heads, a divisor of parallel.cp "
-          "between 1 and parallel.cp");
-    field(
-        "cp_window", self.cp_window, Range{1, 1024},
-        "ring and hybrid: size of the inner rings, through which keys and values pass before they "
-        "move on to the next one (double ring); a divisor of the size of a ring; 1: one ring");
-    field("sp", self.sp,
-          "sequence parallelism: the ranks of parallel.tp divide the rows of norms and residual "
-          "connections, too");
-    field("zero", self.zero, Range{0, 3},
-          "0: every data-parallel rank holds the whole optimizer state; 1: each holds its share "
-          "(ZeRO-1); results are the same");
-    field("overlap", self.overlap,
-          "what replicas exchange while passes run: none; gradients, during the last backward pass "
-          "of an update; all, with parallel.zero: 1 also weights, during the next forward pass; "
-          "results are the same");
-    field("order", self.order,
-          "numbers of the ranks, the axis that varies fastest first: tp-cp-dp-pp, neighbours sum "
-          "gradients; tp-cp-pp-dp, neighbours are stages; results are the same");
-  }
-};
-
-/// Size of the groups of parallel.cp that exchange rows for heads.
-inline int ulysses_degree(const ParallelConfig& parallel) {
-  switch (parallel.cp_algorithm) {
-    case CpAlgorithm::ring:
-      return 1;
-    case CpAlgorithm::ulysses:
-      return static_cast<int>(parallel.cp);
-    case CpAlgorithm::hybrid:
-      return static_cast<int>(parallel.ulysses_degree);
-  }
-  return 1;
-}
-
-/// The ranks of a model that only scores, in a run without a cluster file: groups of tp ranks of
-/// the policy's, each with a whole model.
-struct ScorerParallelConfig {
-  std::int64_t tp = 1;
-
-  static void each_field(auto& self, auto&& field) {
-    field("tp", self.tp, Range{1, 1024},
-          "tensor-parallel size of a model that only scores, a divisor of the number of ranks; "
-          "1: every process has a whole model; a cluster file has a group for it instead");
-  }
-};
 
 struct LoraSection : engine::adapter::LoraConfig {
   LoraSection() {
@@ -214,7 +123,7 @@ struct RunConfig : algorithms::MethodSettings {
   DataConfig data;
   TrainConfig train;
   ParallelConfig parallel;
-  ScorerParallelConfig reference_parallel, reward_parallel;
+  RoleParallelConfig reference_parallel, reward_parallel, rollout_parallel, critic_parallel;
   ProfileConfig profile;
   TimelineConfig timeline;
   LoraSection lora;
@@ -257,6 +166,8 @@ struct RunConfig : algorithms::MethodSettings {
     section("parallel", self.parallel);
     section("parallel.reference", self.reference_parallel);
     section("parallel.reward", self.reward_parallel);
+    section("parallel.rollout", self.rollout_parallel);
+    section("parallel.critic", self.critic_parallel);
     section("profile", self.profile);
     section("timeline", self.timeline);
     section("lora", self.lora);

@@ -13,6 +13,7 @@
 #include "engine/nn/offload.h"
 #include "engine/tokenizer/prompt_types.h"
 #include "launch/config/schema.h"
+#include "launch/config/validate_parallel.h"
 #include "launch/config/validate_profile.h"
 #include "launch/migration/advice.h"
 #include "launch/recipes/lora.h"
@@ -40,10 +41,8 @@ class General {
     recomputation();
     dropout();
     data();
-    parallel();
     unused();
   }
-  void parallel();
 
  private:
   void problem(std::string text) { v_.problem(std::move(text)); }
@@ -171,70 +170,12 @@ class General {
       v_.unused("data.chunk", cat("not used, ", recipe->name, " does not read documents"));
   }
 
-  void context(const ParallelConfig& p) {
-    const bool hybrid = p.cp_algorithm == CpAlgorithm::hybrid;
-    if (p.ulysses_degree != 0 && !hybrid)
-      problem(cat(named("parallel.ulysses_degree"), ": only parallel.cp_algorithm: hybrid has it"));
-    inner_rings(p);
-    if (!hybrid || p.cp < 1) return;
-    std::vector<std::string> allowed;
-    for (std::int64_t degree = 2; degree < p.cp && degree <= 1024; ++degree)
-      if (p.cp % degree == 0) allowed.push_back(cat(degree));
-    if (allowed.empty())
-      return problem(cat(named("parallel.cp_algorithm"),
-                         ": hybrid needs a parallel.cp of at least ", "4 with a divisor, found ",
-                         p.cp, "; use ring or ulysses"));
-    if (p.ulysses_degree < 2 || p.ulysses_degree >= p.cp || p.cp % p.ulysses_degree != 0)
-      problem(cat(named("parallel.ulysses_degree"), ": hybrid with parallel.cp ", p.cp,
-                  " expects one of ", join(allowed, ", "), ", found ", p.ulysses_degree));
-  }
-
-  void inner_rings(const ParallelConfig& p) {
-    if (p.cp_window <= 1) return;
-    if (p.cp_algorithm == CpAlgorithm::ulysses)
-      return problem(cat(named("parallel.cp_window"), ": ulysses has no ring; leave it at 1"));
-    const int groups = ulysses_degree(p);
-    const std::int64_t ring = groups < 1 || p.cp % groups != 0 ? p.cp : p.cp / groups;
-    std::vector<std::string> allowed = {"1"};
-    for (std::int64_t size = 2; size < ring && size <= 1024; ++size)
-      if (ring % size == 0) allowed.push_back(cat(size));
-    if (p.cp_window >= ring || ring % p.cp_window != 0)
-      problem(cat(named("parallel.cp_window"), ": expected a divisor of the ", ring,
-                  " ranks of a ring that is less than them, one of ", join(allowed, ", "),
-                  ", found ", p.cp_window));
-  }
-
-  void stages(const ParallelConfig& p) {
-    const auto whole = [](double count) { return count == std::floor(count); };
-    if (!std::ranges::all_of(p.layers, whole))
-      problem(cat(named("parallel.layers"), ": expected positive integers"));
-    if (!std::ranges::all_of(p.noop_layers, whole))
-      problem(cat(named("parallel.noop_layers"), ": expected integers"));
-    if (!p.noop_layers.empty() && p.pp == 1)
-      problem(cat(named("parallel.noop_layers"), ": needs a ", named("parallel.pp"),
-                  " of at least 2, whose stages it shortens"));
-    if (p.vpp > 1 && p.pp == 1)
-      problem(cat(named("parallel.vpp"), ": needs a ", named("parallel.pp"),
-                  " of at least 2, whose stages it divides; allowed: 1"));
-    const std::int64_t parts = p.pp * p.vpp;
-    if (p.pp < 1 || p.vpp < 1 || p.layers.empty() || std::ssize(p.layers) == parts) return;
-    problem(cat(named("parallel.layers"), ": expected ", parts, parts == 1 ? " number" : " numbers",
-                ", one for each ", p.vpp == 1 ? "stage of " : "of the virtual stages of ",
-                named("parallel.pp"), p.vpp == 1 ? "" : cat(" x ", named("parallel.vpp")),
-                ", found ", p.layers.size()));
-  }
-
   void unused() {
     if (!find_recipe(c_.algorithm)) return;
     if (find_recipe(c_.algorithm)->name != algorithms::PretrainConfig::name)
       v_.unused({"train.batch_rampup.start", "train.batch_rampup.increment",
                  "train.batch_rampup.samples"},
                 "only pretrain uses it");
-    const RolesNeeded roles = find_recipe(c_.algorithm)->roles(c_);
-    if (!roles.reference.needed)
-      v_.unused("parallel.reference.tp", "not used, the run has no reference");
-    if (!roles.reward.needed)
-      v_.unused("parallel.reward.tp", "not used, the run has no reward model");
     for (const Field& field : fields())
       if (!reads(c_.algorithm, field)) v_.unused(field.key, cat("not used by ", c_.algorithm));
   }
@@ -242,32 +183,6 @@ class General {
   Validation& v_;
   const RunConfig& c_;
 };
-
-void General::parallel() {
-  const ParallelConfig& p = c_.parallel;
-  if (p.zero != 0 && p.zero != 1)
-    problem(
-        cat(named("parallel.zero"),
-            ": expected 0 or 1; gradients and weights are not sharded over data-parallel "
-            "ranks (ZeRO-2, ZeRO-3): divide them over tensor-parallel ranks with parallel.tp or "
-            "over pipeline stages with parallel.pp"));
-  stages(p);
-  context(p);
-  if (p.sp && p.tp == 1)
-    v_.unused("parallel.sp", "not used, parallel.tp is 1: there are no ranks to divide rows over");
-  if (p.sp && p.tp > 1 && c_.lora.rank > 0)
-    problem(
-        cat(named("parallel.sp"), ": not possible with an adapter (lora.rank); set it to false"));
-  constexpr std::int64_t maximum = 1024;
-  const auto outside = [](std::int64_t size) { return size < 1 || size > maximum; };
-  if (outside(p.tp) || outside(p.dp) || outside(p.pp) || outside(p.cp) ||
-      p.tp * p.dp * p.pp * p.cp <= maximum)
-    return;  // valid, or reported as out of range
-  problem(cat(named("parallel.dp"), " x ", named("parallel.tp"),
-              p.pp > 1 ? cat(" x ", named("parallel.pp")) : "",
-              p.cp > 1 ? cat(" x ", named("parallel.cp")) : "", ": a group has at most ", maximum,
-              " ranks, found ", p.tp * p.dp * p.pp * p.cp));
-}
 
 void missing(Findings& findings, std::string problem) {
   findings.problems.push_back(std::move(problem));
@@ -371,15 +286,11 @@ void Validation::unused_section(std::string_view section, std::string_view but,
 void validate(const RunConfig& config, const Origins& origins, Findings& findings) {
   Validation validation(config, origins, findings);
   General(validation).all();
+  validate_grids(validation);
   if (const Recipe* recipe = find_recipe(config.algorithm)) recipe->validate(validation);
   validate_lora(validation);
   validate_selection(validation);
   validate_profile(validation);
-}
-
-void validate_parallel(const RunConfig& config, const Origins& origins, Findings& findings) {
-  Validation validation(config, origins, findings);
-  General(validation).parallel();
 }
 
 std::set<std::string> unused_keys(const RunConfig& config) {

@@ -60,8 +60,6 @@ class Validation final : public algorithms::SettingsReport {
 };
 
 void validate(const RunConfig& config, const Origins& origins, Findings& findings);
-/// Only parallel.*, without the ranges of its numbers.
-void validate_parallel(const RunConfig& config, const Origins& origins, Findings& findings);
 /// The keys that have no effect on a run of this configuration.
 std::set<std::string> unused_keys(const RunConfig& config);
 /// Checks that all models, adapters and files that the run reads exist.

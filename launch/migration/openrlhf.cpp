@@ -140,7 +140,7 @@ normalize_reward, reward.normalize_enable | reward | false= @normalize_reward | 
 ptx_coef | - | mixed pre-training losses are not supported
 colocate_all_models, train.colocate_all, colocate_actor_ref, train.colocate_actor_ref, colocate_critic_reward, train.colocate_critic_reward | = | one process has all roles; a cluster file of troupe launch places them
 actor_num_nodes, actor.num_nodes, actor_num_gpus_per_node, actor.num_gpus_per_node, ref_num_nodes, ref.num_nodes, ref_num_gpus_per_node, ref.num_gpus_per_node, critic_num_nodes, critic.num_nodes, critic_num_gpus_per_node, critic.num_gpus_per_node, reward_num_nodes, reward.num_nodes, reward_num_gpus_per_node, reward.num_gpus_per_node, vllm_num_engines, vllm.num_engines | - | groups of a cluster file of troupe launch (docs/operations.md)
-vllm_tensor_parallel_size, vllm.tensor_parallel_size | - | parallel of the role rollout in a cluster file
+vllm_tensor_parallel_size, vllm.tensor_parallel_size | - | parallel.rollout.tp, or parallel of the role rollout in a cluster file
 vllm_gpu_memory_utilization, vllm.gpu_memory_utilization | = | rollout.cache_tokens bounds the KV cache
 vllm_sync_backend, vllm.sync_backend, vllm_sync_with_ray, vllm.sync_with_ray, enforce_eager, vllm.enforce_eager, vllm_enable_sleep, vllm.enable_sleep, deepspeed_enable_sleep, ds.enable_sleep, enable_prefix_caching, vllm.enable_prefix_caching, actor_init_on_gpu | = | there is no second engine
 async_train, train.async_enable, async_queue_size, train.async_queue_size, partial_rollout, train.partial_rollout_enable | - | a step trains on samples of its own weights

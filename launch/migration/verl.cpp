@@ -79,6 +79,10 @@ actor_rollout_ref.actor.optim.* | - | AdamW is the only optimizer
 actor_rollout_ref.actor.fsdp_config.*, actor_rollout_ref.ref.fsdp_config.*, critic.model.fsdp_config.*, reward_model.model.fsdp_config.*, actor_rollout_ref.actor.strategy, actor_rollout_ref.ref.strategy, critic.strategy, *ulysses_sequence_parallel_size | - | parallel.dp and parallel.tp; parallel.zero: 1 divides the optimizer state over replicas, weights are not divided and nothing is offloaded
 actor_rollout_ref.actor.megatron.tensor_model_parallel_size | parallel.tp | |
 actor_rollout_ref.actor.megatron.pipeline_model_parallel_size | parallel.pp | |
+actor_rollout_ref.ref.megatron.tensor_model_parallel_size | parallel.reference.tp | |
+actor_rollout_ref.ref.megatron.pipeline_model_parallel_size | parallel.reference.pp | |
+critic.megatron.tensor_model_parallel_size | parallel.critic.tp | |
+critic.megatron.pipeline_model_parallel_size | parallel.critic.pp | |
 actor_rollout_ref.actor.megatron.*, actor_rollout_ref.ref.megatron.*, critic.megatron.*, engine.* | - | parallel.tp, parallel.dp and parallel.pp are the only parallelism
 actor_rollout_ref.actor.use_torch_compile, actor_rollout_ref.actor.use_fused_kernels, actor_rollout_ref.actor.entropy_*, actor_rollout_ref.actor.calculate_*, actor_rollout_ref.actor.use_prefix_grouper, actor_rollout_ref.actor.data_loader_seed, actor_rollout_ref.actor.rollout_n | = | there is one set of kernels; train.share_prefixes computes the prompt of a group once
 actor_rollout_ref.actor.checkpoint.*, trainer.checkpoint.*, checkpoint.* | = | a checkpoint has the model and the training state
@@ -92,7 +96,7 @@ actor_rollout_ref.rollout.top_k | rollout.top_k | -1=0 * | 0 is all tokens
 actor_rollout_ref.rollout.max_num_seqs | rollout.max_sequences | |
 actor_rollout_ref.rollout.response_length | rollout.max_new_tokens | |
 actor_rollout_ref.rollout.quantization | rollout.weights | null= int8=int8 fp8=! |
-actor_rollout_ref.rollout.tensor_model_parallel_size, actor_rollout_ref.rollout.data_parallel_size, actor_rollout_ref.rollout.expert_parallel_size, actor_rollout_ref.rollout.pipeline_model_parallel_size | - | parallel of the role rollout in a cluster file of troupe launch
+actor_rollout_ref.rollout.tensor_model_parallel_size, actor_rollout_ref.rollout.data_parallel_size, actor_rollout_ref.rollout.expert_parallel_size, actor_rollout_ref.rollout.pipeline_model_parallel_size | - | parallel.rollout.tp and parallel.rollout.pp, or parallel of the role rollout in a cluster file
 actor_rollout_ref.rollout.val_kwargs.n | eval.samples | |
 actor_rollout_ref.rollout.val_kwargs.temperature | eval.temperature | |
 actor_rollout_ref.rollout.val_kwargs.* | = | held-out prompts are sampled as in rollout

@@ -119,7 +119,7 @@ algorithms::Cluster AlgorithmRun::cluster() {
                               placement_->chunks_per_rollout(),
                               timeout};
   cluster.versions = &versions_;
-  if (placement_->in_processes()) cluster.stream = &stream_.emplace(stream_options());
+  if (placement_->streams_weights()) cluster.stream = &stream_.emplace(stream_options());
   if (roles.critic.needed) cluster.critic = placement_->actor<Role::critic>();
   if (roles.reward.needed) cluster.reward = placement_->actor<Role::reward>();
   if (roles.reference_follows)

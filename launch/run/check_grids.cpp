@@ -9,7 +9,6 @@
 #include "launch/recipes/model_spec.h"
 #include "launch/recipes/recipes.h"
 #include "launch/recipes/rewards.h"
-#include "launch/run/role_table.h"
 #include "launch/run/settings.h"
 #include "transports/mpi/mpi_world.h"
 
@@ -52,21 +51,48 @@ std::string divisors(int ranks) {
   return join(all, ", ");
 }
 
-// parallel.ROLE.tp against the ranks of the run, the role and its models.
-Result<> check_scorer(const RunConfig& config, Role role, int ranks) {
-  const int tp = scorer_tp(config, role);
-  if (tp == 1) return {};
-  const std::string key = cat("parallel.", to_string(role), ".tp = ", tp);
-  if (ranks % tp != 0)
-    return fail(Errc::usage, cat(key, ": the run has ", ranks, ranks == 1 ? " rank" : " ranks",
-                                 " (parallel.*), which groups of ", tp,
-                                 " do not fill; allowed: ", divisors(ranks)));
-  if (role == Role::reference && roles_of(config).reference_follows)
+// "parallel.reference.tp = 2", or all axes of which the section has more than one rank.
+std::string axes_of(const RoleParallelConfig& grid, Role role) {
+  std::vector<std::string> axes;
+  for (const auto& [name, size] : {std::pair{"tp", grid.tp}, {"pp", grid.pp}, {"cp", grid.cp}})
+    if (size > 1) axes.push_back(cat("parallel.", to_string(role), '.', name, " = ", size));
+  return join(axes, " x ");
+}
+
+// parallel.ROLE.* against the ranks of the run.
+Result<> check_ranks(const RunConfig& config, Role role) {
+  const RoleParallelConfig* section = role_section(config, role);
+  if (section == nullptr) return {};
+  const std::int64_t ranks = policy_grid(config).ranks(),
+                     group = section->tp * section->pp * section->cp;
+  if (ranks % group != 0)
     return fail(Errc::usage,
-                cat(key,
-                    ": this reference follows the policy, whose weights are mixed into a "
-                    "whole model; allowed: 1"));
-  return check_grid(config, role, {.dp = ranks / tp, .tp = tp}, key);
+                cat(axes_of(*section, role), ": the run has ", ranks,
+                    ranks == 1 ? " rank" : " ranks", " (parallel.*), which groups of ", group,
+                    " do not fill; allowed: ", divisors(static_cast<int>(ranks))));
+  if (section->dp == 0 || section->dp == ranks / group) return {};
+  return fail(
+      Errc::usage,
+      cat("parallel.", to_string(role), ".dp = ", section->dp, ": the model has ", ranks / group,
+          " replicas, the ", ranks, ranks == 1 ? " rank" : " ranks",
+          " of the run (parallel.*) in groups of ", group, "; allowed: 0, ", ranks / group));
+}
+
+// The grid of a role of a run without a cluster file, which is the policy's or that of its section.
+Result<> check_role(const RunConfig& config, Role role) {
+  RETURN_IF_ERROR(check_ranks(config, role));
+  const RoleParallelConfig* section = role_section(config, role);
+  const RunConfig own = config_for(config, role, RankKind::processes);
+  const std::string axes = section ? axes_of(*section, role) : "";
+  const auto fits = check_grid(own, role, grid_of(own.parallel), axes);
+  if (fits || axes.empty()) return fits;
+  // The keys behind the axes are those of the section, too.
+  std::string what = fits.error().what;
+  constexpr std::string_view prefix = "parallel.";
+  if (what.starts_with(axes))
+    if (const auto at = what.find(prefix, axes.size()); at != std::string::npos)
+      what.insert(at + prefix.size(), cat(to_string(role), '.'));
+  return fail(fits.error().code, std::move(what));
 }
 
 }  // namespace
@@ -77,9 +103,8 @@ Result<> check_grid(const RunConfig& config, Role role, const engine::parallel::
   if (role == Role::rollout && config.weights.format == actors::protocol::WeightCoding::delta)
     return fail(Errc::usage,
                 cat("weights.format delta and ", node,
-                    ": rollouts of several tensor-parallel ranks "
-                    "keep their parts only, so no difference can be added to them; f32 and bf16 "
-                    "can be sent"));
+                    ": the ranks of a divided rollout keep their parts only, so no difference can "
+                    "be added to them; f32 and bf16 can be sent"));
   const auto models = models_of(config, role);
   RETURN_IF_ERROR(models);
   for (const std::string& model : *models) {
@@ -104,13 +129,10 @@ Result<> check_grids(const RunConfig& config) {
   if (transports::mpi::under_mpirun())
     RETURN_IF_ERROR(engine::parallel::check_fits(grid, transports::mpi::mpirun_size()));
   const RolesNeeded needed = roles_of(config);
-  Result<> all;
-  for_each_role([&]<Role R>() {
-    if (all && needed.of(R).needed)
-      all = role_entry<R>().sharing == Sharing::grid ? check_grid(config, R, grid, "")
-                                                     : check_scorer(config, R, grid.ranks());
-  });
-  return all;
+  for (std::size_t role = 0; role < role_names.size(); ++role)
+    if (needed.of(static_cast<Role>(role)).needed)
+      RETURN_IF_ERROR(check_role(config, static_cast<Role>(role)));
+  return {};
 }
 
 }  // namespace troupe::launch

@@ -13,9 +13,9 @@ namespace troupe::launch {
 /// the group, for the message. Errc::usage; the errors of reading their configuration.
 Result<> check_grid(const RunConfig& config, Role role, const engine::parallel::Grid& grid,
                     const std::string& node);
-/// The same for a run in one process or under one mpirun: the roles that parallel.* splits.
-/// parallel.reference.tp and parallel.reward.tp divide the number of ranks.
-/// Under mpirun also the grid against the number of ranks.
+/// The same for all roles of a run in one process or under one mpirun, with the grids of parallel.*
+/// and parallel.ROLE.*, which fill the ranks of the run. Under mpirun also the grid of the policy
+/// against the number of ranks.
 Result<> check_grids(const RunConfig& config);
 
 }  // namespace troupe::launch

@@ -23,13 +23,10 @@ namespace {
 namespace checkpoint = engine::checkpoint;
 
 // How a run is executed, displayed and saved.
-constexpr std::array<std::string_view, 35> without_effect{"algorithm",
+constexpr std::array<std::string_view, 32> without_effect{"algorithm",
                                                           "output_mode",
                                                           "timeline.max_mib",
                                                           "resume",
-                                                          "parallel.zero",
-                                                          "parallel.overlap",
-                                                          "parallel.order",
                                                           "train.threads",
                                                           "train.pin_threads",
                                                           "train.recompute",
@@ -58,6 +55,10 @@ constexpr std::array<std::string_view, 35> without_effect{"algorithm",
                                                           "weights.format",
                                                           "weights.chunk_mib",
                                                           "weights.shared_memory"};
+// Keys of parallel.* and of the sections in it.
+bool is_way_of_exchange(std::string_view name) {
+  return name == "zero" || name == "overlap" || name == "order";
+}
 // Paths whose content is a InputPart.
 constexpr std::array<std::string_view, 10> inputs{
     "model",        "output",        "data.path",     "eval.path",     "lora.adapter",
@@ -240,6 +241,7 @@ std::vector<std::pair<std::string, std::string>> settings_of(RunConfig config) {
 
 bool affects_results(std::string_view key) {
   return section_of(key) != "profile" && section_of(key) != "serve" &&
+         !(key.starts_with("parallel.") && is_way_of_exchange(key.substr(key.rfind('.') + 1))) &&
          std::ranges::find(without_effect, key) == without_effect.end() &&
          std::ranges::find(inputs, key) == inputs.end();
 }

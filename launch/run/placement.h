@@ -25,9 +25,9 @@ class Placement {
   /// can work at the same time.
   virtual std::size_t chunks_per_rollout() const { return 1; }
 
-  /// Whether models are in other processes than the algorithm: weights are then brought to them by
-  /// a WeightStream.
-  virtual bool in_processes() const { return false; }
+  /// Whether the receivers of weights are ranks beside that of the algorithm: a WeightStream then
+  /// brings the weights to them, in memory that the ranks of a host share.
+  virtual bool streams_weights() const { return false; }
 
   template <Role R>
   std::vector<RoleRef<R>> actors() {

@@ -43,8 +43,9 @@ inline engine::ops::CpuOptions cpu_of(const RunConfig& config, int threads) {
 inline bool rollouts_have_threads(const RunConfig& config) {
   return config.rollout.threads > 0;
 }
-inline engine::ops::CpuOptions cpu_of_rollouts(const RunConfig& config) {
-  return {.threads = static_cast<int>(config.rollout.threads)};
+/// The part of rollout.threads that each of `ranks` ranks in a process has.
+inline engine::ops::CpuOptions cpu_of_rollouts(const RunConfig& config, int ranks = 1) {
+  return {.threads = std::max(1, static_cast<int>(config.rollout.threads) / ranks)};
 }
 /// Placement::chunks_per_rollout() of a process with all roles: several where the rollouts work
 /// beside the others.

@@ -1,5 +1,5 @@
-// The class of each role's actor, how it is created, and how the ranks of a group share it. All
-// placements (commands/train.cpp, under_mpi.cpp, cluster/) use this table.
+// The class of each role's actor and how it is created. All placements (commands/train.cpp,
+// under_mpi.cpp, cluster/) use this table.
 #pragma once
 
 #include <concepts>
@@ -13,29 +13,24 @@
 
 namespace troupe::launch {
 
-/// Distribution of a role over the ranks of a group: sharded by parallel.*, or a whole model on
-/// each rank, which processes a part of every batch.
-enum class Sharing { grid, replicas };
-
 /// `From`: RoleParts for a role with a model, RunConfig for one without. A role without a model
 /// runs on one rank with an executor of its own.
 template <class A, class From>
 struct RoleEntry {
   using Actor = A;
   static constexpr bool has_model = std::same_as<From, RoleParts>;
-  Sharing sharing;
   bool reads_text;  ///< needs RoleParts::text
   A (*make)(const From&);
 };
 
 /// One entry per Role, in the order of the enumeration.
 inline constexpr std::tuple role_table{
-    RoleEntry<actors::roles::Trainer, RoleParts>{Sharing::grid, false, make_policy},
-    RoleEntry<actors::roles::Trainer, RoleParts>{Sharing::grid, false, make_critic},
-    RoleEntry<actors::roles::RewardModels, RoleParts>{Sharing::replicas, true, make_reward},
-    RoleEntry<actors::roles::Scorer, RoleParts>{Sharing::replicas, false, make_reference},
-    RoleEntry<actors::roles::Rollout, RoleParts>{Sharing::replicas, true, make_rollout},
-    RoleEntry<actors::roles::Verifier, RunConfig>{Sharing::replicas, false, make_verifier},
+    RoleEntry<actors::roles::Trainer, RoleParts>{false, make_policy},
+    RoleEntry<actors::roles::Trainer, RoleParts>{false, make_critic},
+    RoleEntry<actors::roles::RewardModels, RoleParts>{true, make_reward},
+    RoleEntry<actors::roles::Scorer, RoleParts>{false, make_reference},
+    RoleEntry<actors::roles::Rollout, RoleParts>{true, make_rollout},
+    RoleEntry<actors::roles::Verifier, RunConfig>{false, make_verifier},
 };
 static_assert(std::tuple_size_v<decltype(role_table)> == role_names.size());
 

@@ -120,7 +120,7 @@ std::unique_ptr<engine::models::Decoder> load_scorer(const RoleParts& parts,
                                                      const std::string& source) {
   auto spec = value_or_throw(spec_of(parts.config, source));
   return value_or_throw(
-      checkpoint::load_decoder(parts.device, source, std::move(spec), false, tp_of(parts)));
+      checkpoint::load_decoder(parts.device, source, std::move(spec), false, part_of(parts)));
 }
 
 std::unique_ptr<engine::models::Decoder> load_moving_reference(const RoleParts& parts,
@@ -129,9 +129,10 @@ std::unique_ptr<engine::models::Decoder> load_moving_reference(const RoleParts& 
   const std::string path = companion_checkpoint(parts.resume_from, reference_folder);
   auto spec = value_or_throw(checkpoint::read_folder_spec(path));
   const bool tied = spec.tied;
-  auto model =
-      std::make_unique<engine::models::Decoder>(parts.device, std::move(spec), false, tp_of(parts));
-  value_or_throw(checkpoint::load_checkpoint(path, model->parameters(), tied, nullptr, nullptr));
+  auto model = std::make_unique<engine::models::Decoder>(parts.device, std::move(spec), false,
+                                                         part_of(parts));
+  value_or_throw(checkpoint::load_checkpoint(path, model->parameters(), tied, nullptr, nullptr,
+                                             nullptr, &model->whole()));
   return model;
 }
 
@@ -164,7 +165,9 @@ roles::ScorerSaver reference_saver(const RoleParts& parts, const std::string& so
         {},
         Json::Object{},
         {},
-        only_model};
+        only_model,
+        nullptr,
+        model.pp() ? &model.whole() : nullptr};
     const checkpoint::WriteOptions options{.keep_last = keep == 0 ? 0 : keep + 1,
                                            .best_step = save.state.best_step,
                                            .round_start = save.state.round_start};
@@ -264,7 +267,7 @@ roles::Scorer make_reference(const RoleParts& parts) {
   const auto options = scoring_settings(parts.config);
   if (roles_of(parts.config).reference_follows)
     return roles::Scorer(load_moving_reference(parts, source), options, parts.mesh,
-                         reference_saver(parts, source));
+                         reference_saver(parts, source), part_of(parts));
   return roles::Scorer(load_scorer(parts, source), options, parts.mesh);
 }
 
@@ -290,7 +293,7 @@ roles::Rollout make_rollout(const RoleParts& parts) {
     return text->decode(ids);
   };
   const auto empty = [&] {
-    return std::make_unique<engine::models::Decoder>(parts.device, spec, false, tp_of(parts));
+    return std::make_unique<engine::models::Decoder>(parts.device, spec, false, part_of(parts));
   };
   auto rollout = value_or_throw(
       adapts(parts.config)
@@ -314,7 +317,7 @@ roles::RewardModels make_reward(const RoleParts& parts) {
   for (const RewardItem& item : value_or_throw(reward_items(config))) {
     value_or_throw(check_same_vocabulary(config.model, item.path()));
     auto model =
-        value_or_throw(checkpoint::load_decoder(parts.device, item.path(), false, tp_of(parts)));
+        value_or_throw(checkpoint::load_decoder(parts.device, item.path(), false, part_of(parts)));
     auto reading = std::visit(
         [&](const auto& options) { return reading_of(options, model->spec(), parts.text); },
         item.options);

@@ -45,24 +45,6 @@ engine::generate::GeneratorConfig generator_settings(const RunConfig& config,
   return out;
 }
 
-engine::parallel::Grid grid_of(const ParallelConfig& parallel) {
-  return {.dp = static_cast<int>(parallel.dp),
-          .tp = static_cast<int>(parallel.tp),
-          .pp = static_cast<int>(parallel.pp),
-          .cp = static_cast<int>(parallel.cp),
-          .order = parallel.order};
-}
-
-engine::parallel::Grid policy_grid(const RunConfig& config) {
-  return grid_of(config.parallel);
-}
-
-int scorer_tp(const RunConfig& config, Role role) {
-  if (role == Role::reference) return static_cast<int>(config.reference_parallel.tp);
-  if (role == Role::reward) return static_cast<int>(config.reward_parallel.tp);
-  return 1;
-}
-
 std::vector<std::int64_t> layers_of_stages(const RunConfig& config) {
   return {config.parallel.layers.begin(), config.parallel.layers.end()};
 }

@@ -10,10 +10,9 @@
 #include "engine/data/loader/loader.h"
 #include "engine/generate/generator.h"
 #include "engine/models/spec.h"
-#include "engine/parallel/grid.h"
 #include "engine/train/trainer.h"
 #include "launch/config/run_config.h"
-#include "launch/recipes/role.h"
+#include "launch/recipes/role_grids.h"
 
 namespace troupe::launch {
 
@@ -22,11 +21,6 @@ Result<engine::ops::Precision> precision_of(const std::string& dtype);
 
 engine::generate::GeneratorConfig generator_settings(const RunConfig& config,
                                                      const engine::models::DecoderSpec& spec);
-engine::parallel::Grid grid_of(const ParallelConfig& parallel);
-/// The policy's grid, from parallel.*.
-engine::parallel::Grid policy_grid(const RunConfig& config);
-/// parallel.reference.tp or parallel.reward.tp; 1 for the other roles.
-int scorer_tp(const RunConfig& config, Role role);
 /// parallel.layers: the number of layers of each virtual stage; empty: an even division.
 std::vector<std::int64_t> layers_of_stages(const RunConfig& config);
 /// parallel.noop_layers: places in the list of layers that have none.

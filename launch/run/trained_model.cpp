@@ -61,7 +61,7 @@ Result<std::unique_ptr<engine::models::Decoder>> load_starting_model(const RoleP
   const bool fresh = spec->labels == 0 && wanted.labels > 0;
   RETURN_IF_ERROR(apply_head(*spec, folder, wanted));
   auto model = engine::checkpoint::load_decoder(parts.device, folder, std::move(*spec), true,
-                                                part_of(parts));
+                                                trained_part_of(parts));
   if (model && fresh && wanted.init_std > 0)
     engine::checkpoint::init_score_head(**model, wanted.init_std, seed);
   return model;
@@ -75,8 +75,8 @@ std::unique_ptr<engine::models::Decoder> new_model(const RoleParts& parts) {
   const double std_dev = config.init.std_dev > 0
                              ? config.init.std_dev
                              : value_or_throw(checkpoint::initializer_range(config.model));
-  auto model =
-      std::make_unique<models::Decoder>(parts.device, std::move(spec), true, part_of(parts));
+  auto model = std::make_unique<models::Decoder>(parts.device, std::move(spec), true,
+                                                 trained_part_of(parts));
   checkpoint::init_weights(*model, {.std_dev = std_dev,
                                     .scaled_output = config.init.scaled_output,
                                     .seed = static_cast<std::uint64_t>(config.train.seed)});
@@ -119,8 +119,8 @@ std::unique_ptr<engine::train::Trainer> resume_trainer(
     const RoleParts& parts, const std::string& from, const engine::train::TrainerOptions& options) {
   auto spec = value_or_throw(checkpoint::read_folder_spec(from));
   const bool tied = spec.tied;
-  auto model =
-      std::make_unique<models::Decoder>(parts.device, std::move(spec), true, part_of(parts));
+  auto model = std::make_unique<models::Decoder>(parts.device, std::move(spec), true,
+                                                 trained_part_of(parts));
   auto trainer = std::make_unique<engine::train::Trainer>(std::move(model), options, parts.mesh);
   auto& optimizer = trainer->optimizer();
   const auto loaded = value_or_throw(checkpoint::load_checkpoint(
@@ -181,6 +181,14 @@ adapter::LoraConfig add_adapter(const RunConfig& config, models::DecoderSpec& sp
   return std::move(wanted.settings);
 }
 
+void check_adapter_on_stage(const models::Decoder& model) {
+  if (model.parameters().trained().count() > 0) return;
+  throw Failure(
+      {Errc::usage, cat("parallel.pp: stage ", model.stage().index + 1, " of ", model.stage().count,
+                        " would train nothing, because lora.targets names no layer on it; expected "
+                        "an adapter on every stage, or other parallel.layers")});
+}
+
 // The base model with the adapter of the checkpoint that the run resumes from, or a new one.
 std::unique_ptr<engine::train::Trainer> load_adapted_trainer(
     const RoleParts& parts, const engine::train::TrainerOptions& options) {
@@ -188,14 +196,9 @@ std::unique_ptr<engine::train::Trainer> load_adapted_trainer(
   const models::DecoderSpec base = base_spec(config);
   models::DecoderSpec spec = base;
   add_adapter(config, spec);
-  auto model = value_or_throw(
-      checkpoint::load_decoder(parts.device, config.model, std::move(spec), true, part_of(parts)));
-  if (model->parameters().trained().count() == 0)
-    throw Failure(
-        {Errc::usage,
-         cat("parallel.pp: stage ", model->stage().index + 1, " of ", model->stage().count,
-             " would train nothing, because lora.targets names no layer on it; expected "
-             "an adapter on every stage, or other parallel.layers")});
+  auto model = value_or_throw(checkpoint::load_decoder(parts.device, config.model, std::move(spec),
+                                                       true, trained_part_of(parts)));
+  check_adapter_on_stage(*model);
   const auto head = head_of(config);
   if (head.labels > 0 && head.init_std > 0 &&
       value_or_throw(checkpoint::read_folder_spec(config.model)).labels == 0)
@@ -228,9 +231,9 @@ engine::train::TrainerOptions critic_options(const RunConfig& config) {
 }  // namespace
 
 models::ModelPart part_of(const RoleParts& parts) {
-  models::ModelPart part = tp_of(parts);
-  part.storage = storage_settings(parts.config);
+  models::ModelPart part;
   if (parts.mesh == nullptr) return part;
+  part.tp = &parts.mesh->tp();
   const engine::parallel::Grid& grid = parts.mesh->grid();
   if (grid.pp > 1) {
     part.pp = &parts.mesh->pp();
@@ -244,6 +247,12 @@ models::ModelPart part_of(const RoleParts& parts) {
     part.ulysses = ulysses_degree(parts.config.parallel);
     part.inner_ring = static_cast<int>(parts.config.parallel.cp_window);
   }
+  return part;
+}
+
+models::ModelPart trained_part_of(const RoleParts& parts) {
+  models::ModelPart part = part_of(parts);
+  part.storage = storage_settings(parts.config);
   return part;
 }
 
@@ -298,7 +307,7 @@ std::unique_ptr<models::Decoder> load_adapted_decoder(const RoleParts& parts) {
   auto spec = base_spec(parts.config);
   add_adapter(parts.config, spec);
   auto model = value_or_throw(checkpoint::load_decoder(parts.device, parts.config.model,
-                                                       std::move(spec), false, tp_of(parts)));
+                                                       std::move(spec), false, part_of(parts)));
   adapter::init_adapter(*model, 0);
   return model;
 }

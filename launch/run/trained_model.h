@@ -16,12 +16,11 @@ namespace troupe::launch {
 /// The folder of the run's output with the critic's checkpoints.
 inline constexpr std::string_view critic_folder = "critic", reference_folder = "reference";
 
-/// This rank's part of a model that the policy's grid divides, with the stages of parallel.layers.
+/// This rank's part of the role's model, in the grid of `parts.mesh` with the stages and the
+/// context groups of parallel.* of `parts.config`. Values are f32.
 engine::models::ModelPart part_of(const RoleParts& parts);
-
-inline engine::parallel::Communicator* tp_of(const RoleParts& parts) {
-  return parts.mesh ? &parts.mesh->tp() : nullptr;
-}
+/// The same for a model that is trained: with the types of train.weights and train.gradients.
+engine::models::ModelPart trained_part_of(const RoleParts& parts);
 
 /// The policy: restored from the checkpoint that the run resumes from, or with its starting
 /// weights, under a fresh score head where the algorithm trains one. With lora.*, the base and its

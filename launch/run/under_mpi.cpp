@@ -1,5 +1,6 @@
 #include "launch/run/under_mpi.h"
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -20,7 +21,6 @@ namespace troupe::launch {
 namespace {
 
 namespace group = actors::group;
-using engine::parallel::Grid;
 using engine::parallel::Mesh;
 
 // Work of all ranks in the same order: receive the checkpoint to resume from, create their part of
@@ -117,16 +117,15 @@ class Rank {
   template <Role R>
   void make() {
     constexpr const auto& entry = role_entry<R>();
+    const RunConfig& config =
+        configs_.emplace(R, config_for(config_, R, RankKind::processes)).first->second;
     channel_->run_on_all_ranks(cat("creating the ", to_string(R)), [&] {
-      const int tp = scorer_tp(config_, R);
-      auto mesh = value_or_throw(Mesh::create(
-          split(), entry.sharing == Sharing::grid ? policy_grid(config_)
-                                                  : Grid{.dp = world_->size() / tp, .tp = tp}));
+      auto mesh = value_or_throw(Mesh::create(split(), grid_of(config.parallel)));
       part<R>() = make_role_on_rank<RoleActor<R>>(
           cpu_of_role(R), std::move(mesh), own_threads(R) ? nullptr : &*profile_,
           [&](const RankResources& rank) {
-            return role_entry<R>().make({config_, resume_from_, *rank.device, rank.mesh.get(),
-                                         output_, entry.reads_text ? text() : nullptr});
+            return entry.make({config, resume_from_, *rank.device, rank.mesh.get(), output_,
+                               entry.reads_text ? text() : nullptr});
           });
     });
   }
@@ -135,6 +134,7 @@ class Rank {
   using Part = std::unique_ptr<RoleOnRank<Actor>>;
 
   const RunConfig& config_;
+  std::map<Role, RunConfig> configs_;  ///< of each model, with its grid
   std::optional<RunProfile> profile_;
   std::unique_ptr<engine::parallel::Communicator> world_;
   std::shared_ptr<group::GroupChannel> channel_;
@@ -168,6 +168,7 @@ class UnderMpi final : public Placement {
     });
   }
   std::size_t chunks_per_rollout() const override { return chunks_in_process(session_.config()); }
+  bool streams_weights() const override { return policy_grid(session_.config()).ranks() > 1; }
 
  private:
   Rank& rank_;

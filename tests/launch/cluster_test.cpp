@@ -70,7 +70,7 @@ TEST(ClusterFile, OneRolloutHasNoNumber) {
   EXPECT_EQ(nodes_of(*groups)[1].name, "rollout");
 }
 
-TEST(ClusterFile, TrainedGroupsTakeAllKeysOfParallel) {
+TEST(ClusterFile, GroupsTakeTheKeysOfParallel) {
   RunConfig run = of("ppo");
   run.parallel.sp = true;
   const auto groups = value_or_throw(parse_cluster(
@@ -79,9 +79,9 @@ TEST(ClusterFile, TrainedGroupsTakeAllKeysOfParallel) {
     parallel: {tp: 2, cp: 4, cp_algorithm: hybrid, ulysses_degree: 2, zero: 1, overlap: all,
                order: tp-cp-pp-dp}
   - {role: critic, parallel: {pp: 2, vpp: 2, layers: [2, 1, 1, 2], noop_layers: [0], overlap: none}}
-  - {role: rollout}
+  - {role: rollout, parallel: {tp: 2, pp: 2, layers: [3, 2]}}
   - {role: verifier}
-  - {role: reference})",
+  - {role: reference, parallel: {cp: 2, cp_algorithm: ulysses}})",
       "c", run));
   const ParallelConfig &policy = groups[0].parallel, &critic = groups[1].parallel;
   EXPECT_EQ(groups[0].grid,
@@ -99,7 +99,23 @@ TEST(ClusterFile, TrainedGroupsTakeAllKeysOfParallel) {
   EXPECT_FALSE(critic.sp);
   const auto nodes = nodes_of(groups);
   EXPECT_EQ(config_on(nodes[1], run).parallel.vpp, 2);
-  EXPECT_TRUE(config_on(nodes[2], run).parallel.sp);
+  const ParallelConfig rollout = config_on(nodes[2], run).parallel,
+                       reference = config_on(nodes[4], run).parallel;
+  EXPECT_EQ(nodes[2].grid, (engine::parallel::Grid{.tp = 2, .pp = 2}));
+  EXPECT_EQ(rollout.layers, (std::vector<double>{3, 2}));
+  EXPECT_FALSE(rollout.sp) << "that of the policy alone";
+  EXPECT_EQ(reference.cp_algorithm, CpAlgorithm::ulysses);
+}
+
+TEST(ClusterFile, GridsOfTheRunsSectionsAreRefused) {
+  RunConfig run = grpo(0.1);
+  run.reference_parallel.pp = 2;
+  const auto refused = parse_cluster(
+      "groups: [{role: policy}, {role: rollout}, {role: verifier}, {role: reference}]", "c", run);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().what,
+              HasSubstr("parallel.reference: with a cluster file the group of the role has the "
+                        "keys of this section: {role: reference, parallel: {...}}"));
 }
 
 TEST(ClusterFile, OfflineAlgorithmsNeedFewerGroups) {
@@ -152,8 +168,10 @@ INSTANTIATE_TEST_SUITE_P(
                 "parallel: expected a map with tp, dp and pp, found a single value"},
         Refusal{"groups: [{role: policy, parallel: {pq: 2}}]", "sft",
                 "unknown key \"pq\"; did you mean pp?"},
-        Refusal{"groups: [{role: policy}, {role: rollout, parallel: {pp: 2}}, {role: verifier}]",
-                "grpo", "parallel.pp: only the policy and the critic have stages; give a rollout"},
+        Refusal{"groups: [{role: policy}, {role: rollout, parallel: {vpp: 2}}, {role: verifier}]",
+                "grpo", "parallel.vpp = 2 (c.yaml:1): needs a parallel.pp = 1 (default)"},
+        Refusal{"groups: [{role: policy}, {role: rollout, parallel: {cp: 2}}, {role: verifier}]",
+                "grpo", "generation divides no sequence over ranks; allowed: 1"},
         Refusal{"groups: [{role: policy, parallel: {tp: 64, pp: 64}}]", "sft",
                 "a group has at most 1024 ranks, dp 1 x tp 64 x pp 64 are 4096"},
         Refusal{"groups: [{role: policy, parallel: {dp: 2, zero: 2}}]", "sft",
@@ -170,7 +188,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"groups: [{role: policy, parallel: {cp: 4, cp_algorithm: hybrid}}]", "sft",
                 "expects one of 2, found 0"},
         Refusal{"groups: [{role: policy}, {role: rollout, parallel: {sp: true}}, {role: verifier}]",
-                "grpo", "parallel.sp: only the policy and the critic, which are trained"},
+                "grpo", "generation divides no rows over ranks; allowed: false"},
         Refusal{"groups: [{role: policy, parallel: {tp: -1}}]", "sft",
                 "parallel.tp: expected an integer from 1 to 1024, found \"-1\""},
         Refusal{"groups: [{role: policy, parallel: {tp: 64, dp: 64}}]", "sft",

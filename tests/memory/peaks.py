@@ -61,11 +61,18 @@ TABLE = {
     "GRPO": (1, "grpo", []),
     "GRPO, bf16": (1, "grpo", ["train.dtype=bf16"]),
     "GRPO, dp2": (2, "grpo", ["parallel.dp=2"]),
+    "GRPO, dp2, rollouts tp2": (2, "grpo", ["parallel.dp=2", "parallel.rollout.tp=2"]),
+    "GRPO, dp4, rollouts pp4": (4, "grpo", ["parallel.dp=4", "parallel.rollout.pp=4"]),
+    "DPO, dp2, reference pp2": (2, "dpo", ["parallel.dp=2", "parallel.reference.pp=2"]),
+    "PPO": (1, "ppo", []),
+    "PPO, dp2, critic tp2": (2, "ppo", ["parallel.dp=2", "parallel.critic.tp=2"]),
 }
+ROLLOUTS = ["train.steps=2", "rollout.max_new_tokens=64", "rollout.max_sequences=8", "reward=[{rule: length, max: 100, buffer: 100}]"]
 OF_ALGORITHM = {
     "sft": ["train.batch_size={rows}"],
     "dpo": ["train.batch_size={rows}"],
-    "grpo": ["train.steps=2", "train.batch_size={groups}", "grpo.group_size=4", "rollout.max_new_tokens=64", "rollout.max_sequences=8", "reward=[{rule: length, max: 100, buffer: 100}]"],
+    "grpo": [*ROLLOUTS, "train.batch_size={groups}", "grpo.group_size=4"],
+    "ppo": [*ROLLOUTS, "train.batch_size={prompts}"],
 }
 
 
@@ -125,7 +132,7 @@ def write_rows(folder):
     for _ in range(64):
         long = [" ".join(draw.choice(words) for _ in range(2100)) for _ in range(2)]
         prompt = "Once upon a"
-        for name, row in {"sft": {"completion": long[0]}, "dpo": {"chosen": long[0], "rejected": long[1]}, "grpo": {"answer": "1"}}.items():
+        for name, row in {"sft": {"completion": long[0]}, "dpo": {"chosen": long[0], "rejected": long[1]}, "grpo": {"answer": "1"}, "ppo": {"answer": "1"}}.items():
             files[name].write(json.dumps({"prompt": prompt} | row) + "\n")
     for file in files.values():
         file.close()
@@ -143,7 +150,7 @@ def settings_of(folder, algorithm, ranks, own):
     rows = replicas * (16 if stages else 4) // (2 if algorithm == "dpo" else 1)
     line = ["--algorithm", algorithm, "--set", f"model={folder / 'model'}", "--set", f"data.path={folder / (algorithm + '.jsonl')}", "--set", f"output={folder / 'run'}"]
     for value in dict((value.split("=")[0], value) for value in values).values():  # the last one of each key
-        line += ["--set", value.replace("{folder}", str(folder)).replace("{rows}", str(rows)).replace("{groups}", str(rows // 2))]
+        line += ["--set", value.replace("{folder}", str(folder)).replace("{rows}", str(rows)).replace("{groups}", str(rows // 2)).replace("{prompts}", str(2 * rows))]
     return line
 
 

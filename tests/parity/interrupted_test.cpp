@@ -81,7 +81,7 @@ struct Training : Interrupted {
   }
   std::unique_ptr<Decoder> of(const protocol::Weights& weights) {
     auto model = decoder(false);
-    engine::nn::scatter_logical(*weights.values, model->parameters());
+    engine::nn::scatter_logical(*weights.values, model->parameters(), model->parameters());
     return model;
   }
 };

@@ -1,5 +1,5 @@
 // Grids of the policy: threads of one process and ranks of mpirun write the same bytes; the losses
-// are those of one rank. Grids of the models that only score: the same.
+// are those of one rank. Grids of the other models: the same.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -16,6 +16,23 @@ using testing::HasSubstr;
 
 // Runs two ranks, as threads and under mpirun.
 class TwoRanks : public SystemRuns {
+ private:
+  // Of a run without `key`, and of one with it as threads. Compares the bytes of mpirun with these.
+  std::pair<std::vector<double>, std::vector<double>> losses_without_and_with(
+      const std::string& algorithm, const std::string& key, const std::string& more) const {
+    run(run_of(algorithm, "plain", more));
+    const std::string keys = cat("--set ", key, ' ', more);
+    run(run_of(algorithm, "threads", keys));
+    auto plain = losses("plain"), threads = losses("threads");
+    EXPECT_EQ(plain.size(), 4u);
+    EXPECT_EQ(threads.size(), 4u);
+    if (std::system("command -v mpirun >/dev/null") == 0) {
+      run_under_mpirun(2, run_of(algorithm, "mpi", keys));
+      expect_same_bytes("threads", "mpi");
+    }
+    return {std::move(plain), std::move(threads)};
+  }
+
  protected:
   std::string run_of(const std::string& algorithm, const std::string& output,
                      const std::string& keys) const {
@@ -26,19 +43,17 @@ class TwoRanks : public SystemRuns {
   // With `key` the run has the losses of one without it, but for rounding, and mpirun its bytes.
   void expect_parity(const std::string& algorithm, const std::string& key,
                      const std::string& more = "") const {
-    run(run_of(algorithm, "plain", more));
-    const std::string keys = cat("--set ", key, ' ', more);
-    run(run_of(algorithm, "threads", keys));
-    const auto plain = losses("plain"), threads = losses("threads");
-    ASSERT_EQ(plain.size(), 4u);
-    ASSERT_EQ(threads.size(), 4u);
+    const auto [plain, divided] = losses_without_and_with(algorithm, key, more);
     for (std::size_t i = 0; i < plain.size(); ++i)
-      EXPECT_NEAR(threads[i], plain[i], (i == 0 ? 2e-6 : 4e-6) * std::max(1.0, std::abs(plain[i])))
+      EXPECT_NEAR(divided[i], plain[i], (i == 0 ? 2e-6 : 4e-6) * std::max(1.0, std::abs(plain[i])))
           << "step " << i + 1;
-    EXPECT_NE(plain, threads) << key << " divided no sum";
-    if (std::system("command -v mpirun >/dev/null") != 0) GTEST_SKIP() << "no mpirun";
-    run_under_mpirun(2, run_of(algorithm, "mpi", keys));
-    expect_same_bytes("threads", "mpi");
+    EXPECT_NE(plain, divided) << key << " divided no sum";
+  }
+  // With `key`, a number of stages, the run has the losses of one without it.
+  void expect_same(const std::string& algorithm, const std::string& key,
+                   const std::string& more = "") const {
+    const auto [plain, divided] = losses_without_and_with(algorithm, key, more);
+    EXPECT_EQ(plain, divided) << key;
   }
   std::string refusal(const std::string& keys) const {
     const launch::Said said = launch::run_program(run_of("dpo", "refused", keys));
@@ -70,13 +85,47 @@ TEST_F(TwoRanks, TheRewardModelOfGrpoIsDividedByTp) {
                     "\", normalize: given, mean: 0.5, std: 2}]'"));
 }
 
-TEST_F(TwoRanks, GridsOfScorersThatDoNotFitAreRefused) {
+TEST_F(TwoRanks, TheReferenceOfDpoHasPartsOfTheTokens) {
+  expect_parity("dpo", "parallel.reference.cp=2");
+}
+
+TEST_F(TwoRanks, TheReferenceOfDpoHasStages) {
+  expect_same("dpo", "parallel.reference.pp=2 --set parallel.reference.layers=[4,1]");
+}
+
+TEST_F(TwoRanks, AReferenceThatFollowsThePolicyIsDividedByTp) {
+  expect_parity("dpo", "parallel.reference.tp=2", "--set dpo.sync_every=1");
+}
+
+TEST_F(TwoRanks, TheRolloutsOfGrpoAreDividedByTp) {
+  expect_parity("grpo", "parallel.rollout.tp=2");
+}
+
+TEST_F(TwoRanks, TheRolloutsOfGrpoHaveStages) {
+  expect_same("grpo", "parallel.rollout.pp=2");
+}
+
+TEST_F(TwoRanks, TheRolloutsOfAnAdapterHaveStages) {
+  expect_same("grpo", "parallel.rollout.pp=2", "--set lora.rank=4");
+}
+
+TEST_F(TwoRanks, TheCriticOfPpoHasStages) {
+  expect_same("ppo", "parallel.critic.pp=2");
+}
+
+TEST_F(TwoRanks, GridsThatDoNotFitAreRefused) {
   EXPECT_THAT(refusal("--set parallel.reference.tp=3"),
               HasSubstr("parallel.reference.tp = 3: the run has 2 ranks (parallel.*), which groups "
                         "of 3 do not fill; allowed: 1, 2"));
-  EXPECT_THAT(refusal("--set parallel.reference.tp=2 --set dpo.sync_every=1"),
-              HasSubstr("parallel.reference.tp = 2: this reference follows the policy"));
-  EXPECT_THAT(refusal("--set parallel.critic.tp=2"), HasSubstr("parallel.critic.tp"));
+  EXPECT_THAT(refusal("--set parallel.reference.tp=2 --set parallel.reference.pp=2"),
+              HasSubstr("parallel.reference.tp = 2 x parallel.reference.pp = 2: the run has 2 "
+                        "ranks (parallel.*), which groups of 4 do not fill; allowed: 1, 2"));
+  EXPECT_THAT(refusal("--set parallel.reference.dp=3"),
+              HasSubstr("parallel.reference.dp = 3: the model has 2 replicas, the 2 ranks of the "
+                        "run (parallel.*) in groups of 1; allowed: 0, 2"));
+  EXPECT_THAT(refusal("--set parallel.reference.pp=2 --set parallel.reference.layers=[9,1]"),
+              HasSubstr("parallel.reference.pp = 2: parallel.reference.layers: expected 1 to 5 "
+                        "layers on each stage, found 9"));
 }
 
 TEST_F(TwoRanks, ExplainCountsTheShareOfAReference) {

@@ -4,9 +4,9 @@
 #include <optional>
 
 #include "engine/checkpoint/load_decoder.h"
-#include "engine/models/stages.h"
 #include "engine/parallel/pipeline.h"
 #include "engine/train/footprint.h"
+#include "launch/commands/explain/model_shares.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"
 #include "launch/run/settings.h"
@@ -148,25 +148,24 @@ ValueBytes::ValueBytes(const RunConfig& config)
 }
 
 std::vector<RankMemory> memory_of_ranks(const RunConfig& config, const models::DecoderSpec& spec) {
-  const auto tp = static_cast<int>(config.parallel.tp), pp = static_cast<int>(config.parallel.pp),
-             vpp = static_cast<int>(config.parallel.vpp);
   const models::DecoderSpec policy = trained_spec(config, spec);
   std::optional<models::DecoderSpec> critic;
-  if (roles_of(config).critic.needed) critic = critic_spec(config, spec);
-  value_or_throw(models::check_split(spec, tp));
-  const auto layers = value_or_throw(
-      models::stage_layers(spec, pp, layers_of_stages(config), noop_layers(config), vpp));
+  if (roles_of(config).critic.needed && !has_grid(config, Role::critic))
+    critic = critic_spec(config, spec);
   std::vector<RankMemory> ranks;
-  for (int index = 0; index < pp; ++index) {
-    const auto stage = models::stage_of(index, layers, vpp);
-    for (int part = 0; part < tp; ++part) {
-      models::Split split = models::split_of(policy, part, tp);
-      split.divides_rows = config.parallel.sp;
-      ranks.push_back(
-          Place(config, stage, std::move(split)).memory(policy, critic ? &*critic : nullptr));
-    }
-  }
+  for (const auto& [stage, split] : parts_of_model(config, policy))
+    ranks.push_back(Place(config, stage, split).memory(policy, critic ? &*critic : nullptr));
   return ranks;
+}
+
+std::uint64_t critic_bytes(const RunConfig& config, const models::DecoderSpec& spec) {
+  const RunConfig own = config_for(config, Role::critic, RankKind::processes);
+  const ModelShares shares(own, critic_spec(config, spec));
+  const ValueBytes value(own);
+  const std::uint64_t moments = 2 * value.moment * shares.largest,
+                      replicas = positive(own.parallel.dp * own.parallel.cp);
+  return (value.weight + value.gradient) * shares.largest +
+         (own.parallel.zero > 0 ? (moments + replicas - 1) / replicas : moments);
 }
 
 }  // namespace troupe::launch

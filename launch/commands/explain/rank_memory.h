@@ -23,7 +23,7 @@ struct RankMemory {
   int stage = 0, part = 0;  ///< of parallel.pp and parallel.tp
   /// Of the policy; exact. The weights are those of the base where an adapter is trained.
   std::uint64_t weights = 0, adapter = 0, gradients = 0, moments = 0, average = 0;
-  std::uint64_t critic = 0;  ///< weights, gradients and moments; exact
+  std::uint64_t critic = 0;  ///< in the policy's grid: weights, gradients and moments; exact
   /// Of the largest micro-batch; estimates. `widened`: copies of bf16 operands in f32.
   std::uint64_t activations = 0, products = 0, widened = 0;
   std::uint64_t trained() const {
@@ -36,5 +36,9 @@ struct RankMemory {
 /// the first stage, then those of the next one. Throws Failure if the model cannot be divided so.
 std::vector<RankMemory> memory_of_ranks(const RunConfig& config,
                                         const engine::models::DecoderSpec& spec);
+
+/// Weights, gradients and moments of a critic with a grid of its own, at the rank that has most.
+/// Throws Failure if it cannot be divided so.
+std::uint64_t critic_bytes(const RunConfig& config, const engine::models::DecoderSpec& spec);
 
 }  // namespace troupe::launch

@@ -4,9 +4,8 @@
 #include <ctime>
 #include <utility>
 
+#include "actors/roles/weights.h"
 #include "engine/base/text.h"
-#include "engine/nn/borrowed_values.h"
-#include "engine/nn/logical_tensors.h"
 
 namespace troupe::launch::api {
 
@@ -179,14 +178,11 @@ Result<std::uint64_t> ModelSet::load_weights(const std::string& folder) {
 
 void ModelSet::adopt_weights(std::uint64_t version, const SharedArray<float>& values,
                              bool between_sequences) {
-  auto& parameters = host_->model.decoder().parameters();
+  auto& decoder = host_->model.decoder();
   host_->generation->adopt_weights(
       version,
-      [values, &parameters]() -> Result<> {
-        if (engine::nn::can_borrow(parameters))
-          engine::nn::borrow_values(values, parameters);
-        else
-          engine::nn::scatter_logical(*values, parameters);
+      [values, &decoder]() -> Result<> {
+        actors::roles::set_values(values, decoder);
         return {};
       },
       between_sequences);

@@ -1,0 +1,60 @@
+#include "launch/recipes/role_grids.h"
+
+namespace troupe::launch {
+
+engine::parallel::Grid grid_of(const ParallelConfig& parallel) {
+  return {.dp = static_cast<int>(parallel.dp),
+          .tp = static_cast<int>(parallel.tp),
+          .pp = static_cast<int>(parallel.pp),
+          .cp = static_cast<int>(parallel.cp),
+          .order = parallel.order};
+}
+
+engine::parallel::Grid policy_grid(const RunConfig& config) {
+  return grid_of(config.parallel);
+}
+
+const RoleParallelConfig* role_section(const RunConfig& config, Role role) {
+  switch (role) {
+    case Role::reference:
+      return &config.reference_parallel;
+    case Role::reward:
+      return &config.reward_parallel;
+    case Role::rollout:
+      return &config.rollout_parallel;
+    case Role::critic:
+      return &config.critic_parallel;
+    case Role::policy:
+    case Role::verifier:
+      break;
+  }
+  return nullptr;
+}
+
+bool has_grid(const RunConfig& config, Role role) {
+  const RoleParallelConfig none;
+  ParallelConfig own = *role_section(config, role);
+  own.zero = none.zero;
+  own.overlap = none.overlap;
+  own.order = none.order;
+  return own != static_cast<const ParallelConfig&>(none);
+}
+
+ParallelConfig parallel_of(const RunConfig& config, Role role, RankKind kind) {
+  const RoleParallelConfig* section = role_section(config, role);
+  if (section == nullptr || (role == Role::critic && !has_grid(config, role)))
+    return config.parallel;
+  ParallelConfig out = *section;
+  if (out.dp > 0) return out;
+  const bool one = kind == RankKind::threads && role != Role::critic;
+  out.dp = one ? 1 : policy_grid(config).ranks() / (out.tp * out.pp * out.cp);
+  return out;
+}
+
+RunConfig config_for(const RunConfig& config, Role role, RankKind kind) {
+  RunConfig out = config;
+  out.parallel = parallel_of(config, role, kind);
+  return out;
+}
+
+}  // namespace troupe::launch

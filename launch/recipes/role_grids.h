@@ -1,0 +1,34 @@
+// The grids of a run's models in one process or under one mpirun: parallel.* of the policy,
+// parallel.ROLE.* of the others.
+#pragma once
+
+#include "engine/parallel/grid.h"
+#include "launch/config/run_config.h"
+#include "launch/recipes/role.h"
+
+namespace troupe::launch {
+
+engine::parallel::Grid grid_of(const ParallelConfig& parallel);
+/// The grid of the policy's ranks, which are those of the run.
+engine::parallel::Grid policy_grid(const RunConfig& config);
+
+/// parallel.ROLE.*; nullptr for the policy and the verifier.
+const RoleParallelConfig* role_section(const RunConfig& config, Role role);
+
+/// Whether the section of the role determines a grid: a key of it, other than zero, overlap and
+/// order, has another value than the default.
+bool has_grid(const RunConfig& config, Role role);
+
+/// What the ranks of a run are. Where they are threads of one process, a model that is not trained
+/// has one replica unless its dp is given, as all models take turns.
+enum class RankKind { threads, processes };
+
+/// The grid of the role's model: the policy's; that of its section; of a critic whose section
+/// determines none, the policy's. dp 0 of a section becomes a number of replicas, which is 0 where
+/// its other axes have more ranks than the run.
+ParallelConfig parallel_of(const RunConfig& config, Role role, RankKind kind);
+
+/// `config` as the role's model has it: `parallel` is parallel_of().
+RunConfig config_for(const RunConfig& config, Role role, RankKind kind);
+
+}  // namespace troupe::launch
