@@ -2,6 +2,7 @@
 // the same step in one process with two threads.
 //   parallel --grid dp2|tp2|pp2 [--shape a|b|c] [--dtype f32|bf16] [--batch N] [--rounds N] threads
 //   parallel --grid dp2|tp2|pp2 ... --mpi          processes: starts mpirun -n 2 itself
+//   parallel --grid pp2 --vpp N ...                N virtual stages on each rank
 // A round times the one process, while the other rank waits, and then the grid. The last line is a
 // JSON object: `ratio` is the median over the rounds of the time of one process divided by that of
 // the grid. With pp2, whose stages wait for `bubble` of the time, `ratio_without_bubble` is ratio /
@@ -9,6 +10,7 @@
 #include <unistd.h>
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <span>
@@ -37,6 +39,7 @@ using engine::train::Trainer;
 struct Settings {
   Options options;
   Grid grid;
+  int chunks = 1;  ///< virtual stages of each rank
   bool mpi = false;
 };
 
@@ -56,6 +59,8 @@ Result<Settings> read_settings(std::span<const char* const> words) {
     const std::string_view word = words[i];
     if (word == "--mpi") {
       out.mpi = true;
+    } else if (word == "--vpp" && i + 1 < words.size()) {
+      out.chunks = std::atoi(words[++i]);
     } else if (word == "--grid" && i + 1 < words.size()) {
       grid = grid_of(words[++i]);
     } else if (word.starts_with("--grid=")) {
@@ -67,20 +72,43 @@ Result<Settings> read_settings(std::span<const char* const> words) {
   if (!grid) return fail(Errc::usage, "--grid dp2, tp2 or pp2 is missing");
   RETURN_IF_ERROR(*grid);
   out.grid = **grid;
+  if (out.chunks < 1 || out.chunks > 4 || (out.chunks > 1 && out.grid.pp == 1))
+    return fail(Errc::usage, "--vpp must be 1 to 4, with --grid pp2");
   auto options = read_options(common, {.batch = 8, .multiple = 2});
   RETURN_IF_ERROR(options);
   out.options = std::move(*options);
   return out;
 }
 
-// Two stages of equal cost: the head costs what V / (layer weights / D) layers do.
-std::vector<std::int64_t> balanced_layers(const ModelShape& shape) {
-  const double head = static_cast<double>(shape.vocabulary * shape.width),
-               layer = static_cast<double>(shape.layer_weights() / shape.layers);
-  const double first = (static_cast<double>(shape.layers) + head / layer) / 2;
-  const auto layers =
-      std::clamp(static_cast<std::int64_t>(first + 0.5), std::int64_t{1}, shape.layers - 1);
-  return {layers, shape.layers - layers};
+// `layers` in `parts` parts of equal cost, at least 1 each, of which the last one also has what
+// costs `extra` layers.
+std::vector<std::int64_t> balanced(std::int64_t layers, int parts, double extra) {
+  std::vector<std::int64_t> out;
+  for (double left = static_cast<double>(layers) + extra; parts > 1; --parts) {
+    const double share = left / parts;
+    out.push_back(
+        std::clamp(static_cast<std::int64_t>(share + 0.5), std::int64_t{1}, layers - (parts - 1)));
+    layers -= out.back();
+    left -= static_cast<double>(out.back());
+  }
+  out.push_back(layers);
+  return out;
+}
+
+// Two stages of `chunks` chunks, all of equal cost: the head costs what V / (layer weights / D)
+// layers do. Numbers of layers in the order of the model.
+std::vector<std::int64_t> balanced_layers(const ModelShape& shape, int chunks) {
+  const double head = static_cast<double>(shape.vocabulary * shape.width) /
+                      static_cast<double>(shape.layer_weights() / shape.layers);
+  // Each stage has a layer for each of its chunks.
+  const std::int64_t of_first =
+      std::clamp<std::int64_t>(balanced(shape.layers, 2, head)[0], chunks, shape.layers - chunks);
+  const auto first = balanced(of_first, chunks, 0),
+             last = balanced(shape.layers - of_first, chunks, head);
+  std::vector<std::int64_t> layers;
+  for (std::size_t chunk = 0; chunk < first.size(); ++chunk)
+    layers.insert(layers.end(), {first[chunk], last[chunk]});
+  return layers;
 }
 
 /// A model with its device and optimizer, in one process or on a rank of the grid.
@@ -94,7 +122,8 @@ class Training {
     engine::models::ModelPart part;
     if (mesh != nullptr) part = {&mesh->tp(), &mesh->pp(), {}};
     if (mesh != nullptr && mesh->grid().pp > 1) {
-      part.layers = balanced_layers(settings.options.shape);
+      part.layers = balanced_layers(settings.options.shape, settings.chunks);
+      part.chunks = settings.chunks;
       options.micro_batch_tokens = static_cast<std::int32_t>(settings.options.shape.sequence);
     }
     trainer_.emplace(make_model(*device_, settings.options.shape, true, part), options, mesh);
@@ -123,8 +152,11 @@ void report(const Settings& settings, const Pairs& pairs) {
                          {"kind", settings.mpi ? "mpi" : "threads"}});
   line.set("value", tokens / pairs.time()).set("unit", "tokens/s").set("ratio", ratio);
   if (settings.grid.pp > 1) {
-    const double bubble = engine::parallel::bubble(2, static_cast<int>(options.batch));
-    line.set("bubble", bubble).set("ratio_without_bubble", ratio / (1 - bubble));
+    const double bubble =
+        engine::parallel::bubble(2, static_cast<int>(options.batch), settings.chunks);
+    line.set("vpp", settings.chunks)
+        .set("bubble", bubble)
+        .set("ratio_without_bubble", ratio / (1 - bubble));
   }
   say(cat("step ", to_text(pairs.time(), 4), " s on the grid, ", to_text(1 / pairs.ceiling(), 4),
           " s in one process; ", pairs.describe()));
