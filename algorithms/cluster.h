@@ -23,7 +23,8 @@ using PolicyRef = actors::ActorRef<protocol::TrainStep, protocol::Logprobs, prot
                                    protocol::Publish, protocol::Save, protocol::FinishSave>;
 using RolloutRef = actors::ActorRef<protocol::Generate, protocol::PrepareWeights,
                                     protocol::CommitWeights, protocol::CancelSamples>;
-using CriticRef = actors::ActorRef<protocol::TrainStep, protocol::Score, protocol::Save>;
+using CriticRef =
+    actors::ActorRef<protocol::TrainStep, protocol::Score, protocol::Save, protocol::FinishSave>;
 using SyncedReferenceRef =
     actors::ActorRef<protocol::PrepareWeights, protocol::MixWeights, protocol::Save>;
 /// A verifier (rules) or reward models.
@@ -78,7 +79,9 @@ struct Cluster {
   WeightVersions* versions = nullptr;  ///< of an asynchronous run; saved with the policy
   /// Brings weights to other processes; nullptr: messages do, within one process.
   WeightStream* stream = nullptr;
-  bool saving = false;  ///< the policy is writing a checkpoint
+  bool overlaps_saves = true;  ///< the policy and the critic train on while they save
+  bool saving = false;         ///< the policy is writing a checkpoint
+  bool critic_saving = false;  ///< the critic is, of the same step
 };
 
 }  // namespace troupe::algorithms

@@ -19,21 +19,43 @@ bool due(const Plan& plan, std::int64_t previous, std::int64_t step) {
   return plan.save_every > 0 && step / plan.save_every > previous / plan.save_every;
 }
 
-// Whether the caller continues while the policy's checkpoint is written.
+// Whether the caller continues while the checkpoint is written.
 enum class Saving { waits, overlapped };
 
-// Files beside the checkpoint before may be replaced only when that is durable.
+struct SaveState {
+  bool ended = false;  ///< the actor is not writing a checkpoint any more
+  std::string path;    ///< of a checkpoint that is durable since then
+};
+
+// `wait`: until it has ended.
+template <class Ref>
+Task<SaveState> finish_save(Ref actor, bool wait, std::chrono::steady_clock::duration timeout) {
+  auto finishing = actor.ask(protocol::FinishSave{wait}, timeout);
+  std::string path = co_await finishing.get();
+  const bool ended = wait || !path.empty();
+  co_return SaveState{ended, std::move(path)};
+}
+
+// Files beside the checkpoint before may be replaced only when that is durable. The policy's is
+// completed when that of the critic is durable.
 Task<void> end_saving(Cluster& cluster, bool wait) {
-  if (!cluster.saving) co_return;
+  if (cluster.critic_saving) {
+    auto finishing = finish_save(*cluster.critic, wait, cluster.timeout);
+    const SaveState critic = co_await finishing;
+    cluster.critic_saving = !critic.ended;
+  }
+  if (!cluster.saving || cluster.critic_saving) co_return;
   auto finishing = finish_save(cluster.policy, wait, cluster.timeout);
-  const bool ended = co_await finishing;
-  cluster.saving = !ended;
+  const SaveState policy = co_await finishing;
+  cluster.saving = !policy.ended;
+  if (!policy.path.empty()) log_saved(policy.path);
 }
 
 Task<void> save(Cluster& cluster, const Plan& plan, std::int64_t step, protocol::RunState state,
                 Saving how) {
   auto before = end_saving(cluster, true);
   co_await before;
+  const bool overlapped = how == Saving::overlapped && cluster.overlaps_saves;
   cluster.journal.commit(step);
   state.selection = plan.selection.state();
   state.best_step = plan.selection.best_step();
@@ -45,9 +67,10 @@ Task<void> save(Cluster& cluster, const Plan& plan, std::int64_t step, protocol:
   };
   if (cluster.critic) {  // first: a policy's checkpoint marks the whole step as complete
     show();
-    protocol::Save critic{step, state};
+    protocol::Save critic{step, state, overlapped};
     auto saving_critic = cluster.critic->ask(std::move(critic), cluster.timeout);
-    co_await saving_critic.get();
+    const auto saved_critic = co_await saving_critic.get();
+    cluster.critic_saving = saved_critic.empty();
   }
   if (cluster.synced_reference) {
     show();
@@ -58,7 +81,7 @@ Task<void> save(Cluster& cluster, const Plan& plan, std::int64_t step, protocol:
     co_await saving_reference.get();
   }
   show();
-  protocol::Save policy{step, std::move(state), how == Saving::overlapped};
+  protocol::Save policy{step, std::move(state), overlapped};
   auto saving = cluster.policy.ask(std::move(policy), cluster.timeout);
   const auto path = co_await saving.get();
   cluster.journal.status("");
@@ -80,11 +103,15 @@ void record_step(Cluster& cluster, Plan& plan, std::int64_t step, const Metrics&
   plan.selection.observe(step, metrics);
 }
 
-Task<bool> finish_save(PolicyRef policy, bool wait, std::chrono::steady_clock::duration timeout) {
-  auto finishing = policy.ask(protocol::FinishSave{wait}, timeout);
-  const auto path = co_await finishing.get();
-  if (!path.empty()) log_saved(path);
-  co_return wait || !path.empty();
+Task<void> finish_saves(std::optional<CriticRef> critic, PolicyRef policy,
+                        std::chrono::steady_clock::duration timeout) {
+  if (critic) {
+    auto finishing = finish_save(*critic, true, timeout);
+    co_await finishing;
+  }
+  auto finishing = finish_save(policy, true, timeout);
+  const SaveState saved = co_await finishing;
+  if (!saved.path.empty()) log_saved(saved.path);
 }
 
 Task<bool> end_step(Cluster& cluster, const Plan& plan, std::int64_t previous, std::int64_t step,

@@ -36,15 +36,19 @@ struct Plan {
 /// Records the metrics of a step in the journal and in the plan's model selection.
 void record_step(Cluster& cluster, Plan& plan, std::int64_t step, const Metrics& metrics);
 
-/// Logs the checkpoint that the policy is writing once it is durable, and throws the error of its
-/// writing. `wait`: until then. Returns whether none is being written any more.
-Task<bool> finish_save(PolicyRef policy, bool wait, std::chrono::steady_clock::duration timeout);
+/// Waits until the checkpoints that the critic, if there is one, and the policy are writing are
+/// durable, the critic's first: a policy's checkpoint marks the whole step as complete. Logs that
+/// of the policy. Throws the error of their writing; the policy's is not completed after one of the
+/// critic.
+Task<void> finish_saves(std::optional<CriticRef> critic, PolicyRef policy,
+                        std::chrono::steady_clock::duration timeout);
 
 /// Ends step `step`: saves when a checkpoint is due, when it is the best one, at the last step
 /// (also of early stopping), and when a stop was requested, with the `state` that a resumed run
-/// continues from. The policy continues while it writes a checkpoint, except the last one: the
-/// algorithm waits for it before the next save. `previous` is the last step for which this was
-/// called (step - 1, unless several steps share one rollout step). False when the run ends here.
+/// continues from. The policy and the critic continue while they write a checkpoint, except the
+/// last one: the algorithm waits for it before the next save. `previous` is the last step for which
+/// this was called (step - 1, unless several steps share one rollout step). False when the run ends
+/// here.
 Task<bool> end_step(Cluster& cluster, const Plan& plan, std::int64_t previous, std::int64_t step,
                     protocol::RunState state);
 

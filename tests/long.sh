@@ -127,7 +127,7 @@ record() { # record PART SECONDS: replaces the part's line of tests/long.log
   rm "$log.new"
 }
 
-known=(plain asan tsan fuzz kill micro_batches layouts examples differential connections async learning pretrain context precision agent serve package)
+known=(plain asan tsan fuzz kill micro_batches layouts examples differential connections async learning pretrain context precision memory agent serve package)
 parts=("$@")
 ((${#parts[@]})) || parts=("${known[@]}")
 cmake/install_packages.sh with-clang

@@ -120,8 +120,8 @@ inline auto fields(Save& m) {
 }
 
 /// Replies with the path of the checkpoint of an overlapped Save once it is durable, or the error
-/// of its writing; with an empty text while it is being written, unless `wait`, and where there is
-/// none.
+/// of its writing, also to later ones; with an empty text while it is being written, unless `wait`,
+/// and where there is none.
 struct FinishSave {
   using Reply = std::string;
   static constexpr std::string_view name = "finish_save";

@@ -15,9 +15,8 @@ tl::unexpected<Error> gone() {
 
 Scorer::Scorer(std::unique_ptr<engine::models::Decoder> model,
                engine::train::ScoringOptions options, const engine::parallel::Mesh* mesh,
-               ScorerSaver save, engine::models::ModelPart part)
+               ScorerSaver save)
     : model_(std::move(model)),
-      part_(std::move(part)),
       options_(options),
       mesh_(mesh),
       save_(std::move(save)),
@@ -66,8 +65,8 @@ Result<std::vector<float>> Scorer::on(protocol::PrepareWeights message) {
   RETURN_IF_ERROR(complete(message.weights, arriving_));
   RETURN_IF_ERROR(verify(message.weights, model_->spec()));
   if (!shadow_)
-    shadow_ =
-        std::make_unique<engine::models::Decoder>(model_->device(), model_->spec(), false, part_);
+    shadow_ = std::make_unique<engine::models::Decoder>(model_->device(), model_->spec(), false,
+                                                        model_->part());
   set_values(message.weights.values, *shadow_);
   prepared_ = message.weights.version;
   return engine::train::logprobs(*shadow_, probe_batch(message.weights.probe.tokens),

@@ -25,12 +25,11 @@ class Scorer {
   using Handled = Messages<protocol::Logprobs, protocol::Score, protocol::Release,
                            protocol::LoadWeights, protocol::MapWeights, protocol::PrepareWeights,
                            protocol::MixWeights, protocol::Save>;
-  /// `mesh` (nullptr: one rank) outlives this; `model` was created with its `part`, and the
+  /// `mesh` (nullptr: one rank) outlives this; `model` was created with its part of it, and the
   /// replicas of dp partition the sequences. Without `save` the weights are fixed: messages that
   /// update or save them are refused (Errc::bad_input).
   Scorer(std::unique_ptr<engine::models::Decoder> model, engine::train::ScoringOptions options,
-         const engine::parallel::Mesh* mesh = nullptr, ScorerSaver save = {},
-         engine::models::ModelPart part = {});
+         const engine::parallel::Mesh* mesh = nullptr, ScorerSaver save = {});
 
   Result<std::vector<float>> on(protocol::Logprobs message);
   Result<std::vector<float>> on(protocol::Score message);
@@ -45,7 +44,6 @@ class Scorer {
   Result<> may_move() const;
 
   std::unique_ptr<engine::models::Decoder> model_;
-  engine::models::ModelPart part_;  ///< of model_ and shadow_
   engine::train::ScoringOptions options_;
   const engine::parallel::Mesh* mesh_;
   ScorerSaver save_;

@@ -3,7 +3,6 @@
 #include "actors/roles/weights.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
-#include "engine/ops/phase.h"
 
 namespace troupe::actors::roles {
 
@@ -88,18 +87,17 @@ Result<std::string> Trainer::on(protocol::Save message) {
   RETURN_IF_ERROR(started);
   writing_ = std::move(*started);
   trainer_->optimizer().set_reader(writing_.get());
-  // The spans of a profiled device are those of one thread.
-  const bool profiled =
-      dynamic_cast<engine::ops::SpanSource*>(&trainer_->model().device()) != nullptr;
-  return message.overlapped && !profiled ? std::string() : on(protocol::FinishSave{.wait = true});
+  return message.overlapped ? std::string() : on(protocol::FinishSave{.wait = true});
 }
 
 Result<std::string> Trainer::on(protocol::FinishSave message) {
+  if (not_written_) return fail(*not_written_);
   if (!writing_) return std::string();
   auto result = writing_->finish(message.wait);
   if (!result) return std::string();
   trainer_->optimizer().set_reader(nullptr);
   writing_.reset();
+  if (!*result) not_written_ = result->error();
   return std::move(*result);
 }
 

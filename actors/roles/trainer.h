@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "actors/protocol/train.h"
 #include "actors/roles/weight_assembly.h"
@@ -51,6 +52,7 @@ class Trainer {
   /// Rank 0: what ReadWeights reads, and the values before them, where a delta may refer to them.
   BaseWeights published_, before_;
   std::unique_ptr<CheckpointWrite> writing_;  ///< reads the trainer's values
+  std::optional<Error> not_written_;          ///< why the last checkpoint was not
 };
 
 }  // namespace troupe::actors::roles

@@ -48,6 +48,11 @@ Result<> rename_over(const std::string& temporary, const std::string& path,
 // How far the values of the arenas are written.
 class Progress {
  public:
+  // Longest time without a further value.
+  static constexpr std::chrono::seconds deadline{600};
+
+  explicit Progress(std::string checkpoint) : checkpoint_(std::move(checkpoint)) {}
+
   /// Returns whether to go on.
   bool reach(std::int64_t end) {
     const std::lock_guard lock(mutex_);
@@ -57,7 +62,13 @@ class Progress {
   }
   std::int64_t wait_for(std::int64_t begin) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return end_ > begin; });
+    while (end_ <= begin) {
+      const std::int64_t before = end_;
+      if (!changed_.wait_for(lock, deadline, [&] { return end_ != before; }))
+        throw Failure({Errc::timeout,
+                       cat("the update waited for ", checkpoint_, ": no value after ", before,
+                           " was written within ", deadline.count(), " s; the disk is too slow")});
+    }
     return end_;
   }
   void give_up() {
@@ -66,6 +77,7 @@ class Progress {
   }
 
  private:
+  std::string checkpoint_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::int64_t end_ = 0;
@@ -351,7 +363,7 @@ class Protocol final : public CheckpointWrite {
   TensorParts tensors_;
   std::string output_, path_;  ///< of rank 0
   std::string temporary_;
-  Progress progress_;
+  Progress progress_{name_of_step(snapshot_.step)};
   bool rest_began_ = false, ended_ = false;
   std::future<Result<>> values_, rest_;  ///< rest_ of rank 0
 };

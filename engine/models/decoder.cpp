@@ -175,6 +175,7 @@ Block ModuleBuilder::block(int index, int place) const {
 
 struct Decoder::Impl {
   DecoderSpec spec;
+  ModelPart part;
   parallel::Communicator *tp, *pp, *cp;
   std::optional<nn::ContextGroups> context;
   Split split;
@@ -190,8 +191,9 @@ struct Decoder::Impl {
   nn::ScoreHead score;
   bool adapter_on = true;
 
-  Impl(ops::Device& device, DecoderSpec wanted, bool with_gradients, const ModelPart& part)
+  Impl(ops::Device& device, DecoderSpec wanted, bool with_gradients, const ModelPart& part_of)
       : spec(std::move(wanted)),
+        part(part_of),
         tp(unless_single(part.tp)),
         pp(unless_single(part.pp)),
         cp(unless_single(part.cp)),
@@ -296,6 +298,9 @@ parallel::Communicator* Decoder::pp_gradients() const {
 }
 const PipelineStage& Decoder::stage() const {
   return impl_->stage;
+}
+const ModelPart& Decoder::part() const {
+  return impl_->part;
 }
 const nn::Parameters& Decoder::whole() const {
   return impl_->whole ? *impl_->whole : impl_->parameters;

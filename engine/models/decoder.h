@@ -53,6 +53,8 @@ class Decoder {
 
   /// Spec of the whole model.
   const DecoderSpec& spec() const;
+  /// What the decoder was created with.
+  const ModelPart& part() const;
   /// nullptr when this rank has the whole model.
   parallel::Communicator* tp() const;
   /// tp() where its ranks divide rows between products (nn/sequence_parallel.h), or nullptr.

@@ -19,13 +19,9 @@ namespace troupe::launch {
 
 namespace {
 
-std::uint64_t size(std::int64_t value) {
-  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, value));
-}
-
 /// Bytes of the adapter's weights; 0 without one.
 std::uint64_t adapter_bytes(const RunConfig& config, const engine::models::DecoderSpec& spec) {
-  return adapts(config) ? 4 * size(trained_values(config, spec)) : 0;
+  return adapts(config) ? 4 * count_of(trained_values(config, spec)) : 0;
 }
 
 /// Whether the table of a tied embedding has a second gradient (engine/nn/lookup_gradient.h).
@@ -45,7 +41,7 @@ std::uint64_t program_under_mpirun(const RunConfig& config) {
                          (grid.tp - 1) + (grid.dp * grid.cp - 1) + (grid.cp - 1) + (grid.pp - 1),
                      neighbours = grid.pp == 1 ? 0 : std::min<std::int64_t>(2, grid.pp - 1),
                      each = grid.vpp == 1 ? 32 : 64;
-  return program_bytes + (size(2 * others + each * neighbours) << 20);
+  return program_bytes + (count_of(2 * others + each * neighbours) << 20);
 }
 
 /// A model that `ranks` ranks hold together, `all` bytes, of which one has `of_rank`.
@@ -63,7 +59,7 @@ MemoryPart scorer_part(const std::string& what,
   std::uint64_t all = 0, of_rank = 0, ranks = 1;
   for (const auto& spec : specs) {
     const ModelShares shares(own, spec);
-    all += 4 * shares.all * size(own.parallel.dp * own.parallel.cp);
+    all += 4 * shares.all * count_of(own.parallel.dp * own.parallel.cp);
     of_rank += 4 * shares.largest;
     ranks = shares.ranks;
   }
@@ -85,8 +81,8 @@ class Ranks {
 
   Ranks(const RunConfig& config, const engine::models::DecoderSpec& spec)
       : places_(memory_of_ranks(config, spec)),
-        replicas_(size(config.parallel.dp * config.parallel.cp)),
-        stages_(size(config.parallel.pp)) {}
+        replicas_(count_of(config.parallel.dp * config.parallel.cp)),
+        stages_(count_of(config.parallel.pp)) {}
 
   std::uint64_t count() const { return replicas_ * places_.size(); }
   /// The sum over all ranks, with the bytes of each, or of each stage, in its name.
@@ -130,7 +126,7 @@ void add_rollout(std::vector<MemoryPart>& parts, const RunConfig& config,
                  const engine::models::DecoderSpec& spec) {
   const RunConfig own = config_for(config, Role::rollout, RankKind::threads);
   const ModelShares shares(own, spec);
-  const std::uint64_t adapter = adapter_bytes(config, spec), replicas = size(own.parallel.dp);
+  const std::uint64_t adapter = adapter_bytes(config, spec), replicas = count_of(own.parallel.dp);
   const auto add = [&](const std::string& what, std::uint64_t all, std::uint64_t of_rank) {
     parts.push_back(divided(what, replicas * all, of_rank, shares.ranks));
   };
@@ -141,7 +137,7 @@ void add_rollout(std::vector<MemoryPart>& parts, const RunConfig& config,
     add("rollout weights, and a buffer for the next", 8 * shares.all, 8 * shares.largest);
   // Ranks that have a part of the model copy it from all published values.
   if (adapter == 0 && shares.ranks > 1) {
-    const std::uint64_t published = 4 * size(spec.parameter_count());
+    const std::uint64_t published = 4 * count_of(spec.parameter_count());
     parts.push_back({"published weights, once on a host", published, published});
   }
   if (samples_in_int8(config))
@@ -150,15 +146,15 @@ void add_rollout(std::vector<MemoryPart>& parts, const RunConfig& config,
     add("rollout weights, packed bf16 copy", 2 * shares.all, 2 * shares.largest);
   const auto generator = generator_settings(config, spec);
   const std::uint64_t tokens =
-      size(engine::generate::cache_pages(generator, spec) * generator.page_size);
+      count_of(engine::generate::cache_pages(generator, spec) * generator.page_size);
   add(cat("KV cache of ", tokens, " tokens (at most)"),
-      tokens * size(engine::generate::cached_token_bytes(spec)), tokens * shares.cached);
+      tokens * count_of(engine::generate::cached_token_bytes(spec)), tokens * shares.cached);
 }
 
 }  // namespace
 
 std::uint64_t trained_bytes(const RunConfig& config, const engine::models::DecoderSpec& spec) {
-  return adapts(config) ? adapter_bytes(config, spec) : 4 * size(spec.parameter_count());
+  return adapts(config) ? adapter_bytes(config, spec) : 4 * count_of(spec.parameter_count());
 }
 
 namespace {
@@ -191,7 +187,7 @@ std::vector<MemoryPart> other_models(const RunConfig& config,
   std::vector<MemoryPart> parts;
   if (roles.critic.needed && has_grid(config, Role::critic)) {
     const std::uint64_t each = critic_bytes(config, spec),
-                        ranks = size(policy_grid(config).ranks());
+                        ranks = count_of(policy_grid(config).ranks());
     parts.push_back(divided("critic: weights, gradients and moments", ranks * each, each, ranks));
   }
   if (roles.reference.needed)
@@ -200,7 +196,7 @@ std::vector<MemoryPart> other_models(const RunConfig& config,
     parts.push_back(scorer_part("reward models", reward_specs(config), config, Role::reward));
   if (roles.rollout.needed) add_rollout(parts, config, spec);
   if (roles.rollout.needed && config.async.on()) {
-    const std::uint64_t versions = size(config.async.eta + 1) * trained_bytes(config, spec);
+    const std::uint64_t versions = count_of(config.async.eta + 1) * trained_bytes(config, spec);
     parts.push_back({cat(config.async.eta + 1, config.async.eta == 0 ? " version" : " versions",
                          " of the weights to sample with"),
                      versions, versions});

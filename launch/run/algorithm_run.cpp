@@ -120,7 +120,12 @@ algorithms::Cluster AlgorithmRun::cluster() {
                               timeout};
   cluster.versions = &versions_;
   if (placement_->streams_weights()) cluster.stream = &stream_.emplace(stream_options());
-  if (roles.critic.needed) cluster.critic = placement_->actor<Role::critic>();
+  // The spans of a profiled device are those of one thread.
+  cluster.overlaps_saves = !config().profile.enabled;
+  if (roles.critic.needed) {
+    critic_ = placement_->actor<Role::critic>();
+    cluster.critic = critic_;
+  }
   if (roles.reward.needed) cluster.reward = placement_->actor<Role::reward>();
   if (roles.reference_follows)
     cluster.synced_reference.emplace(cluster.reference->asker(), cluster.reference->address());
@@ -150,10 +155,10 @@ void AlgorithmRun::finish_save(const Error& why) {
   try {
     actors::run(
         placement_->node(),
-        algorithms::finish_save(*policy_, true, std::chrono::seconds(config().train.timeout)),
+        algorithms::finish_saves(critic_, *policy_, std::chrono::seconds(config().train.timeout)),
         &stop_);
   } catch (const Failure& failure) {
-    log_warning(failure.error().what);
+    if (failure.error().what != why.what) log_warning(failure.error().what);
   }
 }
 

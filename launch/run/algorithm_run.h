@@ -55,6 +55,7 @@ class AlgorithmRun final : public RunContext {
   Placement* placement_ = nullptr;                            // set by run()
   const TextModel* text_ = nullptr;
   std::optional<algorithms::PolicyRef> policy_;  // set by cluster()
+  std::optional<algorithms::CriticRef> critic_;
 };
 
 }  // namespace troupe::launch

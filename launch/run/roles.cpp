@@ -267,7 +267,7 @@ roles::Scorer make_reference(const RoleParts& parts) {
   const auto options = scoring_settings(parts.config);
   if (roles_of(parts.config).reference_follows)
     return roles::Scorer(load_moving_reference(parts, source), options, parts.mesh,
-                         reference_saver(parts, source), part_of(parts));
+                         reference_saver(parts, source));
   return roles::Scorer(load_scorer(parts, source), options, parts.mesh);
 }
 

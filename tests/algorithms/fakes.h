@@ -88,7 +88,8 @@ struct FakeReference {
 
 /// A FakePolicy that also returns a value for every requested state.
 struct FakeCritic {
-  using Handled = actors::Messages<protocol::TrainStep, protocol::Score, protocol::Save>;
+  using Handled =
+      actors::Messages<protocol::TrainStep, protocol::Score, protocol::Save, protocol::FinishSave>;
   FakePolicy trained;
 
   protocol::StepStats on(protocol::TrainStep m) {
@@ -105,8 +106,12 @@ struct FakeCritic {
   }
   std::string on(protocol::Save m) {
     trained.saved->push_back(cat("critic ", m.step));
-    return cat("critic/checkpoint-", m.step);
+    const std::string path = cat("critic/checkpoint-", m.step);
+    if (!m.overlapped) return path;
+    trained.writing = path;
+    return "";
   }
+  std::string on(protocol::FinishSave m) { return trained.on(m); }
 };
 
 struct FakeRollout {

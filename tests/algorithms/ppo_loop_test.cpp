@@ -75,6 +75,54 @@ TEST(PpoLoop, TheCriticIsSavedBeforeThePolicyThatCommitsTheStep) {
   EXPECT_THAT(kept.saved[1], HasSubstr("\"kl_coef\""));
 }
 
+/// Records the messages of saves and what was durable when they were answered.
+template <class Fake>
+struct Recording {
+  using Handled = typename Fake::Handled;
+  Fake fake;
+  std::string name;
+  std::vector<std::string>* said;
+
+  template <class Message>
+  auto on(Message m) {
+    return fake.on(std::move(m));
+  }
+  std::string on(protocol::Save m) {
+    said->push_back(cat(name, " begins ", m.step));
+    return answered(fake.on(std::move(m)));
+  }
+  std::string on(protocol::FinishSave m) { return answered(fake.on(m)); }
+  std::string answered(std::string path) {
+    if (!path.empty()) said->push_back(cat(path, " is durable"));
+    return path;
+  }
+};
+
+std::vector<std::string> saves(bool overlaps) {
+  OneThread world;
+  std::vector<std::string> said;
+  Stage& stage = world.stage;
+  stage.cluster.overlaps_saves = overlaps;
+  stage.cluster.policy =
+      stage.home.spawn("recorded", Recording<FakePolicy>{{&stage.saved}, "policy", &said});
+  stage.cluster.critic =
+      stage.home.spawn("critic", Recording<FakeCritic>{{{&stage.saved}}, "critic", &said});
+  auto data = prompts();
+  world.run(ppo(stage.cluster, data, plan_of(8, 4), critic_plan(), ppo_config()));
+  return said;
+}
+
+TEST(PpoLoop, BothTrainOnWhileTheySaveAndTheCriticIsDurableFirst) {
+  EXPECT_THAT(saves(true), ElementsAre("critic begins 4", "policy begins 4",
+                                       "critic/checkpoint-4 is durable", "checkpoint-4 is durable",
+                                       "critic begins 8", "critic/checkpoint-8 is durable",
+                                       "policy begins 8", "checkpoint-8 is durable"));
+  EXPECT_THAT(saves(false), ElementsAre("critic begins 4", "critic/checkpoint-4 is durable",
+                                        "policy begins 4", "checkpoint-4 is durable",
+                                        "critic begins 8", "critic/checkpoint-8 is durable",
+                                        "policy begins 8", "checkpoint-8 is durable"));
+}
+
 TEST(PpoLoop, WhileTheCriticWarmsUpThePolicyStays) {
   auto config = ppo_config();
   config.critic_warmup = 2;

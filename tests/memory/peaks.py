@@ -67,7 +67,8 @@ TABLE = {
     "PPO": (1, "ppo", []),
     "PPO, dp2, critic tp2": (2, "ppo", ["parallel.dp=2", "parallel.critic.tp=2"]),
 }
-ROLLOUTS = ["train.steps=2", "rollout.max_new_tokens=64", "rollout.max_sequences=8", "reward=[{rule: length, max: 100, buffer: 100}]"]
+# Prompts have 3 tokens.
+ROLLOUTS = ["train.steps=2", "rollout.max_new_tokens=61", "rollout.max_sequences=8", "reward=[{rule: length, max: 100, buffer: 100}]"]
 OF_ALGORITHM = {
     "sft": ["train.batch_size={rows}"],
     "dpo": ["train.batch_size={rows}"],

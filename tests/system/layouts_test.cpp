@@ -53,6 +53,8 @@ constexpr Layout layouts[] = {
     {"tp2_sp_cp2_dp2", 8, "tp=2 sp=true cp=2 dp=2 zero=1 overlap=all"},
     {"pp2_vpp2_cp2_tp2", 8, "pp=2 vpp=2 cp=2 tp=2"},
     {"pp2_cp4_ulysses", 8, "pp=2 cp=4 cp_algorithm=ulysses"},
+    {"dp4_others_divided", 4,
+     "dp=4 reference.tp=2 reference.pp=2 rollout.tp=2 rollout.pp=2 critic.pp=2"},
 };
 
 struct LayoutOf {

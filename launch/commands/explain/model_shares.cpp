@@ -32,14 +32,13 @@ ModelShares::ModelShares(const RunConfig& config, const models::DecoderSpec& spe
   for (const auto& [stage, split] : parts) {
     std::uint64_t values = 0;
     for (const auto& tensor : models::parameter_list(spec, split, stage))
-      values += static_cast<std::uint64_t>(tensor.shape.count());
+      values += count_of(tensor.shape.count());
     models::DecoderSpec own = spec;
     own.layers = std::ssize(stage.layers());
     own.kv_heads = static_cast<int>(split.kv_heads.size());
     all += values;
     largest = std::max(largest, values);
-    cached =
-        std::max(cached, static_cast<std::uint64_t>(engine::generate::cached_token_bytes(own)));
+    cached = std::max(cached, count_of(engine::generate::cached_token_bytes(own)));
   }
 }
 

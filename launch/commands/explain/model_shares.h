@@ -1,6 +1,7 @@
 // Parts of a model on the ranks of a grid, without their replicas.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -9,6 +10,11 @@
 #include "launch/config/run_config.h"
 
 namespace troupe::launch {
+
+/// A number of bytes or values, of which none is negative.
+inline std::uint64_t count_of(std::int64_t value) {
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, value));
+}
 
 /// The stage and the part of the matrices that a rank has.
 struct PartOfModel {

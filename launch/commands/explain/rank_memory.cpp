@@ -17,10 +17,6 @@ namespace models = engine::models;
 
 namespace {
 
-std::uint64_t positive(std::int64_t value) {
-  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, value));
-}
-
 std::uint64_t bytes_of(StateType type) {
   return type == StateType::bf16 ? 2 : 4;
 }
@@ -74,20 +70,20 @@ class Place {
         value_(config),
         stage_(stage),
         split_(std::move(split)),
-        replicas_(positive(config.parallel.dp * config.parallel.cp)) {}
+        replicas_(count_of(config.parallel.dp * config.parallel.cp)) {}
 
   RankMemory memory(const models::DecoderSpec& policy, const models::DecoderSpec* critic) const {
     RankMemory out{.stage = stage_.index, .part = split_.index};
     const ValueCounts counts(policy, split_, stage_);
-    out.adapter = 4 * positive(counts.adapter);
-    out.weights = value_.weight * positive(counts.all - counts.adapter);
-    out.gradients = value_.gradient * positive(counts.trained) + 4 * positive(counts.lookup);
-    out.moments = shard(2 * value_.moment * positive(counts.trained));
-    out.average = shard(value_.average * positive(counts.trained));
+    out.adapter = 4 * count_of(counts.adapter);
+    out.weights = value_.weight * count_of(counts.all - counts.adapter);
+    out.gradients = value_.gradient * count_of(counts.trained) + 4 * count_of(counts.lookup);
+    out.moments = shard(2 * value_.moment * count_of(counts.trained));
+    out.average = shard(value_.average * count_of(counts.trained));
     if (critic != nullptr) {
       const ValueCounts own(*critic, split_, stage_);
-      out.critic = (value_.weight + value_.gradient) * positive(own.all) +
-                   shard(2 * value_.moment * positive(own.all));
+      out.critic = (value_.weight + value_.gradient) * count_of(own.all) +
+                   shard(2 * value_.moment * count_of(own.all));
     }
     add_passes(policy, counts, out);
     return out;
@@ -112,7 +108,7 @@ class Place {
     const auto own = engine::train::footprint(part, recomputed, tokens, split_, grads_known,
                                               config_.train.dtype);
     // One layer computes, one is written or read.
-    const std::uint64_t in_memory = std::min(own.kept, 2 * own.kept / positive(part.layers));
+    const std::uint64_t in_memory = std::min(own.kept, 2 * own.kept / count_of(part.layers));
     out.activations = (config_.train.offload.empty() ? kept(own.kept) : in_memory) + own.passing;
     out.products = own.products;
     // The f32 copies of the largest tensor's bf16 weight, which an operation reads, of its bf16
@@ -120,7 +116,7 @@ class Place {
     const bool rounds = config_.train.dtype == engine::ops::Precision::f16;
     const std::uint64_t copies = std::uint64_t{value_.weight < 4} +
                                  std::uint64_t{value_.gradient < 4} + std::uint64_t{rounds};
-    out.widened = 4 * copies * positive(counts.largest);
+    out.widened = 4 * copies * count_of(counts.largest);
   }
   /// Activations of the passes through a chunk that the stage holds at most, of any number of
   /// micro-batches.
@@ -128,7 +124,7 @@ class Place {
     const int chunks = static_cast<int>(stage_.chunks.size());
     const int passes =
         engine::parallel::max_passes_held(stage_.count, stage_.index, 4 * stage_.count, chunks);
-    return positive(passes) * all / stage_.chunks.size();
+    return count_of(passes) * all / stage_.chunks.size();
   }
 
   const RunConfig& config_;
@@ -163,7 +159,7 @@ std::uint64_t critic_bytes(const RunConfig& config, const models::DecoderSpec& s
   const ModelShares shares(own, critic_spec(config, spec));
   const ValueBytes value(own);
   const std::uint64_t moments = 2 * value.moment * shares.largest,
-                      replicas = positive(own.parallel.dp * own.parallel.cp);
+                      replicas = count_of(own.parallel.dp * own.parallel.cp);
   return (value.weight + value.gradient) * shares.largest +
          (own.parallel.zero > 0 ? (moments + replicas - 1) / replicas : moments);
 }
