@@ -82,6 +82,7 @@ struct Recording {
   Fake fake;
   std::string name;
   std::vector<std::string>* said;
+  bool full = false;  ///< the disk
 
   template <class Message>
   auto on(Message m) {
@@ -91,7 +92,10 @@ struct Recording {
     said->push_back(cat(name, " begins ", m.step));
     return answered(fake.on(std::move(m)));
   }
-  std::string on(protocol::FinishSave m) { return answered(fake.on(m)); }
+  Result<std::string> on(protocol::FinishSave m) {
+    if (full) return fail(Errc::io, cat(name, ": the disk is full"));
+    return answered(fake.on(m));
+  }
   std::string answered(std::string path) {
     if (!path.empty()) said->push_back(cat(path, " is durable"));
     return path;
@@ -121,6 +125,29 @@ TEST(PpoLoop, BothTrainOnWhileTheySaveAndTheCriticIsDurableFirst) {
                                         "policy begins 4", "checkpoint-4 is durable",
                                         "critic begins 8", "critic/checkpoint-8 is durable",
                                         "policy begins 8", "checkpoint-8 is durable"));
+}
+
+TEST(PpoLoop, WithoutTheCriticsCheckpointThatOfThePolicyIsNotCompleted) {
+  OneThread world;
+  std::vector<std::string> said;
+  Stage& stage = world.stage;
+  stage.cluster.policy =
+      stage.home.spawn("recorded", Recording<FakePolicy>{{&stage.saved}, "policy", &said});
+  stage.cluster.critic =
+      stage.home.spawn("critic", Recording<FakeCritic>{{{&stage.saved}}, "critic", &said, true});
+  auto data = prompts();
+  const auto expect_failure = [&](actors::Task<void> task) {
+    try {
+      world.run(std::move(task));
+      FAIL() << "the critic was saved";
+    } catch (const Failure& failure) {
+      EXPECT_THAT(failure.error().what, HasSubstr("critic: the disk is full"));
+    }
+  };
+  expect_failure(ppo(stage.cluster, data, plan_of(8, 4), critic_plan(), ppo_config()));
+  expect_failure(
+      finish_saves(stage.cluster.critic, stage.cluster.policy, std::chrono::seconds(10)));
+  EXPECT_THAT(said, ElementsAre("critic begins 4", "policy begins 4"));
 }
 
 TEST(PpoLoop, WhileTheCriticWarmsUpThePolicyStays) {
