@@ -26,8 +26,7 @@ class RewardModels {
   using Handled = Messages<protocol::ComputeRewards>;
   /// Errc::usage for a model without the head that its scoring requires: a score head of one label
   /// for an outcome, of two or more for a process, or a language head for placeholders. `mesh`
-  /// (nullptr: one rank) outlives this; the models were created with their part
-  /// of it.
+  /// (nullptr: one rank) outlives this; each model was created with its part of it.
   static Result<RewardModels> create(std::vector<RewardPart> parts,
                                      engine::train::ScoringOptions options,
                                      const engine::parallel::Mesh* mesh = nullptr);

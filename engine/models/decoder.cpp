@@ -37,9 +37,16 @@ Split split_over(parallel::Communicator* tp, bool divides_rows, const DecoderSpe
   return split;
 }
 
+ModelPart without_single_groups(ModelPart part) {
+  part.tp = unless_single(part.tp);
+  part.pp = unless_single(part.pp);
+  part.cp = unless_single(part.cp);
+  return part;
+}
+
 // The layers of this rank.
 PipelineStage stage_in(const ModelPart& part, const DecoderSpec& spec) {
-  const auto* pp = unless_single(part.pp);
+  const auto* pp = part.pp;
   const auto layers = value_or_throw(stage_layers(spec, pp ? pp->size() : 1, part.layers,
                                                   pp ? part.noop : std::vector<std::int64_t>(),
                                                   pp ? part.chunks : 1));
@@ -191,12 +198,12 @@ struct Decoder::Impl {
   nn::ScoreHead score;
   bool adapter_on = true;
 
-  Impl(ops::Device& device, DecoderSpec wanted, bool with_gradients, const ModelPart& part_of)
+  Impl(ops::Device& device, DecoderSpec wanted, bool with_gradients, const ModelPart& given)
       : spec(std::move(wanted)),
-        part(part_of),
-        tp(unless_single(part.tp)),
-        pp(unless_single(part.pp)),
-        cp(unless_single(part.cp)),
+        part(without_single_groups(given)),
+        tp(part.tp),
+        pp(part.pp),
+        cp(part.cp),
         split(split_over(tp, part.divides_rows, spec)),
         stage(stage_in(part, spec)),
         parameters(device, parameter_list(spec, split, stage), with_gradients, part.storage) {

@@ -53,7 +53,7 @@ class Decoder {
 
   /// Spec of the whole model.
   const DecoderSpec& spec() const;
-  /// What the decoder was created with.
+  /// What the decoder was created with, without groups of one.
   const ModelPart& part() const;
   /// nullptr when this rank has the whole model.
   parallel::Communicator* tp() const;

@@ -1,5 +1,6 @@
 #include "launch/commands/explain.h"
 
+#include <algorithm>
 #include <iostream>
 
 #include "engine/base/available_memory.h"
@@ -16,6 +17,7 @@
 #include "launch/recipes/model_spec.h"
 #include "launch/recipes/pretrain.h"
 #include "launch/recipes/recipes.h"
+#include "launch/run/check_grids.h"
 #include "launch/run/exit_code.h"
 #include "launch/run/settings.h"
 #include "launch/run/text_model.h"
@@ -29,10 +31,20 @@ std::string padded(std::string text, std::size_t width) {
   return text;
 }
 
+// Whether the key is in a section parallel.ROLE of which none is given: the model has no grid of
+// its own.
+bool is_untouched(const Resolved& run, const Field& field) {
+  const std::string section = field.key.substr(0, field.key.rfind('.') + 1);
+  if (!section.starts_with("parallel.") || std::ranges::count(section, '.') < 2) return false;
+  return std::ranges::all_of(fields(), [&](const Field& each) {
+    return !each.key.starts_with(section) || run.origins.at(each.key).starts_with(default_origin);
+  });
+}
+
 void print_configuration(const Resolved& run) {
   std::cout << "Configuration (" << run.config.algorithm << ")\n";
   for (const Field& field : fields()) {
-    if (!reads(run.config.algorithm, field)) continue;
+    if (!reads(run.config.algorithm, field) || is_untouched(run, field)) continue;
     std::cout << "  " << padded(std::string(field.key), 30)
               << padded(for_terminal(value_text(field, run.config)), 28)
               << run.origins.at(std::string(field.key)) << '\n';
@@ -148,6 +160,7 @@ int explain(const ExplainOptions& options) {
   print_configuration(run);
   std::cout << "\nLoss\n  " << indented(recipe_of(run.config).formula(run.config)) << '\n';
   const auto spec = value_or_throw(spec_of(run.config, run.config.model));
+  value_or_throw(check_grids(run.config));
   print_model(spec);
   print_memory(run.config, spec);
   print_ranks(run.config, spec);

@@ -5,6 +5,7 @@
 
 #include "engine/models/spec.h"
 #include "launch/config/run_config.h"
+#include "launch/recipes/recipe.h"
 
 namespace troupe::launch {
 
@@ -14,5 +15,19 @@ Json overrides_of(const RunConfig& config, const std::string& folder);
 
 /// The architecture of a model folder (checkpoint::read_folder_spec) with its overrides.
 Result<engine::models::DecoderSpec> spec_of(const RunConfig& config, const std::string& folder);
+
+/// The score head that the algorithm trains; without labels it trains none.
+ScoreHeadSpec head_of(const RunConfig& config);
+
+/// Sets the spec of `folder` to what `wanted` trains. Errc::usage if the folder's model cannot
+/// become that: it has a score head of a different size, or one where a language model is needed.
+Result<> apply_head(engine::models::DecoderSpec& spec, const std::string& folder,
+                    const ScoreHeadSpec& wanted);
+
+/// The run's model with the score head that the algorithm trains.
+Result<engine::models::DecoderSpec> base_spec(const RunConfig& config);
+
+/// What the run trains: base_spec(), with its adapter.
+Result<engine::models::DecoderSpec> trained_spec(const RunConfig& config);
 
 }  // namespace troupe::launch

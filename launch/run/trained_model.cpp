@@ -27,29 +27,6 @@ namespace models = engine::models;
 
 namespace {
 
-ScoreHeadSpec head_of(const RunConfig& config) {
-  const Recipe& recipe = recipe_of(config);
-  return recipe.head ? recipe.head(config) : ScoreHeadSpec{};
-}
-
-// Sets the spec of `folder` to what `wanted` trains. Errc::usage if the folder's model cannot
-// become that: it has a score head of a different size, or one where a language model is needed.
-Result<> apply_head(engine::models::DecoderSpec& spec, const std::string& folder,
-                    const ScoreHeadSpec& wanted) {
-  if (spec.labels == wanted.labels) return {};
-  if (wanted.labels == 0)
-    return fail(Errc::usage,
-                cat(folder, ": expected a language model, found one with a score head of ",
-                    spec.labels, " labels"));
-  if (spec.labels != 0)
-    return fail(Errc::usage, cat(folder, ": expected a language model or a score head of ",
-                                 wanted.labels, " labels, found one of ", spec.labels));
-  spec.labels = wanted.labels;
-  spec.score_bias = wanted.bias;
-  spec.tied = false;
-  return {};
-}
-
 // The folder's model with gradients, or its language model under a fresh score head, whose values
 // depend on `seed` alone.
 Result<std::unique_ptr<engine::models::Decoder>> load_starting_model(const RoleParts& parts,
@@ -133,13 +110,6 @@ std::unique_ptr<engine::train::Trainer> resume_trainer(
   return trainer;
 }
 
-// The base, with the score head that the algorithm trains.
-models::DecoderSpec base_spec(const RunConfig& config) {
-  auto spec = value_or_throw(spec_of(config, config.model));
-  value_or_throw(apply_head(spec, config.model, head_of(config)));
-  return spec;
-}
-
 bool same_adapter(const models::LoraSpec& a, const models::LoraSpec& b) {
   return a.dora == b.dora && a.saved == b.saved &&
          std::ranges::equal(a.targets, b.targets, [](const auto& x, const auto& y) {
@@ -193,7 +163,7 @@ void check_adapter_on_stage(const models::Decoder& model) {
 std::unique_ptr<engine::train::Trainer> load_adapted_trainer(
     const RoleParts& parts, const engine::train::TrainerOptions& options) {
   const RunConfig& config = parts.config;
-  const models::DecoderSpec base = base_spec(config);
+  const models::DecoderSpec base = value_or_throw(base_spec(config));
   models::DecoderSpec spec = base;
   add_adapter(config, spec);
   auto model = value_or_throw(checkpoint::load_decoder(parts.device, config.model, std::move(spec),
@@ -304,7 +274,7 @@ std::string chat_template_of(const RunConfig& config) {
 }
 
 std::unique_ptr<models::Decoder> load_adapted_decoder(const RoleParts& parts) {
-  auto spec = base_spec(parts.config);
+  auto spec = value_or_throw(base_spec(parts.config));
   add_adapter(parts.config, spec);
   auto model = value_or_throw(checkpoint::load_decoder(parts.device, parts.config.model,
                                                        std::move(spec), false, part_of(parts)));

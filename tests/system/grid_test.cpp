@@ -135,6 +135,8 @@ TEST_F(TwoRanks, ExplainCountsTheShareOfAReference) {
   EXPECT_EQ(said.code, 0) << said.err;
   EXPECT_THAT(said.out,
               testing::ContainsRegex("reference model, [0-9.]+ [KM]iB on each of 2 ranks"));
+  EXPECT_THAT(said.out, HasSubstr("\n  parallel.reference.tp "));
+  EXPECT_THAT(said.out, testing::Not(HasSubstr("parallel.critic."))) << "none of its keys is given";
 }
 
 using Case = std::tuple<const char*, std::pair<int, int>>;  // algorithm, dp and tp

@@ -8,6 +8,7 @@
 #include "engine/train/footprint.h"
 #include "launch/commands/explain/model_shares.h"
 #include "launch/recipes/lora.h"
+#include "launch/recipes/model_spec.h"
 #include "launch/recipes/recipes.h"
 #include "launch/run/settings.h"
 
@@ -19,19 +20,6 @@ namespace {
 
 std::uint64_t bytes_of(StateType type) {
   return type == StateType::bf16 ? 2 : 4;
-}
-
-/// What the run trains: the model with its score head and its adapter. Throws Failure.
-models::DecoderSpec trained_spec(const RunConfig& config, models::DecoderSpec spec) {
-  const Recipe& recipe = recipe_of(config);
-  const ScoreHeadSpec head = recipe.head ? recipe.head(config) : ScoreHeadSpec{};
-  if (head.labels > 0 && spec.labels == 0) {
-    spec.labels = head.labels;
-    spec.score_bias = head.bias;
-    spec.tied = false;
-  }
-  if (adapts(config)) spec.lora = value_or_throw(wanted_adapter(config, spec)).lora;
-  return spec;
 }
 
 models::DecoderSpec critic_spec(const RunConfig& config, models::DecoderSpec spec) {
@@ -144,7 +132,7 @@ ValueBytes::ValueBytes(const RunConfig& config)
 }
 
 std::vector<RankMemory> memory_of_ranks(const RunConfig& config, const models::DecoderSpec& spec) {
-  const models::DecoderSpec policy = trained_spec(config, spec);
+  const models::DecoderSpec policy = value_or_throw(trained_spec(config));
   std::optional<models::DecoderSpec> critic;
   if (roles_of(config).critic.needed && !has_grid(config, Role::critic))
     critic = critic_spec(config, spec);
@@ -159,7 +147,8 @@ std::uint64_t critic_bytes(const RunConfig& config, const models::DecoderSpec& s
   const ModelShares shares(own, critic_spec(config, spec));
   const ValueBytes value(own);
   const std::uint64_t moments = 2 * value.moment * shares.largest,
-                      replicas = count_of(own.parallel.dp * own.parallel.cp);
+                      replicas =
+                          std::max<std::uint64_t>(1, count_of(own.parallel.dp * own.parallel.cp));
   return (value.weight + value.gradient) * shares.largest +
          (own.parallel.zero > 0 ? (moments + replicas - 1) / replicas : moments);
 }
