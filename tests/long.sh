@@ -127,7 +127,8 @@ record() { # record PART SECONDS: replaces the part's line of tests/long.log
   rm "$log.new"
 }
 
-known=(plain asan tsan fuzz kill micro_batches layouts examples differential connections async learning pretrain context precision memory agent serve package)
+# Every function run_PART above is a part, in the order of this file.
+mapfile -t known < <(sed -n 's/^run_\([a-z_]*\)() {.*/\1/p' tests/long.sh)
 parts=("$@")
 ((${#parts[@]})) || parts=("${known[@]}")
 cmake/install_packages.sh with-clang
