@@ -73,7 +73,7 @@ OF_ALGORITHM = {
     "sft": ["train.batch_size={rows}"],
     "dpo": ["train.batch_size={rows}"],
     "grpo": [*ROLLOUTS, "train.batch_size={groups}", "grpo.group_size=4"],
-    "ppo": [*ROLLOUTS, "train.batch_size={prompts}"],
+    "ppo": [*ROLLOUTS, "train.batch_size={prompts}", "ppo.epochs=1", "ppo.minibatches=1"],
 }
 
 
