@@ -378,7 +378,7 @@ class Changes(unittest.TestCase):
         self.assertEqual(self.found(), expected["second"])
         self.assertEqual(self.admin("/update_weights_from_disk", model_path="stories")[0], 400)
         self.assertEqual(self.found(), expected["second"])
-        body = dict(prompt="4,5,6:", temperature=1.0, max_tokens=120, ignore_eos=True, return_weight_versions=True)
+        body = dict(prompt="4,5,6:", temperature=1.0, max_tokens=1500, ignore_eos=True, return_weight_versions=True)
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             before = self.server.metric("vllm:generation_tokens_total")
             answers = [pool.submit(self.server.complete, seed=seed, **body) for seed in range(4)]
@@ -390,9 +390,10 @@ class Changes(unittest.TestCase):
             versions = [answer.result()["choices"][0]["weight_versions"] for answer in answers]
         for each in versions:
             self.assertEqual(each, sorted(each))
-            self.assertEqual(len(each), 120)
+            self.assertEqual(len(each), 1500)
             self.assertEqual(each[-1], 2)
-        self.assertEqual(versions[0][0], 1)
+        # A request may arrive after the pause; those that made the tokens counted above did not.
+        self.assertIn(1, [each[0] for each in versions])
         self.assertEqual(self.found(), expected["first"])
 
 
