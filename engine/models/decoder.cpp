@@ -207,7 +207,7 @@ struct Decoder::Impl {
         split(split_over(tp, part.divides_rows, spec)),
         stage(stage_in(part, spec)),
         parameters(device, parameter_list(spec, split, stage), with_gradients, part.storage) {
-    if (cp != nullptr) context = nn::context_groups(*cp, part.ulysses, part.inner_ring);
+    if (cp != nullptr) context = nn::context_groups(*cp, device, part.ulysses, part.inner_ring);
     if (stage.chunks.size() > 1) own_gradients = pp->split(0, pp->rank());
     if (pp != nullptr)
       whole =

@@ -38,14 +38,23 @@ std::vector<std::int32_t> divided_rows(const ContextGroups& groups, const ops::L
   return all;
 }
 
+int largest(parallel::Communicator& group, int value) {
+  std::vector<int> all(static_cast<std::size_t>(group.size()));
+  group.all_gather(std::as_bytes(std::span(&value, 1)), std::as_writable_bytes(std::span(all)),
+                   "the heads that each rank of a ring computes at a time");
+  return std::ranges::max(all);
+}
+
 }  // namespace
 
-ContextGroups context_groups(parallel::Communicator& all, int ulysses, int inner) {
+ContextGroups context_groups(parallel::Communicator& all, const ops::Device& device, int ulysses,
+                             int inner) {
   check(ulysses >= 1 && all.size() % ulysses == 0, "context_groups: the groups differ in size");
   check(inner >= 1 && all.size() / ulysses % inner == 0, "context_groups: uneven inner rings");
-  ContextGroups groups{&all, nullptr, nullptr, inner};
+  ContextGroups groups{.all = &all, .inner = inner};
   if (ulysses > 1) groups.heads = all.split(all.rank() / ulysses, all.rank() % ulysses);
   if (ulysses < all.size()) groups.ring = all.split(all.rank() % ulysses, all.rank() / ulysses);
+  if (groups.ring) groups.kv_heads = largest(*groups.ring, device.parallel_kv_heads());
   return groups;
 }
 

@@ -20,11 +20,13 @@ namespace troupe::engine::nn {
 struct ContextGroups {
   parallel::Communicator* all = nullptr;
   std::unique_ptr<parallel::Communicator> heads, ring;
-  int inner = 1;  ///< size of the inner rings of `ring` (ring_attention.h)
+  int inner = 1;     ///< size of the inner rings of `ring` (ring_attention.h)
+  int kv_heads = 1;  ///< the largest Device::parallel_kv_heads() of the ranks of `ring`
 };
 /// `ulysses`: size of the groups that exchange heads; divides the group. `inner`: size of the inner
 /// rings; divides the size of a ring. Collective.
-ContextGroups context_groups(parallel::Communicator& all, int ulysses, int inner = 1);
+ContextGroups context_groups(parallel::Communicator& all, const ops::Device& device, int ulysses,
+                             int inner = 1);
 
 /// The ranks of a ring divide the rows of the layout (ring_chunk()); those that exchange heads
 /// divide the rows of their place in the ring, or all distinct rows of the pass without a ring, in

@@ -4,11 +4,13 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "engine/base/text.h"
+#include "engine/nn/ring_heads.h"
 #include "engine/ops/host_values.h"
 
 namespace troupe::engine::nn {
@@ -42,6 +44,7 @@ class Ring {
   int ranks() const { return group_.size(); }
   int inner() const { return inner_; }
   ops::Device& device() const { return pass_.device; }
+  ops::Precision precision() const { return pass_.precision; }
   /// The rank whose keys this rank has in a step.
   int source(int step) const { return neighbour({-(step / inner_), -(step % inner_)}); }
   /// How the keys of a step reach the rank that has them in the next one.
@@ -182,20 +185,15 @@ class RingKeys {
   Travelling inner_, outer_;
 };
 
-Tensor rows_of(const Ring& ring, const Tensor& x, const std::vector<std::int32_t>& rows) {
-  if (std::ssize(rows) == x.shape()[0]) return x;
-  Tensor some = ring.device().empty({std::ssize(rows), x.shape()[1]});
-  ring.device().gather_rows(x, rows, some);
-  return some;
-}
-
-// Dropout of some rows.
+// Dropout of some rows, and of the heads of a group.
 class DropoutOfRows {
  public:
-  DropoutOfRows(const ops::AttentionDropout* all, const std::vector<std::int32_t>& rows) {
+  DropoutOfRows(const ops::AttentionDropout* all, const std::vector<std::int32_t>& rows,
+                const HeadGroup& group) {
     if (all == nullptr) return;
     for (const auto row : rows) ids_.push_back(all->rows[static_cast<std::size_t>(row)]);
     of_.emplace(*all).rows = ids_;
+    of_->first_head += group.queries.first;
   }
   DropoutOfRows(const DropoutOfRows&) = delete;
   const ops::AttentionDropout* get() const { return of_ ? &*of_ : nullptr; }
@@ -218,10 +216,13 @@ class Merged {
     std::ranges::fill(out_.values(), 0.0f);
   }
 
-  void add(const std::vector<std::int32_t>& rows, const Tensor& out, const Tensor& lse) {
+  void add(const std::vector<std::int32_t>& rows, const HeadRange& heads, const Tensor& out,
+           const Tensor& lse) {
     ops::HostValues outs(device_, out), lses(device_, lse);
-    for (std::size_t i = 0; i < rows.size() * heads_; ++i) {
-      const std::size_t at = static_cast<std::size_t>(rows[i / heads_]) * heads_ + i % heads_;
+    const auto first = static_cast<std::size_t>(heads.first),
+               count = static_cast<std::size_t>(heads.count);
+    for (std::size_t i = 0; i < rows.size() * count; ++i) {
+      const std::size_t at = static_cast<std::size_t>(rows[i / count]) * heads_ + first + i % count;
       const double more = lses.values()[i], largest = std::max(lse_[at], more);
       const double sum =
           largest + std::log(std::exp(lse_[at] - largest) + std::exp(more - largest));
@@ -245,36 +246,54 @@ class Merged {
   std::vector<double> lse_;
 };
 
-}  // namespace
+// The keys and values of a group of heads.
+RingKeys own_keys(const Ring& ring, const RingInputs& in, const HeadGroup& group) {
+  std::vector<std::int32_t> rows(static_cast<std::size_t>(in.k.shape()[0]));
+  std::iota(rows.begin(), rows.end(), 0);
+  return {ring, gather_heads(ring.device(), in.k, rows, group.keys),
+          gather_heads(ring.device(), in.v, rows, group.keys)};
+}
 
-void ring_attention(const ForwardContext& pass, const RingInputs& in, Tensor& out, Tensor* lse) {
-  const Ring ring(pass, in.shape);
-  ops::Device& device = pass.device;
-  Merged merged(device, out, in.shape);
-  RingKeys keys(ring, in.k, in.v);
+void attend(const Ring& ring, const RingInputs& in, const HeadGroup& group, Merged& merged) {
+  ops::Device& device = ring.device();
+  RingKeys keys = own_keys(ring, in, group);
   for (int step = 0; step < ring.ranks(); ++step) {
     keys.start(step);
     for (const ChunkCall& call : ring.calls(ring.source(step))) {
-      const Tensor q = rows_of(ring, in.q, call.rows);
+      const Tensor q = gather_heads(device, in.q, call.rows, group.queries);
       Tensor some = device.empty(q.shape()),
-             some_lse = device.empty({std::ssize(call.rows), in.shape.heads});
+             some_lse = device.empty({std::ssize(call.rows), group.queries.count});
       const ops::KeyValues kv{keys.keys(), keys.values(), 0, {}, call.blocks};
-      const DropoutOfRows dropout(in.dropout, call.rows);
-      device.attention({q, kv, call.layout, in.shape, pass.precision, dropout.get()}, some,
+      const DropoutOfRows dropout(in.dropout, call.rows, group);
+      device.attention({q, kv, call.layout, group.shape, ring.precision(), dropout.get()}, some,
                        &some_lse);
-      merged.add(call.rows, some, some_lse);
+      merged.add(call.rows, group.queries, some, some_lse);
     }
     keys.finish(step);
   }
-  merged.store(lse);
 }
 
-void ring_attention_backward(const ForwardContext& pass, const RingInputs& in,
-                             const ops::AttentionBackward& with) {
-  const Ring ring(pass, in.shape);
-  ops::Device& device = pass.device;
-  device.fill(with.dq, 0);
-  RingKeys keys(ring, in.k, in.v);
+// Assigns dk and dv, and adds to dq.
+void backward_of_call(const Ring& ring, const RingInputs& in, const HeadGroup& group,
+                      const ChunkCall& call, const ops::KeyValues& kv,
+                      const ops::AttentionBackward& with, Tensor& dk, Tensor& dv) {
+  ops::Device& device = ring.device();
+  const auto gathered = [&](const Tensor& x) {
+    return gather_heads(device, x, call.rows, group.queries);
+  };
+  const Tensor q = gathered(in.q), out = gathered(with.out), lse = gathered(with.lse),
+               dout = gathered(with.dout);
+  Tensor dq = device.empty(q.shape());
+  const DropoutOfRows dropout(in.dropout, call.rows, group);
+  device.attention_backward({q, kv, call.layout, group.shape, ring.precision(), dropout.get()},
+                            {out, lse, dout, dq, dk, dv});
+  add_heads(device, dq, call.rows, group.queries, with.dq);
+}
+
+void attend_backward(const Ring& ring, const RingInputs& in, const HeadGroup& group,
+                     const ops::AttentionBackward& with) {
+  ops::Device& device = ring.device();
+  RingKeys keys = own_keys(ring, in, group);
   Travelling gradients(ring, "the gradients of", {}, {});
   for (int step = 0; step < ring.ranks(); ++step) {
     const int source = ring.source(step);
@@ -282,17 +301,9 @@ void ring_attention_backward(const ForwardContext& pass, const RingInputs& in,
     Tensor dk = device.empty(keys.keys().shape()), dv = device.empty(dk.shape());
     device.fill(dk, 0);  // keys that no own row sees
     device.fill(dv, 0);
-    for (const ChunkCall& call : ring.calls(source)) {
-      const Tensor q = rows_of(ring, in.q, call.rows), out = rows_of(ring, with.out, call.rows),
-                   lse = rows_of(ring, with.lse, call.rows),
-                   dout = rows_of(ring, with.dout, call.rows);
-      Tensor dq = device.empty(q.shape());
-      const ops::KeyValues kv{keys.keys(), keys.values(), 0, {}, call.blocks};
-      const DropoutOfRows dropout(in.dropout, call.rows);
-      device.attention_backward({q, kv, call.layout, in.shape, pass.precision, dropout.get()},
-                                {out, lse, dout, dq, dk, dv});
-      device.scatter_add_rows(dq, call.rows, with.dq);
-    }
+    for (const ChunkCall& call : ring.calls(source))
+      backward_of_call(ring, in, group, call, {keys.keys(), keys.values(), 0, {}, call.blocks},
+                       with, dk, dv);
     // What the ranks before have added, which was on its way meanwhile.
     if (step > 0) {
       gradients.finish();
@@ -304,8 +315,26 @@ void ring_attention_backward(const ForwardContext& pass, const RingInputs& in,
     keys.finish(step);
   }
   gradients.finish();
-  device.copy(gradients.first(), with.dk);
-  device.copy(gradients.second(), with.dv);
+  set_heads(device, gradients.first(), group.keys, with.dk);
+  set_heads(device, gradients.second(), group.keys, with.dv);
+}
+
+}  // namespace
+
+void ring_attention(const ForwardContext& pass, const RingInputs& in, Tensor& out, Tensor* lse) {
+  const Ring ring(pass, in.shape);
+  Merged merged(pass.device, out, in.shape);
+  for (const HeadGroup& group : head_groups(*pass.context, in.shape))
+    attend(ring, in, group, merged);
+  merged.store(lse);
+}
+
+void ring_attention_backward(const ForwardContext& pass, const RingInputs& in,
+                             const ops::AttentionBackward& with) {
+  const Ring ring(pass, in.shape);
+  pass.device.fill(with.dq, 0);
+  for (const HeadGroup& group : head_groups(*pass.context, in.shape))
+    attend_backward(ring, in, group, with);
 }
 
 }  // namespace troupe::engine::nn

@@ -3,7 +3,8 @@
 // log-sum-exp. Chunks are balanced for causal attention (ring_chunk()). Work is in the order of the
 // ring, so results do not depend on how its ranks communicate. Inner rings (double ring attention,
 // Gu et al. 2024, arXiv:2406.18485): keys pass through the ranks of one before they move on to the
-// next one, so that most messages stay between neighbours.
+// next one, so that most messages stay between neighbours. Groups of heads go around one after the
+// other (ring_heads.h).
 #pragma once
 
 #include "engine/nn/context_part.h"

@@ -114,6 +114,9 @@ class Device {
   /// Gradients of attention without pages. In bf16 q, k, v, dout, the softmax p and the gradients
   /// of the products q.k are rounded before they are multiplied.
   virtual void attention_backward(const AttentionInputs& in, const AttentionBackward& with) = 0;
+  /// Returns how many key/value heads of a sequence attention_backward() computes at a time: fewer
+  /// leave a part of the device idle.
+  virtual int parallel_kv_heads() const = 0;
 
   /// y = activation(gate) * up (Shazeer 2020). All [T, F]; dgate may be gate, and dup may be up.
   /// gated_backward() also recomputes y, with the same bits, unless it is nullptr; y may be dy.

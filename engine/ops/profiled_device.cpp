@@ -158,6 +158,8 @@ class ProfiledDevice final : public Device, public SpanSource {
         [&] { return attention_backward_work(in); }, [&] { to_->attention_backward(in, with); });
   }
 
+  int parallel_kv_heads() const override { return to_->parallel_kv_heads(); }
+
   void gated(Activation activation, In gate, In up, Tensor& y) override {
     moved("gated", {&gate, &up, &y}, [&] { to_->gated(activation, gate, up, y); });
   }

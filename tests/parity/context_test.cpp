@@ -239,7 +239,7 @@ TEST(HeadExchange, EveryRankGetsAllRowsOfItsHeadsAndTheWayBackSumsCopies) {
                        kv_heads = kv_heads](engine::parallel::Communicator& group) {
         const auto device = engine::ops::make_cpu_device({.threads = 1});
         const engine::ops::Layout layout{{0, 4, 6}, {0, 1, 2, 3, 0, 1}};
-        const auto groups = engine::nn::context_groups(group, ranks);
+        const auto groups = engine::nn::context_groups(group, *device, ranks);
         const ContextPart part = engine::nn::context_part(groups, layout, nullptr);
         const auto all = engine::nn::divide_heads(heads, kv_heads, ranks);
         const auto& own = all[static_cast<std::size_t>(group.rank())];
@@ -337,7 +337,7 @@ void put_rows(engine::ops::Device& device, const Tensor& x, std::span<const std:
 void attend_on_rank(engine::parallel::Communicator& group, const engine::ops::AttentionShape& shape,
                     Attended& whole) {
   const auto device = engine::ops::make_cpu_device({.threads = 1});
-  const auto groups = engine::nn::context_groups(group, 1);
+  const auto groups = engine::nn::context_groups(group, *device, 1);
   const ContextPart part = engine::nn::context_part(groups, ragged(), nullptr);
   const auto& rows = part.layout_rows;
   const std::int64_t wide = shape.heads * shape.head_size,

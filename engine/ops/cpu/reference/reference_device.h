@@ -28,6 +28,7 @@ class ReferenceDevice final : public HostDevice {
             const Tensor& sin, int heads, bool inverse) override;
   void attention(const AttentionInputs& in, Tensor& out, Tensor* lse) override;
   void attention_backward(const AttentionInputs& in, const AttentionBackward& with) override;
+  int parallel_kv_heads() const override { return 1; }
   void gated(Activation activation, const Tensor& gate, const Tensor& up, Tensor& y) override;
   void gated_backward(Activation activation, const Tensor& gate, const Tensor& up, const Tensor& dy,
                       Tensor& dgate, Tensor& dup, Tensor* y) override;

@@ -1,0 +1,96 @@
+// Groups of heads that go around a ring one after the other compute what all heads at once do.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "engine/nn/ring_attention.h"
+#include "engine/nn/ring_heads.h"
+#include "engine/ops/cpu/cpu_options.h"
+#include "tests/support/grid_decoder.h"
+
+namespace troupe::test {
+namespace {
+
+using engine::nn::ContextPart;
+using engine::ops::AttentionShape;
+
+// The keys of a head of half the rows exceed the bytes of a group.
+constexpr int length = 2200, ranks = 2;
+const AttentionShape six_heads{6, 3, 128, 0.1f, 0, 0, {0.5f, 0.25f, 0.1f, 0.05f, 0.02f, 0.01f}};
+
+const engine::ops::Layout& layout() {
+  static const engine::ops::Layout two = [] {
+    engine::ops::Layout made{{0, 2100, length}, {}};
+    for (int row = 0; row < length; ++row) made.positions.push_back(row < 2100 ? row : row - 2100);
+    return made;
+  }();
+  return two;
+}
+
+// out, lse, dq, dk and dv of one rank's rows.
+std::vector<float> attended(engine::parallel::Communicator& group, int kv_heads) {
+  const auto device = engine::ops::make_cpu_device({.threads = 1});
+  auto groups = engine::nn::context_groups(group, *device, 1);
+  groups.kv_heads = kv_heads;
+  const ContextPart part = engine::nn::context_part(groups, layout(), nullptr);
+  const std::int64_t rows = std::ssize(part.layout_rows);
+  const auto random = [&](int heads, std::uint64_t seed) {
+    const std::int64_t width = heads * std::int64_t{six_heads.head_size};
+    return engine::ops::from_host(
+        *device, {rows, width},
+        random_values(static_cast<std::size_t>(rows * width), seed + 10 * group.rank(), 1.0));
+  };
+  const Tensor q = random(6, 1), k = random(3, 2), v = random(3, 3), dout = random(6, 4);
+  Tensor out = device->empty(q.shape()), lse = device->empty({rows, 6}),
+         dq = device->empty(q.shape()), dk = device->empty(k.shape()),
+         dv = device->empty(k.shape());
+  std::vector<std::uint64_t> ids(static_cast<std::size_t>(rows));
+  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = i;
+  const engine::ops::AttentionDropout dropout{0.3, 7, 1, ids, 4};
+  const engine::nn::ForwardContext pass{.device = *device, .layout = layout(), .context = &part};
+  const engine::nn::RingInputs in{q, k, v, six_heads, &dropout};
+  engine::nn::ring_attention(pass, in, out, &lse);
+  engine::nn::ring_attention_backward(pass, in, {out, lse, dout, dq, dk, dv});
+  std::vector<float> all;
+  for (const Tensor* x : {&out, &lse, &dq, &dk, &dv}) {
+    const auto values = engine::ops::to_host(*device, *x);
+    all.insert(all.end(), values.begin(), values.end());
+  }
+  return all;
+}
+
+TEST(RingHeads, GroupsChangeNoBit) {
+  on_ranks(ranks, [&](engine::parallel::Communicator& group) {
+    const auto together = attended(group, 3);
+    for (const int kv_heads : {1, 2}) EXPECT_EQ(attended(group, kv_heads), together) << kv_heads;
+  });
+}
+
+TEST(RingHeads, GroupsAreEqualOnRanksOfDifferentDevices) {
+  on_ranks(ranks, [&](engine::parallel::Communicator& group) {
+    const auto device = engine::ops::make_cpu_device({.threads = group.rank() + 1});
+    const auto groups = engine::nn::context_groups(group, *device, 1);
+    EXPECT_EQ(groups.kv_heads, 2);
+    const auto found =
+        engine::nn::head_groups(engine::nn::context_part(groups, layout(), nullptr), six_heads);
+    ASSERT_EQ(found.size(), 2u);
+    EXPECT_EQ(found[1].keys.first, 1);
+    EXPECT_EQ(found[1].keys.count, 2);
+    EXPECT_EQ(found[1].queries.first, 2);
+    EXPECT_EQ(found[1].shape.alibi_slopes, (std::vector<float>{0.1f, 0.05f, 0.02f, 0.01f}));
+  });
+}
+
+TEST(RingHeads, FewKeysTravelTogether) {
+  on_ranks(ranks, [&](engine::parallel::Communicator& group) {
+    const auto device = engine::ops::make_cpu_device({.threads = 1});
+    const auto groups = engine::nn::context_groups(group, *device, 1);
+    const engine::ops::Layout few{{0, 4}, {0, 1, 2, 3}};
+    EXPECT_EQ(
+        engine::nn::head_groups(engine::nn::context_part(groups, few, nullptr), six_heads).size(),
+        1u);
+  });
+}
+
+}  // namespace
+}  // namespace troupe::test
