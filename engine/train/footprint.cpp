@@ -95,12 +95,14 @@ LayerFloats layers(const models::DecoderSpec& spec, const Widths& of,
   return out;
 }
 
-// Packed operands of GEMMs: inputs and weights of the widest GEMM or group. For the language head
-// also the gradients of some columns of logits, the logits of a chunk or of the first rows, its
-// inputs and their gradients, and its weight in two orders. bf16 operands need half.
+std::int64_t floats_per_word(ops::Precision precision) {
+  return precision == ops::Precision::bf16 ? 2 : 1;
+}
+
+// Packed operands of GEMMs: inputs and weights of the widest GEMM or group. bf16 operands need
+// half.
 std::int64_t packed(const models::DecoderSpec& spec, const Widths& of, std::int64_t tokens,
-                    bool grads_known, ops::Precision precision) {
-  const std::int64_t per_float = precision == ops::Precision::bf16 ? 2 : 1;
+                    ops::Precision precision) {
   const std::int64_t widest = std::max({of.inner, of.queries, of.hidden});
   const std::int64_t projected =
       spec.latent ? spec.latent->query_rank + spec.latent->key_rank + spec.latent->rotary
@@ -110,7 +112,14 @@ std::int64_t packed(const models::DecoderSpec& spec, const Widths& of, std::int6
     return rows * (rows * group <= ops::max_packed_elements ? group : widest);
   };
   const std::int64_t left = joined(tokens), right = std::max(joined(of.hidden), tokens * widest);
-  if (spec.labels > 0) return (left + right) / per_float;
+  return (left + right) / floats_per_word(precision);
+}
+
+// Memory of the language head's passes: the gradients of some columns of logits, the logits of a
+// chunk or of the first rows, its inputs and their gradients, and its weight in two orders.
+std::int64_t head(const models::DecoderSpec& spec, const Widths& of, std::int64_t tokens,
+                  bool grads_known, ops::Precision precision) {
+  if (spec.labels > 0) return 0;
   const ops::CpuOptions options;
   const std::int64_t columns = std::min(of.vocabulary, ops::lm_head_columns),
                      below = std::min(of.vocabulary * of.hidden, ops::lm_head_weight_elements);
@@ -121,7 +130,7 @@ std::int64_t packed(const models::DecoderSpec& spec, const Widths& of, std::int6
           spec.vocabulary;  // split vocabularies have a softmax between forward and backward
   const std::int64_t logits =
       once ? rows * of.vocabulary : std::min(tokens * of.vocabulary, options.max_kept_logits);
-  return (left + right + (rows + of.hidden) * columns + below) / per_float +
+  return ((rows + of.hidden) * columns + below) / floats_per_word(precision) +
          4 * tokens * of.hidden + logits;
 }
 
@@ -162,9 +171,12 @@ Footprint footprint(const models::DecoderSpec& spec, const nn::Recomputed& recom
   if (recomputed.activation) temporary += of.inner;
   if (recomputed.norm) temporary += of.hidden;
   out.passing = bytes(tokens * temporary);
-  const std::int64_t head = of.vocabulary * of.hidden;  // normalized, and its two gradients
-  out.products = bytes(packed(spec, of, tokens, grads_known, precision) +
-                       (spec.normalized_head ? 3 * head : 0));
+  // The head returns its memory before the backward pass of the layers.
+  const std::int64_t in_head = head(spec, of, tokens, grads_known, precision),
+                     normalized = of.vocabulary * of.hidden;  // and its two gradients
+  out.products = bytes(packed(spec, of, tokens, precision) +
+                       std::max<std::int64_t>(0, in_head - tokens * temporary) +
+                       (spec.normalized_head ? 3 * normalized : 0));
   return out;
 }
 

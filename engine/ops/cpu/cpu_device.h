@@ -76,7 +76,7 @@ class CpuDevice final : public HostDevice {
 
   ThreadPool pool_;
   Workspace workspace_;
-  LmHeadWorkspace lm_head_;
+  LmHeadLimits lm_head_;
   const Context context_;
 };
 

@@ -17,7 +17,7 @@ struct CpuOptions {
   /// best one that the processor has.
   const char* isa = "";
   /// Logits that lm_head_forward_backward() holds at a time (see lm_head_rows()).
-  std::int64_t max_logits = 36'000'000;
+  std::int64_t max_logits = 24'000'000;
   /// Logits that lm_head() keeps for the backward pass, at most: 320 MB, which is a micro-batch of
   /// 2500 tokens with a vocabulary of 32000. Those of the first rows are kept.
   std::int64_t max_kept_logits = 80'000'000;

@@ -27,34 +27,34 @@ const float* data_or_null(const Tensor* x) {
 
 }  // namespace
 
-void lm_head(const Context& context, LmHeadWorkspace& workspace, const HeadInputs& in,
+void lm_head(const Context& context, const LmHeadLimits& limits, const HeadInputs& in,
              const HeadOutputs& out) {
-  LmHeadPass pass(context, workspace, in);
+  LmHeadPass pass(context, limits, in);
   const LmHeadScores scores = cleared_scores(out);
   const bool keep = out.kept != nullptr && *out.kept;
   pass.forward(scores, keep ? mutable_data(*out.kept) : nullptr,
-               keep ? pass.rows_within(workspace.max_kept_logits) : 0);
+               keep ? pass.rows_within(limits.max_kept_logits) : 0);
 }
 
-std::int64_t lm_head_kept_logits(const Context& context, LmHeadWorkspace& workspace,
+std::int64_t lm_head_kept_logits(const Context& context, const LmHeadLimits& limits,
                                  const HeadInputs& in) {
-  const LmHeadPass pass(context, workspace, in);
-  return pass.kept_logits(pass.rows_within(workspace.max_kept_logits));
+  const LmHeadPass pass(context, limits, in);
+  return pass.kept_logits(pass.rows_within(limits.max_kept_logits));
 }
 
-void lm_head_forward_backward(const Context& context, LmHeadWorkspace& workspace,
+void lm_head_forward_backward(const Context& context, const LmHeadLimits& limits,
                               const HeadInputs& in, const HeadUpstream& up, const HeadOutputs& out,
                               const HeadGradients& to) {
-  LmHeadPass pass(context, workspace, in);
+  LmHeadPass pass(context, limits, in);
   const LmHeadScores scores = cleared_scores(out);
   clear_gradients(context, pass, to);
   pass.forward_backward(
       scores, {scores.lse, data(up.dlogp), data_or_null(up.dentropy), scores.entropy}, to);
 }
 
-void lm_head_backward(const Context& context, LmHeadWorkspace& workspace, const HeadInputs& in,
+void lm_head_backward(const Context& context, const LmHeadLimits& limits, const HeadInputs& in,
                       const HeadSaved& saved, const HeadUpstream& up, const HeadGradients& to) {
-  LmHeadPass pass(context, workspace, in);
+  LmHeadPass pass(context, limits, in);
   const bool has_kept = saved.kept != nullptr && *saved.kept;
   const std::int64_t rows = pass.rows_within(has_kept ? saved.kept->count() : 0);
   check(!has_kept || saved.kept->count() == pass.kept_logits(rows),

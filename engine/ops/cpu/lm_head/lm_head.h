@@ -6,14 +6,14 @@
 namespace troupe::engine::ops::cpu {
 
 /// out.kept, unless it is nullptr or absent, has lm_head_kept_logits() elements.
-void lm_head(const Context& context, LmHeadWorkspace& workspace, const HeadInputs& in,
+void lm_head(const Context& context, const LmHeadLimits& limits, const HeadInputs& in,
              const HeadOutputs& out);
 /// Returns the number of logits that lm_head() keeps.
-std::int64_t lm_head_kept_logits(const Context& context, LmHeadWorkspace& workspace,
+std::int64_t lm_head_kept_logits(const Context& context, const LmHeadLimits& limits,
                                  const HeadInputs& in);
-void lm_head_backward(const Context& context, LmHeadWorkspace& workspace, const HeadInputs& in,
+void lm_head_backward(const Context& context, const LmHeadLimits& limits, const HeadInputs& in,
                       const HeadSaved& saved, const HeadUpstream& up, const HeadGradients& to);
-void lm_head_forward_backward(const Context& context, LmHeadWorkspace& workspace,
+void lm_head_forward_backward(const Context& context, const LmHeadLimits& limits,
                               const HeadInputs& in, const HeadUpstream& up, const HeadOutputs& out,
                               const HeadGradients& to);
 /// Converts products of the head to its logits at temperature 1.

@@ -9,9 +9,9 @@
 
 namespace troupe::engine::ops::cpu {
 
-LmHeadPass::LmHeadPass(const Context& context, LmHeadWorkspace& workspace, const HeadInputs& in)
+LmHeadPass::LmHeadPass(const Context& context, const LmHeadLimits& limits, const HeadInputs& in)
     : context_(context),
-      workspace_(workspace),
+      limits_(limits),
       kernels_(context.kernels),
       for_logits_(in.precision == Precision::bf16 ? kernels_.gemm_bf16 : kernels_.gemm_f32_dot),
       for_gradients_(in.precision == Precision::bf16 ? kernels_.gemm_bf16 : kernels_.gemm_f32),
@@ -20,7 +20,9 @@ LmHeadPass::LmHeadPass(const Context& context, LmHeadWorkspace& workspace, const
       vocabulary_(rows_of(in.weight)),
       blocks_(lm_head_blocks(vocabulary_)),
       ld_(std::min(lm_head_block, (vocabulary_ + 15) / 16 * 16) / 32 * 32 + 16),
-      vocabulary_tile_(for_gradients_.mr) {
+      vocabulary_tile_(for_gradients_.mr),
+      dlogits_(limits.blocks),
+      kept_(limits.blocks) {
   while (lm_head_block % vocabulary_tile_ != 0) --vocabulary_tile_;
   unit_ = std::lcm(for_logits_.mr, for_gradients_.k_pack);
   for (std::size_t t = 0; t < targets_.size(); ++t) {
@@ -29,7 +31,7 @@ LmHeadPass::LmHeadPass(const Context& context, LmHeadWorkspace& workspace, const
   const auto add = [&](const Tensor& inputs, const Tensor& weight) {
     const std::int64_t width = width_of(weight);
     factors_.push_back({data(inputs), data(weight), width, for_logits_.k_groups(width),
-                        workspace_.factors[factors_.size()]});
+                        LmHeadFactorMemory(limits_.blocks)});
   };
   add(in.hidden, in.weight);
   const std::int64_t k_groups = std::max<std::int64_t>(1, factors_[0].k_groups);
@@ -58,7 +60,7 @@ std::int64_t LmHeadPass::height_for(std::int64_t rows) const {
 
 void LmHeadPass::gather_inputs(const Chunk& chunk) {
   for (Factor& factor : factors_) {
-    float* rows = factor.scratch.gathered.need(chunk.rows * factor.width);
+    float* rows = factor.memory.gathered.need(chunk.rows * factor.width);
     for (std::int64_t i = 0; i < chunk.rows; ++i)
       std::copy_n(factor.inputs + token(chunk, i) * factor.width, factor.width,
                   rows + i * factor.width);
@@ -68,9 +70,9 @@ void LmHeadPass::gather_inputs(const Chunk& chunk) {
 void LmHeadPass::pack_inputs(const Chunk& chunk) {
   for (Factor& factor : factors_)
     cpu::pack_tiles(context_, for_logits_,
-                    {factor.scratch.gathered.data(), factor.width, chunk.rows, factor.width,
+                    {factor.memory.gathered.data(), factor.width, chunk.rows, factor.width,
                      for_logits_.mr, false},
-                    factor.scratch.inputs_for_logits.need(factor.k_groups * chunk.rows));
+                    factor.memory.inputs_for_logits.need(factor.k_groups * chunk.rows));
 }
 
 const LmHeadPass::Weights& LmHeadPass::own_weights(const Block& block, int worker) {
@@ -99,7 +101,7 @@ void LmHeadPass::make_logits(const Block& block, const Weights& weights, float* 
   for (std::size_t i = 0; i < factors_.size(); ++i) {
     const Factor& factor = factors_[i];
     for_logits_.gemm({block.rows, block.columns, factor.k_groups, for_logits_.mr,
-                      factor.scratch.inputs_for_logits.data() + block.row * factor.k_groups,
+                      factor.memory.inputs_for_logits.data() + block.row * factor.k_groups,
                       weights.of[i], z, ld_, i > 0});
   }
   for (std::int64_t i = 0; i < block.rows; ++i)
@@ -169,23 +171,23 @@ void LmHeadPass::pack_inputs_for_dweight(const Chunk& chunk, const HeadGradients
   dlogits_by_column_ = nullptr;
   for (std::size_t i = 0; i < factors_.size(); ++i) {
     if (dweight_of(i, to) == nullptr) continue;
-    const Factor& factor = factors_[i];
-    dlogits_by_column_ = workspace_.dlogits.need(for_gradients_.k_groups(chunk.rows) *
-                                                 std::min(lm_head_columns, vocabulary_));
+    Factor& factor = factors_[i];
+    dlogits_by_column_ =
+        dlogits_.need(for_gradients_.k_groups(chunk.rows) * std::min(lm_head_columns, vocabulary_));
     cpu::pack_panels(
         context_, for_gradients_,
-        {factor.scratch.gathered.data(), factor.width, factor.width, chunk.rows, panel_nr, true},
-        factor.scratch.inputs_for_dweight.need(for_gradients_.k_groups(chunk.rows) *
-                                               padded_columns(factor.width)));
+        {factor.memory.gathered.data(), factor.width, factor.width, chunk.rows, panel_nr, true},
+        factor.memory.inputs_for_dweight.need(for_gradients_.k_groups(chunk.rows) *
+                                              padded_columns(factor.width)));
   }
 }
 
 LmHeadPass::Weights LmHeadPass::pack_weights(const VocabRange& group) {
   Weights weights{group.begin, {}};
   for (std::size_t i = 0; i < factors_.size(); ++i) {
-    const Factor& factor = factors_[i];
-    float* to = factor.scratch.weight_for_logits.need(factor.k_groups *
-                                                      for_logits_.padded_n(lm_head_columns));
+    Factor& factor = factors_[i];
+    float* to = factor.memory.weight_for_logits.need(factor.k_groups *
+                                                     for_logits_.padded_n(lm_head_columns));
     cpu::pack_panels(context_, for_logits_,
                      {factor.weight + group.begin * factor.width, factor.width, group.count,
                       factor.width, for_logits_.nr, false},
@@ -202,9 +204,9 @@ void LmHeadPass::pack_weights_for_dinputs(const VocabRange& group) {
   if (packed_for_dinputs_ == span) return;
   packed_for_dinputs_ = span;
   const std::int64_t count = std::min(span_, vocabulary_ - packed_for_dinputs_);
-  for (const Factor& factor : factors_) {
-    float* to = factor.scratch.weight_for_dinputs.need(for_gradients_.k_groups(count) *
-                                                       padded_columns(factor.width));
+  for (Factor& factor : factors_) {
+    float* to = factor.memory.weight_for_dinputs.need(for_gradients_.k_groups(count) *
+                                                      padded_columns(factor.width));
     for (std::int64_t k = 0; k < count; k += lm_head_columns) {
       const float* from = factor.weight + (packed_for_dinputs_ + k) * factor.width;
       cpu::pack_panels(
@@ -258,10 +260,10 @@ void LmHeadPass::add_to_inputs(const Block& block, const Buffers& buffers) const
   }
   for (const Factor& factor : factors_) {
     const float* below =
-        factor.scratch.weight_for_dinputs.data() +
+        factor.memory.weight_for_dinputs.data() +
         for_gradients_.k_groups(block.column - packed_for_dinputs_) * padded_columns(factor.width);
     for_gradients_.gemm({block.rows, factor.width, steps, rows, buffers.tiles, below,
-                         factor.scratch.dinputs.data() + block.row * factor.width, factor.width,
+                         factor.memory.dinputs.data() + block.row * factor.width, factor.width,
                          block.column > 0});
   }
 }
@@ -273,7 +275,7 @@ void LmHeadPass::add_to_weights(const Chunk& chunk, const VocabRange& group,
     const std::int64_t width = factors_[i].width;
     if (float* dweight = dweight_of(i, to); dweight != nullptr)
       products.push_back({group.count, width, for_gradients_.k_groups(chunk.rows), vocabulary_tile_,
-                          dlogits_by_column_, factors_[i].scratch.inputs_for_dweight.data(),
+                          dlogits_by_column_, factors_[i].memory.inputs_for_dweight.data(),
                           dweight + group.begin * width, width,
                           i > 0 || to.accumulate || chunk.begin > 0});
   }
@@ -282,14 +284,14 @@ void LmHeadPass::add_to_weights(const Chunk& chunk, const VocabRange& group,
 
 void LmHeadPass::scatter_dinputs(const Chunk& chunk, const Factor& factor, Tensor& dinputs) const {
   for (std::int64_t i = 0; i < chunk.rows; ++i)
-    std::copy_n(factor.scratch.dinputs.data() + i * factor.width, factor.width,
+    std::copy_n(factor.memory.dinputs.data() + i * factor.width, factor.width,
                 mutable_data(dinputs) + token(chunk, i) * factor.width);
 }
 
 void LmHeadPass::backward_chunk(const Chunk& chunk, const LmHeadUpstream& up, const float* kept,
                                 const HeadGradients& to) {
   pack_inputs_for_dweight(chunk, to);
-  for (Factor& factor : factors_) factor.scratch.dinputs.need(chunk.rows * factor.width);
+  for (Factor& factor : factors_) factor.memory.dinputs.need(chunk.rows * factor.width);
   for_each_group([&](const VocabRange& group) {
     const Weights weights = kept == nullptr ? pack_weights(group) : Weights();
     pack_weights_for_dinputs(group);
@@ -307,7 +309,7 @@ void LmHeadPass::backward_chunk(const Chunk& chunk, const LmHeadUpstream& up, co
 
 void LmHeadPass::backward(const LmHeadUpstream& up, const float* kept, std::int64_t kept_rows,
                           const HeadGradients& to) {
-  for_each_kept_chunk(kept, kept_rows, workspace_.max_logits / lm_head_columns,
+  for_each_kept_chunk(kept, kept_rows, limits_.max_logits / lm_head_columns,
                       [&](const Chunk& chunk, const float* kept_of_chunk) {
                         gather_inputs(chunk);
                         if (kept_of_chunk == nullptr) pack_inputs(chunk);
@@ -317,13 +319,12 @@ void LmHeadPass::backward(const LmHeadUpstream& up, const float* kept, std::int6
 
 void LmHeadPass::forward_backward(const LmHeadScores& scores, const LmHeadUpstream& up,
                                   const HeadGradients& to) {
-  for_each_chunk(0, rows(), lm_head_rows(vocabulary_, workspace_.max_logits),
-                 [&](const Chunk& chunk) {
-                   float* kept = workspace_.kept.need(kept_logits(chunk.rows));
-                   gather_inputs(chunk);
-                   forward_chunk(chunk, scores, kept);
-                   backward_chunk(chunk, up, kept, to);
-                 });
+  for_each_chunk(0, rows(), lm_head_rows(vocabulary_, limits_.max_logits), [&](const Chunk& chunk) {
+    float* kept = kept_.need(kept_logits(chunk.rows));
+    gather_inputs(chunk);
+    forward_chunk(chunk, scores, kept);
+    backward_chunk(chunk, up, kept, to);
+  });
 }
 
 }  // namespace troupe::engine::ops::cpu

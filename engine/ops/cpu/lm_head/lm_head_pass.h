@@ -17,32 +17,29 @@ namespace troupe::engine::ops::cpu {
 static_assert(lm_head_columns == lm_head_block,
               "a group is one block wide: gradients of inputs add its columns in order");
 
-/// Limits and scratch memory of the LM head.
-struct LmHeadWorkspace {
-  /// Memory of one of the two products whose sum the logits are: weight.hidden, and up.down.
-  struct Factor {
-    explicit Factor(const std::shared_ptr<BlockPool>& blocks)
-        : gathered(blocks),
-          inputs_for_logits(blocks),
-          weight_for_logits(blocks),
-          weight_for_dinputs(blocks),
-          inputs_for_dweight(blocks),
-          dinputs(blocks) {}
-    Scratch gathered;  ///< rows of the inputs that are not skipped
-    Scratch inputs_for_logits, weight_for_logits, weight_for_dinputs, inputs_for_dweight;  // packed
-    Scratch dinputs;
-  };
-  LmHeadWorkspace(const std::shared_ptr<BlockPool>& blocks, const CpuOptions& options)
-      : max_logits(options.max_logits),
-        max_kept_logits(options.max_kept_logits),
-        dlogits(blocks),
-        kept(blocks),
-        factors{Factor(blocks), Factor(blocks)} {}
+/// Limits of the LM head, and where its passes take memory from.
+struct LmHeadLimits {
+  LmHeadLimits(std::shared_ptr<BlockPool> pool, const CpuOptions& options)
+      : blocks(std::move(pool)),
+        max_logits(options.max_logits),
+        max_kept_logits(options.max_kept_logits) {}
 
+  std::shared_ptr<BlockPool> blocks;
   std::int64_t max_logits, max_kept_logits;
-  Scratch dlogits;  ///< gradients of logits, packed transposed
-  Scratch kept;     ///< logits of a chunk of forward_backward()
-  std::array<Factor, 2> factors;
+};
+
+/// Memory of one of the two products whose sum the logits are: weight.hidden, and up.down.
+struct LmHeadFactorMemory {
+  explicit LmHeadFactorMemory(const std::shared_ptr<BlockPool>& blocks)
+      : gathered(blocks),
+        inputs_for_logits(blocks),
+        weight_for_logits(blocks),
+        weight_for_dinputs(blocks),
+        inputs_for_dweight(blocks),
+        dinputs(blocks) {}
+  Scratch gathered;  ///< rows of the inputs that are not skipped
+  Scratch inputs_for_logits, weight_for_logits, weight_for_dinputs, inputs_for_dweight;  // packed
+  Scratch dinputs;
 };
 
 /// Upstream gradients and saved results, [T] each. dentropy and entropy may be nullptr.
@@ -54,10 +51,11 @@ struct LmHeadScores {
   float *logp, *lse, *entropy;
 };
 
-/// One call of head(), head_backward() or head_forward_backward().
+/// One call of head(), head_backward() or head_forward_backward(). Its memory, up to max_logits
+/// floats and more, is free for the layers' passes afterwards.
 class LmHeadPass {
  public:
-  LmHeadPass(const Context& context, LmHeadWorkspace& workspace, const HeadInputs& in);
+  LmHeadPass(const Context& context, const LmHeadLimits& limits, const HeadInputs& in);
 
   /// Rows that are not skipped.
   std::int64_t rows() const { return static_cast<std::int64_t>(rows_.size()); }
@@ -101,7 +99,7 @@ class LmHeadPass {
   struct Factor {
     const float *inputs, *weight;
     std::int64_t width, k_groups;
-    LmHeadWorkspace::Factor& scratch;
+    LmHeadFactorMemory memory;
   };
   /// A range of the vocabulary.
   struct VocabRange {
@@ -169,7 +167,7 @@ class LmHeadPass {
   void scatter_dinputs(const Chunk& chunk, const Factor& factor, Tensor& dinputs) const;
 
   const Context& context_;
-  LmHeadWorkspace& workspace_;
+  const LmHeadLimits& limits_;
   const Kernels& kernels_;
   const GemmKernel &for_logits_, &for_gradients_;
   std::span<const std::int32_t> targets_;
@@ -184,6 +182,8 @@ class LmHeadPass {
   std::int64_t unit_;
   std::vector<std::int32_t> rows_;  ///< rows that are not skipped
   std::vector<Factor> factors_;     ///< the head itself, and its adapter
+  Scratch dlogits_;                 ///< gradients of logits, packed transposed
+  Scratch kept_;                    ///< logits of a chunk of forward_backward()
   std::int64_t span_ = 0;           ///< columns whose weights are packed for dinputs at a time
   std::int64_t packed_for_dinputs_ = -1;  ///< first column of the span that is packed
   std::vector<Weights> own_weights_;      ///< one per thread
