@@ -11,7 +11,12 @@ namespace troupe::benchmarks {
 namespace {
 
 constexpr std::string_view known =
-    "--shape a|b|c, --dtype f32|bf16, --threads N, --batch N, --rounds N, --isa NAME and --peer";
+    "--shape a|b|c, --dtype f32|bf16, --threads N, --batch N, --sequence N, --rounds N, --isa NAME "
+    "and --peer";
+
+std::int64_t maximum_of(std::string_view flag) {
+  return flag == "--sequence" ? 65536 : flag == "--batch" ? 4096 : 1024;
+}
 
 Result<std::int64_t> read_count(std::string_view flag, std::string_view text,
                                 std::int64_t maximum) {
@@ -35,21 +40,23 @@ Result<> set(Options& out, std::string_view flag, std::string_view text) {
   } else if (flag == "--isa") {
     out.isa = text;
   } else {
-    const auto count = read_count(flag, text, flag == "--batch" ? 4096 : 1024);
+    const auto count = read_count(flag, text, maximum_of(flag));
     RETURN_IF_ERROR(count);
     if (flag == "--threads") out.threads = static_cast<int>(*count);
     if (flag == "--rounds") out.rounds = static_cast<int>(*count);
     if (flag == "--batch") out.batch = *count;
+    if (flag == "--sequence") out.sequence = *count;
   }
   return {};
 }
 
 bool takes_value(std::string_view flag) {
   return flag == "--shape" || flag == "--dtype" || flag == "--threads" || flag == "--rounds" ||
-         flag == "--batch" || flag == "--isa";
+         flag == "--batch" || flag == "--sequence" || flag == "--isa";
 }
 
 Result<> resolve_defaults(Options& out, const Takes& takes) {
+  if (out.sequence > 0) out.shape.sequence = out.sequence;
   if (out.batch == 0)
     out.batch = takes.batch
                     ? takes.batch

@@ -17,8 +17,9 @@ struct Options {
   ModelShape shape;
   engine::ops::Precision precision = engine::ops::Precision::f32;
   int threads = 1;
-  std::string isa;         ///< ops::CpuOptions; empty: the best of the processor
-  std::int64_t batch = 0;  ///< sequences; 0 is replaced by the program's default for the shape
+  std::string isa;            ///< ops::CpuOptions; empty: the best of the processor
+  std::int64_t batch = 0;     ///< sequences; 0 is replaced by the program's default for the shape
+  std::int64_t sequence = 0;  ///< tokens per sequence; 0: the shape's
   int rounds = 5;
   bool peer = false;
   bool table = false;              ///< gemm: also the products of results.md

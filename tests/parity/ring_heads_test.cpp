@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
 
 #include "engine/nn/ring_attention.h"
 #include "engine/nn/ring_heads.h"
@@ -78,6 +80,70 @@ TEST(RingHeads, GroupsAreEqualOnRanksOfDifferentDevices) {
     EXPECT_EQ(found[1].keys.count, 2);
     EXPECT_EQ(found[1].queries.first, 2);
     EXPECT_EQ(found[1].shape.alibi_slopes, (std::vector<float>{0.1f, 0.05f, 0.02f, 0.01f}));
+  });
+}
+
+// Chunks of more than the 2048 keys that the CPU device goes through at a time.
+TEST(RingHeads, LongChunksHaveTheGradientsOfTheWholeSequence) {
+  constexpr int tokens = 9000, size = 16;
+  const AttentionShape one_head{1, 1, size, 0.25f};
+  engine::ops::Layout whole{{0, tokens}, {}};
+  for (int row = 0; row < tokens; ++row) whole.positions.push_back(row);
+  const auto device = engine::ops::make_cpu_device({.threads = 1});
+  std::vector<std::vector<float>> given, expected;
+  for (std::uint64_t seed = 1; seed <= 4; ++seed)
+    given.push_back(random_values(std::size_t{tokens} * size, seed, 1.0));
+  const auto rows_of = [&](engine::ops::Device& on, const std::vector<float>& all,
+                           std::span<const std::int32_t> rows) {
+    std::vector<float> values;
+    for (const auto row : rows)
+      values.insert(values.end(), all.begin() + row * size, all.begin() + (row + 1) * size);
+    return engine::ops::from_host(on, {std::ssize(rows), size}, values);
+  };
+  const auto run = [&](engine::ops::Device& on, std::span<const std::int32_t> rows,
+                       const auto& forward, const auto& backward) {
+    std::vector<Tensor> in;
+    for (const auto& values : given) in.push_back(rows_of(on, values, rows));
+    Tensor out = on.empty(in[0].shape()), lse = on.empty({std::ssize(rows), 1});
+    Tensor dq = on.empty(out.shape()), dk = on.empty(out.shape()), dv = on.empty(out.shape());
+    forward(in, out, lse);
+    backward(in, engine::ops::AttentionBackward{out, lse, in[3], dq, dk, dv});
+    return std::vector<std::vector<float>>{
+        engine::ops::to_host(on, dq), engine::ops::to_host(on, dk), engine::ops::to_host(on, dv)};
+  };
+  std::vector<std::int32_t> all(tokens);
+  std::iota(all.begin(), all.end(), 0);
+  expected = run(
+      *device, all,
+      [&](const auto& in, Tensor& out, Tensor& lse) {
+        device->attention({in[0], {in[1], in[2], 0, {}}, whole, one_head}, out, &lse);
+      },
+      [&](const auto& in, const engine::ops::AttentionBackward& with) {
+        device->attention_backward({in[0], {in[1], in[2], 0, {}}, whole, one_head}, with);
+      });
+  on_ranks(ranks, [&](engine::parallel::Communicator& group) {
+    const auto own = engine::ops::make_cpu_device({.threads = 1});
+    const auto groups = engine::nn::context_groups(group, *own, 1);
+    const ContextPart part = engine::nn::context_part(groups, whole, nullptr);
+    const engine::nn::ForwardContext pass{.device = *own, .layout = whole, .context = &part};
+    const auto found = run(
+        *own, part.layout_rows,
+        [&](const auto& in, Tensor& out, Tensor& lse) {
+          engine::nn::ring_attention(pass, {in[0], in[1], in[2], one_head}, out, &lse);
+        },
+        [&](const auto& in, const engine::ops::AttentionBackward& with) {
+          engine::nn::ring_attention_backward(pass, {in[0], in[1], in[2], one_head}, with);
+        });
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      double difference = 0, largest = 0;
+      for (std::size_t at = 0; at < found[i].size(); ++at) {
+        const auto row = static_cast<std::size_t>(part.layout_rows[at / size]);
+        const double of_whole = expected[i][row * size + at % size];
+        difference = std::max(difference, std::abs(found[i][at] - of_whole));
+        largest = std::max(largest, std::abs(of_whole));
+      }
+      EXPECT_LT(difference, 5e-6 * largest) << i;
+    }
   });
 }
 

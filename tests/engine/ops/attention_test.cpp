@@ -1,5 +1,7 @@
 // Attention on every device and in both precisions: against its formula, its derivative, and bit
 // for bit across pages, batches and partial passes.
+#include <map>
+
 #include "engine/ops/cpu/cpu_options.h"
 #include "engine/ops/cpu/host_buffer.h"
 #include "tests/engine/ops/oracle.h"
@@ -166,6 +168,26 @@ TEST_P(Attention, EqualsTheReference) {
             << i;
     }
   }
+}
+
+// The CPU device goes through more than 2048 keys in parts.
+TEST_P(Attention, OfLongSequencesEqualsTheReference) {
+  const Case long_cases[] = {{{2200, 7}, {2, 1, 16, 0.25F}},
+                                                    {{2600}, {1, 1, 16, 0.25F, 0, 501}},
+                             {{2305}, {1, 1, 8, 0.35F, 0, 2101}},
+                             {{3, 2300}, {2, 2, 8, 0.35F, 3, 0, {0.01F, 0.001F}}}};
+  static std::map<std::pair<int, Precision>, std::vector<Floats>> references;
+  for (const Precision precision : precisions)
+    for (const Case& of : long_cases) {
+      const Inputs x = inputs(of);
+      std::vector<Floats>& expected = references[{x.rows, precision}];
+      if (expected.empty()) expected = backward(*make_reference_device(), x, of.shape, precision);
+      const std::vector<Floats> found = backward(device(), x, of.shape, precision);
+      for (std::size_t i = 0; i < expected.size(); ++i)
+        EXPECT_LT(relative_error(found[i], as_doubles(expected[i])),
+                  bound(precision, 5e-6, i == 4 ? 5e-6 : 1.5e-3))
+            << i << " of " << of.lengths[0];
+    }
 }
 
 void Attention::expect_bits_through_pages(const Case& of, Precision precision) {

@@ -23,6 +23,11 @@ namespace troupe::engine::ops::cpu {
 struct KeyRange {
   std::int64_t first, end;
   std::int64_t count() const { return end - first; }
+  /// The keys of both; an empty range lies in `other`.
+  KeyRange within(KeyRange other) const {
+    const std::int64_t begin = std::clamp(first, other.first, other.end);
+    return {begin, std::clamp(end, begin, other.end)};
+  }
 };
 
 /// Returns the keys that a row at this position sees.

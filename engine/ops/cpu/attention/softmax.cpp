@@ -52,7 +52,7 @@ SoftmaxSums AttentionSoftmax::forward(std::int64_t pair, KeyRange of, float* pro
 
 void AttentionSoftmax::backward(std::int64_t pair, KeyRange of, float dot, float lse, float* p,
                                 float* ds) const {
-  const KeyRange own = keys_of(pair);
+  const KeyRange own = keys_of(pair).within(of);
   const std::int64_t before = own.first - of.first;
   drop(pair, own, ds + before);
   cap(p + before, own);

@@ -20,7 +20,8 @@ class AttentionSoftmax {
   /// are those without. Keys that the row does not see get zeros.
   SoftmaxSums forward(std::int64_t pair, KeyRange of, float* products) const;
   /// Converts products q.k with the keys `of` to weights p with dropout, and products dout.v to
-  /// gradients of the products q.k. Keys that the row does not see get zeros. `dot`: out.dout.
+  /// gradients of the products q.k. Keys that the row does not see get zeros; `of` may lack some
+  /// that it sees. `dot`: out.dout.
   void backward(std::int64_t pair, KeyRange of, float dot, float lse, float* p, float* ds) const;
 
  private:

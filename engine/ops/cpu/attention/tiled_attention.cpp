@@ -87,7 +87,7 @@ std::vector<TiledAttention::WorkItem> TiledAttention::forward_items() const {
 
 TiledAttention::QTile TiledAttention::tile_of(const WorkItem& item, std::int64_t head,
                                               std::int64_t row, std::int64_t rows) const {
-  KeyRange keys = seen_.of(row, row + rows);
+  KeyRange keys = seen_.of(row, row + rows).within(item.keys);
   keys.first -= (keys.first - item.keys.first) % panel_nr;
   return {row * shape_.heads + item.kv_head * heads_per_kv() + head, rows, shape_.heads, keys};
 }
@@ -184,7 +184,8 @@ void TiledAttention::scores_of_tile(const WorkItem& item, const QTile& tile, con
 }
 
 void TiledAttention::values_of_tile(const WorkItem& item, const QTile& tile, const float* weights,
-                                    const float* packed, const Buffers& buffers, float* to) const {
+                                    const float* packed, const Buffers& buffers, float* to,
+                                    bool accumulate) const {
   const std::int64_t before = for_values_.k_groups(tile.keys.first - item.keys.first),
                      all = for_values_.k_groups(item.keys.count());
   pack_rows(for_values_, {weights, buffers.ld, tile.rows, tile.keys.count(), 0, false},
@@ -193,7 +194,7 @@ void TiledAttention::values_of_tile(const WorkItem& item, const QTile& tile, con
     for_values_.gemm({tile.rows, std::min(panel_nr, size() - column),
                       for_values_.k_groups(tile.keys.count()), for_values_.mr_for(tile.rows),
                       buffers.tiles, packed + column * all + before * panel_nr,
-                      to + tile.first * size() + column, tile.stride * size(), false});
+                      to + tile.first * size() + column, tile.stride * size(), accumulate});
   }
 }
 
@@ -219,7 +220,7 @@ void TiledAttention::forward_item(const WorkItem& item, int worker, float* out, 
       scores_of_tile(item, tile, q_, buffers.keys, buffers.scores, buffers);
       prefetch(tile, q_);
       softmax(tile, buffers.scores, buffers.ld, inverse, lse);
-      values_of_tile(item, tile, buffers.scores, buffers.values, buffers, out);
+      values_of_tile(item, tile, buffers.scores, buffers.values, buffers, out, false);
       for (std::int64_t i = 0; i < tile.rows; ++i)
         kernels_.scale(out + tile.pair(i) * size(), inverse[i], size());
     }
@@ -385,7 +386,7 @@ void TiledAttention::backward_tile(const WorkItem& item, const QBlock& block, st
     softmax_.backward(pair, {tile.keys.first, block.ends[i]}, dot, g.lse[pair], p + row * ld,
                       ds + row * ld);
   }
-  values_of_tile(item, tile, ds, buffers.keys_by_column, buffers, g.dq);
+  values_of_tile(item, tile, ds, buffers.keys_by_column, buffers, g.dq, item.some_keys);
   pack_weights(block, i, buffers.scores, ld, buffers.p_tiles);
   pack_weights(block, i, buffers.dscores, ld, buffers.ds_tiles);
 }
@@ -400,14 +401,44 @@ void TiledAttention::for_each_block(const WorkItem& item, Visit visit) const {
   }
 }
 
-void TiledAttention::backward_item(const WorkItem& item, int worker, const Gradients& g) const {
-  const Buffers buffers = buffers_for(item, worker, true);
+TiledAttention::WorkItem TiledAttention::part_of(const WorkItem& item, KeyRange keys) const {
+  std::int64_t begin = item.row, end = item.row + item.rows;
+  while (begin < end && seen_.at(begin).end <= keys.first) ++begin;
+  while (begin < end && seen_.at(end - 1).first >= keys.end) --end;
+  begin -= (begin - item.row) % for_values_.k_pack;  // such a row has no weights
+  WorkItem part = work_item(item.sequence, item.kv_head, item.kv_heads, begin, end - begin);
+  part.keys = part.keys.within(keys);
+  part.unseen = part.keys.first % for_values_.k_pack;
+  part.keys.first -= part.unseen;
+  part.some_keys = true;
+  return part;
+}
+
+void TiledAttention::clear_gradients(const WorkItem& item, const Gradients& g) const {
   const KeyBlock given = seen_.block(item.sequence);
   for (float* all : {g.dk, g.dv}) {
     float* row = all + given.row * width() + item.kv_head * size();
     for (auto key = given.first; key < given.end; ++key, row += width())
       std::fill_n(row, size(), 0.0F);
   }
+}
+
+// Keys that stay in the L2 cache, with what is computed for them, are gone through by all rows
+// before the next ones.
+void TiledAttention::backward_item(const WorkItem& item, int worker, const Gradients& g) const {
+  clear_gradients(item, g);
+  if (item.keys.count() <= max_backward_keys) return backward_keys(item, worker, g);
+  const std::int64_t columns = heads_per_kv() * size();
+  for (std::int64_t row = item.row; row < item.row + item.rows; ++row)
+    std::fill_n(g.dq + row * shape_.heads * size() + item.kv_head * columns, columns, 0.0F);
+  for (std::int64_t key = item.keys.first; key < item.keys.end; key += max_backward_keys) {
+    const WorkItem part = part_of(item, {key, std::min(key + max_backward_keys, item.keys.end)});
+    if (part.rows > 0) backward_keys(part, worker, g);
+  }
+}
+
+void TiledAttention::backward_keys(const WorkItem& item, int worker, const Gradients& g) const {
+  const Buffers buffers = buffers_for(item, worker, true);
   pack_by_key(item, k_, buffers.staged, buffers.keys);
   pack_by_key(item, v_, buffers.staged, buffers.values);
   pack_by_column(item, k_, buffers.staged, buffers.keys_by_column);

@@ -3,9 +3,10 @@
 // output one chain over the keys, and a gradient of a key one chain over heads and their rows, all
 // in pairs of k. Pairs of keys start at even keys, and pairs of rows at even positions of their
 // sequence. In f32 a score is a sum of gemm_nt (kernels.h); the others are chains, for gradients of
-// keys over blocks of rows and their heads. So neither work items, tiles, pages nor the rest of the
-// batch change a bit. Weights of keys that a row does not see are zeros, which leave a chain
-// unchanged.
+// keys over blocks of rows and their heads, whose size depends on the number of keys up to 2048:
+// the backward pass goes through more of them in parts. So neither work items, tiles, pages nor the
+// rest of the batch change a bit. Weights of keys that a row does not see are zeros, which leave a
+// chain unchanged.
 #pragma once
 
 #include <algorithm>
@@ -27,6 +28,9 @@ class TiledAttention {
   void backward(const AttentionBackward& with) const;
 
  private:
+  /// Keys of a work item of backward() at a time.
+  static constexpr std::int64_t max_backward_keys = 2048;
+
   /// Operands of backward().
   struct Gradients {
     const float *out, *lse, *dout;
@@ -38,8 +42,9 @@ class TiledAttention {
     std::size_t sequence;
     int kv_head, kv_heads;
     std::int64_t row, rows;
-    KeyRange keys;        ///< keys that any row sees, from an even key on
-    std::int64_t unseen;  ///< 1 if no row sees that even key
+    KeyRange keys;           ///< keys that any row sees, from an even key on
+    std::int64_t unseen;     ///< 1 if no row sees that even key
+    bool some_keys = false;  ///< rows see other keys, too: gradients of queries are added
     std::int64_t padded_keys() const { return padded_columns(keys.count()); }
   };
   /// (row, head) pairs first, first + stride, ... that are computed together: rows of one head, or
@@ -114,7 +119,8 @@ class TiledAttention {
   /// The tile's rows of `to` [rows, K] = weights [rows, keys] times keys or values that are packed
   /// by column.
   void values_of_tile(const WorkItem& item, const QTile& tile, const float* weights,
-                      const float* packed, const Buffers& buffers, float* to) const;
+                      const float* packed, const Buffers& buffers, float* to,
+                      bool accumulate) const;
   /// Prefetches the rows after a block of keys.
   [[gnu::always_inline]] void prefetch(const KvBlock& kv, std::int64_t head) const {
     prefetch_rows_of(kv.next + head * size(), width(), kv.next_keys, size());
@@ -139,7 +145,12 @@ class TiledAttention {
   void for_each_block(const WorkItem& item, Visit visit) const;
   QBlock block_of(const WorkItem& item, std::int64_t head, std::int64_t row,
                   std::int64_t rows) const;
+  /// The rows of an item that see some of `keys`, with those.
+  WorkItem part_of(const WorkItem& item, KeyRange keys) const;
+  /// Zeros the gradients of the item's keys and values.
+  void clear_gradients(const WorkItem& item, const Gradients& g) const;
   void backward_item(const WorkItem& item, int worker, const Gradients& g) const;
+  void backward_keys(const WorkItem& item, int worker, const Gradients& g) const;
   void backward_tile(const WorkItem& item, const QBlock& block, std::size_t tile,
                      const Buffers& buffers, const Gradients& g) const;
   /// Packs the weights of a tile, transposed, beside those of the other tiles of its block.
