@@ -255,7 +255,7 @@ class Reader {
         problems_.push_back(
             cat(group.origin, ": role verifier: it has no model to shard; remove parallel"));
     }
-    for (const Role role : {Role::reference, Role::reward, Role::rollout, Role::critic})
+    for (const Role role : roles_with_section)
       if (needs(role) && has_grid(config_, role))
         problems_.push_back(cat(where_, ": parallel.", to_string(role),
                                 ": with a cluster file the group of the role has the keys of this "

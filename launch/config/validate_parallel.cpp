@@ -131,10 +131,14 @@ void validate_grids(Validation& validation) {
   const Recipe* recipe = find_recipe(config.algorithm);
   if (!recipe) return;
   const RolesNeeded roles = recipe->roles(config);
-  for (const Role role : {Role::reference, Role::reward, Role::rollout, Role::critic}) {
+  for (const Role role : roles_with_section) {
     const std::string prefix = cat("parallel.", to_string(role), '.');
     if (roles.of(role).needed) {
       GridRules(validation, prefix, *role_section(config, role)).all(role);
+      if (role == Role::critic && !has_grid(config, role))
+        validation.unused({prefix + "zero", prefix + "overlap", prefix + "order"},
+                          "not used, no other key of the section is set: the critic has the "
+                          "policy's grid");
       continue;
     }
     for (const Field& field : fields())

@@ -2,6 +2,8 @@
 // parallel.ROLE.* of the others.
 #pragma once
 
+#include <array>
+
 #include "engine/parallel/grid.h"
 #include "launch/config/run_config.h"
 #include "launch/recipes/role.h"
@@ -11,6 +13,10 @@ namespace troupe::launch {
 engine::parallel::Grid grid_of(const ParallelConfig& parallel);
 /// The grid of the policy's ranks, which are those of the run.
 engine::parallel::Grid policy_grid(const RunConfig& config);
+
+/// The roles that have a section `parallel.ROLE`.
+inline constexpr std::array roles_with_section{Role::reference, Role::reward, Role::rollout,
+                                               Role::critic};
 
 /// parallel.ROLE.*; nullptr for the policy and the verifier.
 const RoleParallelConfig* role_section(const RunConfig& config, Role role);

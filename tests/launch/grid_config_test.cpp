@@ -11,6 +11,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 Result<Resolved> with(std::vector<std::string> sets, std::string algorithm = "sft") {
   for (const char* each : {"model=M", "data.path=D", "output=O"}) sets.emplace_back(each);
@@ -121,11 +122,16 @@ TEST(GridConfig, TheCriticHasWhatDividesNoModelFromThePolicy) {
 }
 
 TEST(GridConfig, AKeyOfAGridThatHasNoEffectIsWarnedOf) {
-  const auto warnings = [](const std::string& set) {
-    return join(value_or_throw(with({set})).warnings, "; ");
+  const auto warnings = [](const std::string& set, const std::string& algorithm = "sft") {
+    std::vector<std::string> all{set};
+    if (algorithm == "ppo") all.emplace_back("reward=[{rule: exact_match}]");
+    return join(value_or_throw(with(all, algorithm)).warnings, "; ");
   };
   EXPECT_THAT(warnings("parallel.rollout.tp=2"), HasSubstr("not used, the run has no rollout"));
   EXPECT_THAT(warnings("parallel.critic.pp=2"), HasSubstr("not used, the run has no critic"));
+  EXPECT_THAT(warnings("parallel.critic.zero=1", "ppo"),
+              HasSubstr("parallel.critic.zero = 1 (--set): not used, no other key"));
+  EXPECT_THAT(warnings("parallel.critic.pp=2", "ppo"), Not(HasSubstr("parallel.critic")));
 }
 
 }  // namespace
