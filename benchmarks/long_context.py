@@ -4,9 +4,9 @@
 long_context.py TROUPE TOKENIZER_FOLDER TEXT [--lengths 16384,32768] [--methods sft,dpo] [--cp 4] [--algorithm ring] [--steps 1]
 
 A model of shape a (benchmarks/README.md) with random weights trains on one sequence of each length (DPO: on a pair) of the text, in one
-process and in `cp` processes of mpirun. Prints the relative difference of the losses, the greatest peak resident memory of a process,
-its ratio to that of one process, samples per second and MFU, beside the MFU that MindSpeed-LLM publishes for 64 and 128 Ascend NPUs. The exit code is 1
-if the losses differ by more than 4e-6, or if the memory ratio at 32,768 tokens is above 0.35.
+process and in `cp` processes of mpirun, which divide the sequences of the reference model, too. Prints the relative difference of the
+losses, the greatest peak resident memory of a process, its ratio to that of one process, samples per second and MFU, beside the MFU that
+MindSpeed-LLM publishes for 64 and 128 Ascend NPUs. The exit code is 1 if the losses differ by more than 4e-6, or if the memory ratio at 32,768 tokens is above 0.35.
 """
 import argparse
 import json
@@ -63,7 +63,8 @@ def step(args, folder, method, length, cp):
                "--set", "train.save_every=0"]
     if cp > 1:
         command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(cp)] + command
-        command += ["--set", f"parallel.cp={cp}", "--set", f"parallel.cp_algorithm={args.algorithm}"]
+        for section in ["parallel"] + ["parallel.reference"] * (method == "dpo"):
+            command += ["--set", f"{section}.cp={cp}", "--set", f"{section}.cp_algorithm={args.algorithm}"]
     memory = run(command, folder)
     metrics = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
     timings = [json.loads(line) for line in (output / "timings.jsonl").read_text().splitlines()]

@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -248,10 +247,8 @@ class Merged {
 
 // The keys and values of a group of heads.
 RingKeys own_keys(const Ring& ring, const RingInputs& in, const HeadGroup& group) {
-  std::vector<std::int32_t> rows(static_cast<std::size_t>(in.k.shape()[0]));
-  std::iota(rows.begin(), rows.end(), 0);
-  return {ring, gather_heads(ring.device(), in.k, rows, group.keys),
-          gather_heads(ring.device(), in.v, rows, group.keys)};
+  return {ring, gather_heads(ring.device(), in.k, group.keys),
+          gather_heads(ring.device(), in.v, group.keys)};
 }
 
 void attend(const Ring& ring, const RingInputs& in, const HeadGroup& group, Merged& merged) {

@@ -74,6 +74,10 @@ Tensor gather_heads(ops::Device& device, const Tensor& x, std::span<const std::i
   return some;
 }
 
+Tensor gather_heads(ops::Device& device, const Tensor& x, const HeadRange& heads) {
+  return gather_heads(device, x, all_rows(x), heads);
+}
+
 void add_heads(ops::Device& device, const Tensor& some, std::span<const std::int32_t> rows,
                const HeadRange& heads, Tensor& all) {
   if (heads.whole()) return device.scatter_add_rows(some, rows, all);

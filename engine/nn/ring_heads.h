@@ -31,6 +31,8 @@ std::vector<HeadGroup> head_groups(const ContextPart& part, const ops::Attention
 /// heads only. `rows` ascend.
 Tensor gather_heads(ops::Device& device, const Tensor& x, std::span<const std::int32_t> rows,
                     const HeadRange& heads);
+/// The heads of all rows.
+Tensor gather_heads(ops::Device& device, const Tensor& x, const HeadRange& heads);
 /// Adds some [rows, heads.count * K] to the rows and heads of `all` [S, heads.all * K].
 void add_heads(ops::Device& device, const Tensor& some, std::span<const std::int32_t> rows,
                const HeadRange& heads, Tensor& all);
