@@ -173,7 +173,7 @@ TEST_P(Attention, EqualsTheReference) {
 // The CPU device goes through more than 2048 keys in parts.
 TEST_P(Attention, OfLongSequencesEqualsTheReference) {
   const Case long_cases[] = {{{2200, 7}, {2, 1, 16, 0.25F}},
-                                                    {{2600}, {1, 1, 16, 0.25F, 0, 501}},
+                             {{2600}, {1, 1, 16, 0.25F, 0, 501}},
                              {{2305}, {1, 1, 8, 0.35F, 0, 2101}},
                              {{3, 2300}, {2, 2, 8, 0.35F, 3, 0, {0.01F, 0.001F}}}};
   static std::map<std::pair<int, Precision>, std::vector<Floats>> references;
