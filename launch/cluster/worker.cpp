@@ -119,7 +119,7 @@ class Worker {
         role_entry<R>().reads_text ? text() : nullptr;
     const auto make = [&](Mesh mesh) {
       return make_role_on_rank<Actor>(
-          cpu_of(assignment_.config, part_of_process(1)), std::move(mesh), &profile_,
+          {cpu_of(assignment_.config, part_of_process(1)), std::move(mesh), &profile_},
           [&](const RankResources& rank) {
             const Mesh* shared_mesh = channel_ ? rank.mesh.get() : nullptr;
             return role_entry<R>().make({assignment_.config, assignment_.resume_from, *rank.device,

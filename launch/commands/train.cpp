@@ -87,7 +87,8 @@ class InProcess final : public Placement {
                          : cpu_of(config, part_of_process(grid.ranks(), part_of_trainer(config)));
     const auto make = [this, cpu, own_threads, &config](engine::parallel::Mesh mesh) {
       return make_role_on_rank<RoleActor<R>>(
-          cpu, std::move(mesh), own_threads ? nullptr : &profile_, [&](const RankResources& rank) {
+          {cpu, std::move(mesh), own_threads ? nullptr : &profile_},
+          [&](const RankResources& rank) {
             const auto* output = rank.mesh->is_root() ? &session_.output() : nullptr;
             return role_entry<R>().make(
                 {config, session_.resume_from(), *rank.device, rank.mesh.get(), output, text_});

@@ -53,16 +53,31 @@ inline std::size_t chunks_in_process(const RunConfig& config) {
   return rollouts_have_threads(config) ? 4 : 1;
 }
 
+/// The device of a rank. `profile`: null if it records another thread.
+inline std::unique_ptr<engine::ops::Device> device_of_rank(const engine::ops::CpuOptions& cpu,
+                                                           int rank, RunProfile* profile) {
+  return watched(profile ? profile->rank(rank) : nullptr, engine::ops::make_cpu_device(cpu));
+}
+
 struct RankResources {
-  /// `profile`: null on all ranks if it records another thread.
+  /// A rank with a device of its own. `profile`: null on all ranks if it records another thread.
   RankResources(const engine::ops::CpuOptions& cpu, engine::parallel::Mesh given,
                 RunProfile* profile)
-      : device(watched(profile ? profile->rank(given.world().rank()) : nullptr,
-                       engine::ops::make_cpu_device(cpu))),
-        mesh(std::make_unique<engine::parallel::Mesh>(profile ? profile->watched(std::move(given))
-                                                              : std::move(given))) {}
-  std::unique_ptr<engine::ops::Device> device;
+      : device(device_of_rank(cpu, given.world().rank(), profile)),
+        mesh(watched_mesh(std::move(given), profile)) {}
+  /// `of_roles`: the device of several roles, which take turns.
+  RankResources(std::shared_ptr<engine::ops::Device> of_roles, engine::parallel::Mesh given,
+                RunProfile* profile)
+      : device(std::move(of_roles)), mesh(watched_mesh(std::move(given), profile)) {}
+  std::shared_ptr<engine::ops::Device> device;
   std::unique_ptr<engine::parallel::Mesh> mesh;
+
+ private:
+  static std::unique_ptr<engine::parallel::Mesh> watched_mesh(engine::parallel::Mesh given,
+                                                              RunProfile* profile) {
+    return std::make_unique<engine::parallel::Mesh>(profile ? profile->watched(std::move(given))
+                                                            : std::move(given));
+  }
 };
 
 /// Base classes are destroyed in reverse order: the actor before its resources.
@@ -75,12 +90,10 @@ struct RoleOnRank : RankResources, Actor {
         Actor(make(static_cast<const RankResources&>(*this))) {}
 };
 
-/// Allocates the object, whose actor points to its resources. `profile` outlives it.
+/// Allocates the object, whose actor points to its resources. Their profile outlives it.
 template <class Actor, class Make>
-std::unique_ptr<RoleOnRank<Actor>> make_role_on_rank(const engine::ops::CpuOptions& cpu,
-                                                     engine::parallel::Mesh mesh,
-                                                     RunProfile* profile, const Make& make) {
-  return std::make_unique<RoleOnRank<Actor>>(RankResources(cpu, std::move(mesh), profile), make);
+std::unique_ptr<RoleOnRank<Actor>> make_role_on_rank(RankResources resources, const Make& make) {
+  return std::make_unique<RoleOnRank<Actor>>(std::move(resources), make);
 }
 
 }  // namespace troupe::launch

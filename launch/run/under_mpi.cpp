@@ -109,9 +109,14 @@ class Rank {
     return world_->split(0, world_->rank());
   }
 
-  engine::ops::CpuOptions cpu_of_role(Role role) const {
-    if (own_threads(role)) return cpu_of_rollouts(config_);
-    return cpu_of(config_, part_of_trainer(config_, part_of_machine(world_->size())));
+  // Roles that take turns share a device: what one leaves free is memory of the next.
+  RankResources resources_of(Role role, Mesh mesh) {
+    if (own_threads(role)) return {cpu_of_rollouts(config_), std::move(mesh), nullptr};
+    if (!device_)
+      device_ =
+          device_of_rank(cpu_of(config_, part_of_trainer(config_, part_of_machine(world_->size()))),
+                         world_->rank(), &*profile_);
+    return {device_, std::move(mesh), &*profile_};
   }
 
   template <Role R>
@@ -122,8 +127,7 @@ class Rank {
     channel_->run_on_all_ranks(cat("creating the ", to_string(R)), [&] {
       auto mesh = value_or_throw(Mesh::create(split(), grid_of(config.parallel)));
       part<R>() = make_role_on_rank<RoleActor<R>>(
-          cpu_of_role(R), std::move(mesh), own_threads(R) ? nullptr : &*profile_,
-          [&](const RankResources& rank) {
+          resources_of(R, std::move(mesh)), [&](const RankResources& rank) {
             return entry.make({config, resume_from_, *rank.device, rank.mesh.get(), output_,
                                entry.reads_text ? text() : nullptr});
           });
@@ -136,6 +140,7 @@ class Rank {
   const RunConfig& config_;
   std::map<Role, RunConfig> configs_;  ///< of each model, with its grid
   std::optional<RunProfile> profile_;
+  std::shared_ptr<engine::ops::Device> device_;  ///< of all roles but rollouts with own threads
   std::unique_ptr<engine::parallel::Communicator> world_;
   std::shared_ptr<group::GroupChannel> channel_;
   std::shared_ptr<group::GroupChannel> rollout_channel_;  ///< null: channel_ is used
