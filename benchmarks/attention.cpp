@@ -1,5 +1,5 @@
 // Benchmark of attention, forward and backward, over the packed sequences of a step, once per layer
-// of the shape.
+// of the shape. --head-size N: heads of another size in the same width.
 #include <cmath>
 
 #include "benchmarks/support/training.h"
@@ -44,5 +44,6 @@ Outcome measure(const Options& options) {
 }  // namespace troupe::benchmarks
 
 int main(int count, char** words) {
-  return troupe::benchmarks::run("attention", {}, count, words, troupe::benchmarks::measure);
+  return troupe::benchmarks::run("attention", {.head_size = true}, count, words,
+                                 troupe::benchmarks::measure);
 }

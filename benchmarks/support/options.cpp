@@ -46,17 +46,31 @@ Result<> set(Options& out, std::string_view flag, std::string_view text) {
     if (flag == "--rounds") out.rounds = static_cast<int>(*count);
     if (flag == "--batch") out.batch = *count;
     if (flag == "--sequence") out.sequence = *count;
+    if (flag == "--head-size") out.head_size = *count;
   }
   return {};
 }
 
-bool takes_value(std::string_view flag) {
-  return flag == "--shape" || flag == "--dtype" || flag == "--threads" || flag == "--rounds" ||
-         flag == "--batch" || flag == "--sequence" || flag == "--isa";
+bool takes_value(std::string_view flag, const Takes& takes) {
+  return (flag == "--head-size" && takes.head_size) || flag == "--shape" || flag == "--dtype" ||
+         flag == "--threads" || flag == "--rounds" || flag == "--batch" || flag == "--sequence" ||
+         flag == "--isa";
+}
+
+// Heads of this size in the same width, with as many query heads for each key/value head.
+Result<> set_head_size(ModelShape& shape, std::int64_t size) {
+  const std::int64_t group = shape.heads / shape.kv_heads;
+  if (shape.width % (size * group) != 0)
+    return fail(Errc::usage, cat("--head-size: shape ", shape.name, " has a width of ", shape.width,
+                                 ", which is not a multiple of ", group, " heads of ", size));
+  shape.heads = shape.width / size;
+  shape.kv_heads = shape.heads / group;
+  return {};
 }
 
 Result<> resolve_defaults(Options& out, const Takes& takes) {
   if (out.sequence > 0) out.shape.sequence = out.sequence;
+  if (out.head_size > 0) RETURN_IF_ERROR(set_head_size(out.shape, out.head_size));
   if (out.batch == 0)
     out.batch = takes.batch
                     ? takes.batch
@@ -78,7 +92,7 @@ Result<Options> read_options(std::span<const char* const> words, const Takes& ta
   out.threads = engine::usable_processors();
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string_view word = words[i], flag = word.substr(0, word.find('='));
-    if (takes_value(flag)) {
+    if (takes_value(flag, takes)) {
       const bool inside = flag.size() < word.size();
       if (!inside && i + 1 == words.size())
         return fail(Errc::usage, cat(flag, " wants a value behind it"));
@@ -95,9 +109,10 @@ Result<Options> read_options(std::span<const char* const> words, const Takes& ta
       out.words.emplace_back(word);
     } else {
       return fail(Errc::usage, cat(quote(word), " is not known here; there are ", known,
-                                   takes.table  ? ", and --table"
-                                   : takes.int8 ? ", and --int8"
-                                                : ""));
+                                   takes.table       ? ", and --table"
+                                   : takes.int8      ? ", and --int8"
+                                   : takes.head_size ? ", and --head-size N"
+                                                     : ""));
     }
   }
   RETURN_IF_ERROR(resolve_defaults(out, takes));

@@ -17,9 +17,10 @@ struct Options {
   ModelShape shape;
   engine::ops::Precision precision = engine::ops::Precision::f32;
   int threads = 1;
-  std::string isa;            ///< ops::CpuOptions; empty: the best of the processor
-  std::int64_t batch = 0;     ///< sequences; 0 is replaced by the program's default for the shape
-  std::int64_t sequence = 0;  ///< tokens per sequence; 0: the shape's
+  std::string isa;             ///< ops::CpuOptions; empty: the best of the processor
+  std::int64_t batch = 0;      ///< sequences; 0 is replaced by the program's default for the shape
+  std::int64_t sequence = 0;   ///< tokens per sequence; 0: the shape's
+  std::int64_t head_size = 0;  ///< attention: 0: the shape's
   int rounds = 5;
   bool peer = false;
   bool table = false;              ///< gemm: also the products of results.md
@@ -39,7 +40,7 @@ struct Options {
 struct Takes {
   std::int64_t batch = 0;     ///< default of --batch; 0: the shape's
   std::int64_t multiple = 1;  ///< --batch must be a multiple of this
-  bool table = false, words = false, int8 = false;
+  bool table = false, words = false, int8 = false, head_size = false;
 };
 
 /// Creates the CPU device with these threads and instructions. Failure if the processor lacks them.
