@@ -37,7 +37,7 @@ Error directory_error(int code, const std::string& directory) {
 
 }  // namespace
 
-/// Transfers of whole ranges. Throws Failure.
+/// Transfers of whole ranges. Errc::io.
 class OffloadedPass::File {
  public:
   explicit File(const std::string& directory)
@@ -45,24 +45,26 @@ class OffloadedPass::File {
     if (!file_.open()) throw Failure(directory_error(errno, directory));
   }
 
-  void write(std::span<const std::byte> bytes, std::int64_t offset) const {
+  Result<> write(std::span<const std::byte> bytes, std::int64_t offset) const {
     const int code = write_at(file_.get(), bytes, static_cast<std::uint64_t>(offset));
-    if (code != 0) refuse("written", bytes.size(), code);
+    if (code != 0) return refused("written", bytes.size(), code);
+    return {};
   }
-  void read(std::span<std::byte> bytes, std::int64_t offset) const {
+  Result<> read(std::span<std::byte> bytes, std::int64_t offset) const {
     while (!bytes.empty()) {
       const ssize_t done = ::pread(file_.get(), bytes.data(), bytes.size(), offset);
       if (done < 0 && errno == EINTR) continue;
-      if (done <= 0) refuse("read", bytes.size(), done < 0 ? errno : EIO);
+      if (done <= 0) return refused("read", bytes.size(), done < 0 ? errno : EIO);
       bytes = bytes.subspan(static_cast<std::size_t>(done));
       offset += done;
     }
+    return {};
   }
 
  private:
-  [[noreturn]] void refuse(const char* what, std::size_t bytes, int code) const {
-    throw Failure({Errc::io, cat("train.offload: ", bytes, " bytes of activations cannot be ", what,
-                                 " in ", quote(directory_), ": ", reason_of(code), advice)});
+  Result<> refused(const char* what, std::size_t bytes, int code) const {
+    return fail(Errc::io, cat("train.offload: ", bytes, " bytes of activations cannot be ", what,
+                              " in ", quote(directory_), ": ", reason_of(code), advice));
   }
 
   std::string directory_;
@@ -89,8 +91,8 @@ Offload::~Offload() {
   thread_.join();
 }
 
-std::future<void> Offload::run(std::function<void()> work) {
-  std::packaged_task<void()> task(std::move(work));
+std::future<Result<>> Offload::run(std::function<Result<>()> work) {
+  std::packaged_task<Result<>()> task(std::move(work));
   auto done = task.get_future();
   {
     const std::lock_guard lock(mutex_);
@@ -102,7 +104,7 @@ std::future<void> Offload::run(std::function<void()> work) {
 
 void Offload::serve() {
   for (;;) {
-    std::packaged_task<void()> task;
+    std::packaged_task<Result<>()> task;
     {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [this] { return stops_ || !tasks_.empty(); });
@@ -149,7 +151,7 @@ void OffloadedPass::finish(Segment& segment, const char* what) const {
                    cat("train.offload: the activations of a layer, ", segment.end - segment.begin,
                        " bytes, were not ", what, " in ", quote(to_.directory()), " within ",
                        Offload::deadline.count(), " s; choose a faster disk")});
-  segment.work.get();
+  value_or_throw(segment.work.get());
 }
 
 void OffloadedPass::unload(Saved& saved, std::size_t mark) {
@@ -171,8 +173,10 @@ void OffloadedPass::unload(Saved& saved, std::size_t mark) {
   segment->end = end;
   for (Part& part : segment->parts)
     part.values = std::make_unique<ops::HostValues>(device_, part.tensor);
-  segment->work = to_.run([file = file_.get(), &parts = segment->parts] {
-    for (const Part& part : parts) file->write(std::as_bytes(part.values->values()), part.offset);
+  segment->work = to_.run([file = file_.get(), &parts = segment->parts]() -> Result<> {
+    for (const Part& part : parts)
+      RETURN_IF_ERROR(file->write(std::as_bytes(part.values->values()), part.offset));
+    return {};
   });
   segments_.push_back(std::move(segment));
 }
@@ -183,9 +187,10 @@ void OffloadedPass::start_reading(Segment& segment) {
     part.values = std::make_unique<ops::HostValues>(device_, part.tensor);
   }
   segment.in_memory = true;
-  segment.work = to_.run([file = file_.get(), &parts = segment.parts] {
+  segment.work = to_.run([file = file_.get(), &parts = segment.parts]() -> Result<> {
     for (const Part& part : parts)
-      file->read(std::as_writable_bytes(part.values->values()), part.offset);
+      RETURN_IF_ERROR(file->read(std::as_writable_bytes(part.values->values()), part.offset));
+    return {};
   });
 }
 

@@ -36,8 +36,9 @@ class Offload {
   Offload(const Offload&) = delete;
 
   const std::string& directory() const { return directory_; }
-  /// Runs work on the thread, in the order of the calls.
-  std::future<void> run(std::function<void()> work);
+  /// Runs work on the thread, in the order of the calls. An error is a value: the thread keeps no
+  /// part of it.
+  std::future<Result<>> run(std::function<Result<>()> work);
 
  private:
   void serve();
@@ -45,7 +46,7 @@ class Offload {
   std::string directory_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::packaged_task<void()>> tasks_;  ///< guarded by mutex_, as stops_ is
+  std::deque<std::packaged_task<Result<>()>> tasks_;  ///< guarded by mutex_, as stops_ is
   bool stops_ = false;
   std::thread thread_;
 };
@@ -77,8 +78,8 @@ class OffloadedPass {
   };
   struct Segment {
     std::vector<Part> parts;
-    std::int64_t begin, end;  ///< in the file
-    std::future<void> work;   ///< writing or reading
+    std::int64_t begin, end;     ///< in the file
+    std::future<Result<>> work;  ///< writing or reading
     bool in_memory = true;
   };
   class File;
