@@ -12,7 +12,7 @@ case $preset in
       actors_sandbox hostile launch launch_http launch_http_hostile)
     ;;
   tsan)
-    programs=(engine_parallel actors_runtime actors_group transports transports_zmq transports_hostile actors_cluster launch_http launch_http_hostile)
+    programs=(engine_parallel engine_nn actors_runtime actors_group transports transports_zmq transports_hostile actors_cluster launch_http launch_http_hostile)
     # ThreadSanitizer's memmem() reads all of the text for each match, which is quadratic.
     export TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp:intercept_memmem=0"
     ;;
