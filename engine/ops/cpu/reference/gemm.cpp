@@ -82,9 +82,9 @@ void gemm(const Tensor& a, const Tensor& b, Tensor& c, Gemm how) {
     float* result = mutable_data(c) + i * n;
     for (std::int64_t j = 0; j < n; ++j) {
       double sum = how.accumulate ? result[j] : 0.0;
-      const double* column = right.data() + j * b_next;
       for (std::int64_t l = 0; l < k; ++l)
-        sum += left[static_cast<std::size_t>(l)] * column[l * b_step];
+        sum += left[static_cast<std::size_t>(l)] *
+               right[static_cast<std::size_t>(j * b_next + l * b_step)];
       result[j] = static_cast<float>(sum);
     }
   }
