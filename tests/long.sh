@@ -24,6 +24,15 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 exec </dev/null
 
+selected() { # selected PROGRAM FILTER [FLAG...]: the program's tests of a filter, which must have some
+  local program=build/release/tests/$1 filter=$2
+  shift 2
+  if [[ $("$program" --gtest_filter="$filter" --gtest_list_tests | grep -c '^  ') == 0 ]]; then
+    echo "tests/long.sh: $program has no test '$filter'" >&2
+    return 1
+  fi
+  "$program" --gtest_filter="$filter" --gtest_brief=1 "$@"
+}
 run_plain() {
   mkdir -p build/plain
   [[ -e build/plain/arrow-venv ]] || ln -s ../release/arrow-venv build/plain/arrow-venv
@@ -42,17 +51,16 @@ run_fuzz() {
 }
 run_kill() {
   # 25 kills and 13 crash points for each of the eight methods, and for sft on four ranks.
-  TROUPE_KILLS=25 TROUPE_CRASH_POINTS=13 TROUPE_POWER_LOSSES=200 build/release/tests/system_test --gtest_filter='*Killed*:PowerLoss*' \
-    --gtest_brief=1
-  TROUPE_KILLS=20 build/release/tests/launch_preprocess_test --gtest_filter='*KilledAtRandomTimes*' --gtest_brief=1
-  build/release/tests/system_test --gtest_filter='*Interrupted*' --gtest_repeat=10 --gtest_break_on_failure --gtest_brief=1
-  build/release/tests/engine_checkpoint_test --gtest_filter='Crash*' --gtest_repeat=10 --gtest_brief=1
+  TROUPE_KILLS=25 TROUPE_CRASH_POINTS=13 TROUPE_POWER_LOSSES=200 selected system_test '*Killed*:PowerLoss*'
+  TROUPE_KILLS=20 selected launch_preprocess_test '*KilledAtRandomTimes*'
+  selected system_test '*Interrupted*' --gtest_repeat=10
+  selected engine_checkpoint_test '*Crash*' --gtest_repeat=10
 }
 run_micro_batches() {
-  build/release/tests/system_test --gtest_also_run_disabled_tests --gtest_filter='*All/MicroBatchRuns*' --gtest_brief=1
+  selected system_test '*All/MicroBatchRuns*' --gtest_also_run_disabled_tests
 }
 run_layouts() {
-  build/release/tests/system_test --gtest_also_run_disabled_tests --gtest_filter='*All/EveryLayout*' --gtest_brief=1
+  selected system_test '*All/EveryLayout*' --gtest_also_run_disabled_tests
 }
 run_examples() {
   local copy
@@ -108,8 +116,8 @@ run_precision() {
 run_memory() { python3 -B tests/memory/peaks.py build/release/troupe tests/data/models/stories260k/hf >&2; }
 run_async() {
   TROUPE_SIMULATOR_SEEDS=100000 build/release/tests/simulator_test --gtest_brief=1
-  TROUPE_GENERATE_SECONDS=30 build/release/tests/parity_test --gtest_filter='*ACommitIsAcknowledgedWithinTwoSteps' --gtest_brief=1
-  TROUPE_DELAY_SEEDS=10 build/release/tests/algorithms_loops_test --gtest_filter='*Delays*' --gtest_brief=1
+  TROUPE_GENERATE_SECONDS=30 selected parity_test '*ACommitIsAcknowledgedWithinTwoSteps'
+  TROUPE_DELAY_SEEDS=10 selected algorithms_loops_test '*Delays*'
   tests/system/pinned.sh 10 20
 }
 run_agent() { python3 -B tests/launch/agent_test.py build/release/troupe . learn 3 >&2; }
