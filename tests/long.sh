@@ -53,7 +53,7 @@ run_kill() {
   # 25 kills and 13 crash points for each of the eight methods, and for sft on four ranks.
   TROUPE_KILLS=25 TROUPE_CRASH_POINTS=13 TROUPE_POWER_LOSSES=200 selected system_test '*Killed*:PowerLoss*'
   TROUPE_KILLS=20 selected launch_preprocess_test '*KilledAtRandomTimes*'
-  selected system_test '*Interrupted*' --gtest_repeat=10
+  selected system_test '*Interrupted*' --gtest_repeat=10 --gtest_break_on_failure
   selected engine_checkpoint_test '*Crash*' --gtest_repeat=10
 }
 run_micro_batches() {
@@ -73,7 +73,7 @@ run_examples() {
     cd "$copy"
     cmake --preset release >&2
     cmake --build --preset release -j "$(nproc)" --target troupe algorithms_loops_test >&2
-    build/release/tests/algorithms_loops_test --gtest_filter='Dpop.*' --gtest_brief=1
+    selected algorithms_loops_test 'Dpop.*'
     for i in 1 2 3 4; do
       echo "{\"prompt\": \"$i + $i = \", \"chosen\": \"$((i + i))\", \"rejected\": \"$((i * 9))\"}"
     done >pairs.jsonl
