@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "engine/base/check.h"
+#include "engine/base/fields.h"
 #include "engine/base/text.h"
 
 namespace troupe::actors::roles {
