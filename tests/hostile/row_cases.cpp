@@ -2,6 +2,7 @@
 // `troupe train` as examples.
 #include <string>
 
+#include "engine/base/text.h"
 #include "tests/hostile/case.h"
 
 namespace troupe::hostile {
