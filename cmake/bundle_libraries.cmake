@@ -4,7 +4,7 @@ if(modules)
   set(module_arguments MODULES ${modules})
 endif()
 file(GET_RUNTIME_DEPENDENCIES EXECUTABLES ${program} ${module_arguments} DIRECTORIES ${private_dir}
-  RESOLVED_DEPENDENCIES_VAR libraries UNRESOLVED_DEPENDENCIES_VAR missing PRE_EXCLUDE_REGEXES ${host_libraries} POST_EXCLUDE_REGEXES "/arrow-venv/")
+  RESOLVED_DEPENDENCIES_VAR libraries UNRESOLVED_DEPENDENCIES_VAR missing PRE_EXCLUDE_REGEXES ${host_libraries} POST_EXCLUDE_REGEXES "/lib(arrow|parquet)[.]so")
 if(missing)
   message(FATAL_ERROR "libraries that were not found: ${missing}")
 endif()

@@ -6,11 +6,10 @@ set(troupe_doc_dir share/doc/troupe)
 
 # DT_RPATH, which holds for the dependencies of dependencies too; DT_RUNPATH does not.
 target_link_options(troupe PRIVATE -Wl,--disable-new-dtags)
-set_target_properties(troupe PROPERTIES INSTALL_RPATH "$ORIGIN/../${troupe_lib_dir}")
+troupe_rpath(troupe "$ORIGIN/../${troupe_lib_dir}")
 install(TARGETS troupe RUNTIME DESTINATION bin COMPONENT troupe)
 foreach(module IN ITEMS troupe_mpi troupe_parquet)
   if(TARGET ${module})
-    set_target_properties(${module} PROPERTIES INSTALL_RPATH "$ORIGIN")
     install(TARGETS ${module} LIBRARY DESTINATION ${troupe_lib_dir} COMPONENT troupe)
   endif()
 endforeach()

@@ -18,6 +18,22 @@ if(TROUPE_SANITIZE)
   target_link_options(troupe_flags INTERFACE -fsanitize=${TROUPE_SANITIZE})
 endif()
 
+# Hardening of every library, program and module (docs/security.md; tests/install examines what was built). Sanitizers replace it.
+include(CheckPIESupported)
+check_pie_supported(LANGUAGES CXX)
+set(TROUPE_HARDENED ON)
+if(TROUPE_SANITIZE OR TROUPE_FUZZ)
+  set(TROUPE_HARDENED OFF)
+endif()
+function(troupe_harden target scope)
+  target_link_options(${target} ${scope} -Wl,-z,relro,-z,now,-z,noexecstack)
+  if(TROUPE_HARDENED)
+    # Other builds are not optimized, without which glibc refuses _FORTIFY_SOURCE by a warning.
+    target_compile_options(${target} ${scope} -fstack-protector-strong $<$<CONFIG:Release,RelWithDebInfo,MinSizeRel>:SHELL:-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3>)
+  endif()
+endfunction()
+troupe_harden(troupe_flags INTERFACE)
+
 if(TROUPE_FUZZ)
   target_compile_options(troupe_flags INTERFACE -fsanitize=fuzzer-no-link)
   target_link_options(troupe_flags INTERFACE -fsanitize=fuzzer-no-link)
@@ -48,12 +64,31 @@ function(troupe_library name)
   target_link_libraries(troupe_${name} PUBLIC troupe_flags ${ARG_LINKS} PRIVATE ${ARG_PRIVATE_LINKS})
 endfunction()
 
+# troupe_rpath(troupe "$ORIGIN/../lib/troupe"): where the dynamic linker searches for the target's libraries, in the build tree as in the
+# installation. CMake ends an RPATH that it has to replace when it installs with ":", and an empty element names the current folder.
+function(troupe_rpath target)
+  set_target_properties(${target} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "${ARGN}")
+endfunction()
+
+# A module of shared libraries that the program loads from beside itself (engine/base/module.h): its own libraries lie beside it or in FOLDERS.
+function(troupe_module name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS;FOLDERS" ${ARGN})
+  add_library(${name} MODULE ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE troupe_flags troupe_engine_base ${ARG_LINKS})
+  target_link_options(${name} PRIVATE -Wl,--exclude-libs,ALL)
+  set_target_properties(${name} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR} CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  troupe_rpath(${name} "$ORIGIN" ${ARG_FOLDERS})
+endfunction()
+
 # After the flags of the tree, which they change.
 add_library(troupe_test_flags INTERFACE)
 if(TROUPE_UNITY)
   # A local variable may have the name of another file's helper; the build without unity keeps this warning.
   target_compile_options(troupe_test_flags INTERFACE -Wno-shadow)
 endif()
+
+add_library(troupe_unoptimized INTERFACE)
+target_compile_options(troupe_unoptimized INTERFACE $<$<CONFIG:Release>:-O0> $<$<CONFIG:Release>:-U_FORTIFY_SOURCE>)
 
 # troupe_test(engine_nn SOURCES a_test.cpp LINKS troupe_engine_nn LABELS golden): one program per folder and one ctest test per program,
 # or SHARDS of them that ctest runs side by side. TIMEOUT in seconds.
@@ -71,10 +106,10 @@ function(troupe_test name)
     endif()
   endforeach()
   # What a test computes itself is little: compiling it fast matters more. OPTIMIZED: its oracles have loops of their own.
-  if(NOT ARG_OPTIMIZED)
-    target_compile_options(${name}_test PRIVATE $<$<CONFIG:Release>:-O0>)
-  endif()
   target_link_libraries(${name}_test PRIVATE troupe_flags ${ARG_LINKS} GTest::gtest GTest::gmock troupe_test_main troupe_test_flags)
+  if(NOT ARG_OPTIMIZED)
+    target_link_libraries(${name}_test PRIVATE troupe_unoptimized)
+  endif()
   target_compile_definitions(${name}_test PRIVATE TROUPE_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
   set_target_properties(${name}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   if(NOT ARG_SHARDS)

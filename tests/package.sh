@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs the Debian package in a bare Debian 12 and unpacks the archive in a bare Debian 13 (debootstrap; as root), trains the first
-# example in each, reads parquet, runs two ranks under mpirun, and checks that removal leaves nothing behind. tests/long.sh calls it.
+# example in each, reads parquet, runs two ranks under mpirun, and checks that removal leaves nothing behind, and all ELF files (tests/install). tests/long.sh calls it.
 # Usage: tests/package.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -41,9 +41,13 @@ first_example='
   test -e two/latest/model.safetensors
   $troupe --version'
 
+elf=$PWD/tests/install/elf_file.py
 for package in "${packages[@]}"; do
   case $package in
     *.deb)
+      dpkg-deb -x "$package" "$work/contents"
+      python3 -B "$elf" --hardened "$work/contents" >&2
+      rm -r "$work/contents"
       bare bookworm
       cp "$package" "$work/bookworm/opt/troupe.deb"
       inside bookworm 'apt-get -q update; apt-get -q install -y /opt/troupe.deb; rm /opt/troupe.deb' >&2
@@ -57,6 +61,7 @@ for package in "${packages[@]}"; do
       inside trixie 'apt-get -q update; apt-get -q install -y --no-install-recommends openmpi-bin' >&2
       mkdir "$work/trixie/opt/troupe"
       tar -xzf "$package" -C "$work/trixie/opt/troupe" --strip-components 1
+      python3 -B "$elf" --hardened "$work/trixie/opt/troupe" >&2
       inside trixie "examples=/opt/troupe/share/troupe/quickstart troupe=/opt/troupe/bin/troupe; $first_example"
       ;;
   esac

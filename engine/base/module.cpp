@@ -1,6 +1,8 @@
 #include "engine/base/module.h"
 
 #include <dlfcn.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -16,12 +18,22 @@ fs::path program_folder() {
   return fs::read_symlink("/proc/self/exe", ignored).parent_path();
 }
 
+/// Whether the file belongs to root, to this user or to the owner of the program: in /tmp, anybody
+/// can put a file beside a copy of the program.
+bool belongs_to_the_program(const fs::path& file) {
+  struct stat library {
+  }, program{};
+  if (::stat(file.c_str(), &library) != 0 || ::stat("/proc/self/exe", &program) != 0) return false;
+  return library.st_uid == 0 || library.st_uid == ::geteuid() || library.st_uid == program.st_uid;
+}
+
 /// The path of the library, or "" if it is nowhere.
 fs::path find_module(const std::string& library) {
   std::error_code ignored;
   const fs::path folder = program_folder(), parent = folder.parent_path();
+  if (!folder.is_absolute()) return {};  // without /proc: never the current folder
   for (const auto& place : {folder / library, parent / library, parent / "lib/troupe" / library})
-    if (fs::is_regular_file(place, ignored)) return place;
+    if (fs::is_regular_file(place, ignored) && belongs_to_the_program(place)) return place;
   return {};
 }
 

@@ -9,8 +9,9 @@
 namespace troupe {
 
 /// Returns the address of `symbol` in `library` ("libtroupe_parquet.so"), searched for beside the
-/// program, in the parent folder (test programs) and in lib/troupe of an installation. The library
-/// is never unloaded: threads and static objects of its dependencies would not survive it.
+/// program, in the parent folder (test programs) and in lib/troupe of an installation. Files of
+/// other users than root, this one and the owner of the program are not loaded. The library is
+/// never unloaded: threads and static objects of its dependencies would not survive it.
 /// Errc::not_found if there is no such file, Errc::unsupported if it cannot be loaded.
 Result<void*> load_from_module(const std::string& library, const char* symbol);
 
