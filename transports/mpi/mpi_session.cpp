@@ -17,6 +17,9 @@ using namespace std::chrono_literals;
 
 constexpr std::chrono::nanoseconds min_sleep = 50us, max_sleep = 2000us;
 
+/// At least this long for the ranks to start: MPI_Init itself has no deadline.
+constexpr std::chrono::nanoseconds min_start_time = 1min;
+
 /// How long a rank looks without waiting: about the time in which a waiting one would be awake.
 constexpr std::chrono::nanoseconds spin_time = 50us;
 
@@ -61,6 +64,7 @@ Result<std::shared_ptr<Session>> Session::start(MpiOptions options) {
   if (before)
     return fail(Errc::usage, "MPI can be started once per process and was already started");
   set_defaults();
+  auto segments = SegmentFolder::create();
   int provided = MPI_THREAD_SINGLE;
   if (const int code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
       code != MPI_SUCCESS)
@@ -71,13 +75,25 @@ Result<std::shared_ptr<Session>> Session::start(MpiOptions options) {
         Errc::unsupported,
         "this MPI was built without thread support; install one with MPI_THREAD_SERIALIZED");
   }
-  return std::shared_ptr<Session>(new Session(std::move(options)));
+  auto session = std::shared_ptr<Session>(new Session(std::move(options), std::move(segments)));
+  session->remove_segment_names();
+  return session;
 }
 
-Session::Session(MpiOptions options)
-    : options_(std::move(options)), exceptions_(std::uncaught_exceptions()) {
+Session::Session(MpiOptions options, std::optional<SegmentFolder> segments)
+    : options_(std::move(options)),
+      segments_(std::move(segments)),
+      exceptions_(std::uncaught_exceptions()) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+}
+
+void Session::remove_segment_names() {
+  constexpr std::string_view what = "the start of all ranks";
+  std::vector<MPI_Request> all_started(1);
+  check_success(MPI_Ibarrier(MPI_COMM_WORLD, all_started.data()), what);
+  wait_all(all_started, {.what = what, .deadline = std::max(options_.deadline, min_start_time)});
+  if (segments_) segments_->remove_files();
 }
 
 Session::~Session() {
@@ -85,6 +101,7 @@ Session::~Session() {
   MPI_Request request;
   check_success(MPI_Ibarrier(MPI_COMM_WORLD, &request), "leaving the group");
   wait(request, 0, "leaving the group");
+  if (segments_) segments_->restore_files();
   MPI_Finalize();
 }
 
@@ -143,6 +160,7 @@ void Session::check_success(int code, std::string_view what) const {
 
 void Session::abort(std::string_view why) const noexcept {
   options_.on_abort(cat("rank ", rank_, " ended: ", why));
+  segments_.reset();
   MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
   std::abort();
 }

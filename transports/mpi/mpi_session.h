@@ -15,6 +15,7 @@
 
 #include "engine/base/text.h"
 #include "transports/mpi/mpi_world.h"
+#include "transports/mpi/segment_folder.h"
 
 namespace troupe::transports::mpi {
 
@@ -86,7 +87,9 @@ class Session {
   [[noreturn]] void abort(std::string_view why) const noexcept;
 
  private:
-  explicit Session(MpiOptions options);
+  Session(MpiOptions options, std::optional<SegmentFolder> segments);
+  /// Waits until all ranks have mapped the shared memory of MPI, and removes its names.
+  void remove_segment_names();
   struct Step {
     bool moved, done;
   };
@@ -104,6 +107,7 @@ class Session {
   void pause(std::chrono::nanoseconds since, bool idle, std::uint32_t events) const;
 
   MpiOptions options_;
+  mutable std::optional<SegmentFolder> segments_;  // abort() is const and removes it
   std::unique_ptr<EventCounts> events_;
   mutable std::mutex mutex_;
   std::vector<Progress*> messages_;

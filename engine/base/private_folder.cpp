@@ -1,4 +1,4 @@
-#include "launch/cluster/private_folder.h"
+#include "engine/base/private_folder.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -15,9 +15,9 @@
 #include "engine/base/log.h"
 #include "engine/base/system_calls.h"
 #include "engine/base/text.h"
-#include "launch/cluster/trusted_path.h"
+#include "engine/base/trusted_path.h"
 
-namespace troupe::launch {
+namespace troupe {
 namespace {
 
 namespace fs = std::filesystem;
@@ -52,7 +52,7 @@ void remove_folder(const Descriptor& folder, const std::string& path) {
   if (names(path, folder)) ::rmdir(path.c_str());
 }
 
-// Locked before it has its name: a folder with a file `lock` that is not locked has no launch.
+// Locked before it has its name: a folder with a file `lock` that is not locked has no process.
 Result<Descriptor> create_lock(const Descriptor& folder, const std::string& path) {
   constexpr const char* unlocked_name = "new-lock";
   Descriptor lock(::openat(folder.get(), unlocked_name,
@@ -63,7 +63,7 @@ Result<Descriptor> create_lock(const Descriptor& folder, const std::string& path
   return lock;
 }
 
-// Removes what killed launches have left: folders of this user whose lock nobody holds.
+// Removes what killed processes have left: folders of this user whose lock nobody holds.
 void sweep(const std::string& place) {
   std::error_code failed;
   for (fs::directory_iterator at(place, failed), end; !failed && at != end; at.increment(failed)) {
@@ -82,7 +82,7 @@ void sweep(const std::string& place) {
 }  // namespace
 
 Result<PrivateFolder> PrivateFolder::make() {
-  std::string failed = "cannot create a folder for sockets:";
+  std::string failed = "cannot create a private folder:";
   const std::array<std::pair<const char*, const char*>, 3> places{
       {{"XDG_RUNTIME_DIR", std::getenv("XDG_RUNTIME_DIR")},
        {"TMPDIR", std::getenv("TMPDIR")},
@@ -91,7 +91,7 @@ Result<PrivateFolder> PrivateFolder::make() {
     if (!given || !*given) continue;
     const auto place = trusted_path(given);
     if (!place && place.error().code == Errc::unsupported)
-      log_warning(cat(variable, " is not used for sockets: ", place.error().what));
+      log_warning(cat(variable, " is not used for private files: ", place.error().what));
     auto made = place ? make_in(*place) : fail(place.error());
     if (made) return made;
     failed += cat(" ", made.error().what, ";");
@@ -132,4 +132,4 @@ PrivateFolder::~PrivateFolder() {
   if (!path_.empty()) remove_folder(folder_, path_);
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe

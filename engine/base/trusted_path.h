@@ -6,7 +6,7 @@
 
 #include "engine/base/error.h"
 
-namespace troupe::launch {
+namespace troupe {
 
 /// The path without symbolic links, if it and all directories above it belong to root or to this
 /// user and others cannot write to them, or only with the sticky bit (/tmp); this is what sshd
@@ -14,4 +14,4 @@ namespace troupe::launch {
 /// Errc::io, Errc::not_found.
 Result<std::string> trusted_path(const std::string& path);
 
-}  // namespace troupe::launch
+}  // namespace troupe

@@ -1,5 +1,5 @@
-// PrivateFolder: a folder for the sockets of a launch with access for its user only; removed by the
-// destructor.
+// PrivateFolder: a folder for the sockets of a launch, or for the shared memory of a rank, with
+// access for its user only; removed by the destructor.
 #pragma once
 
 #include <string>
@@ -7,13 +7,14 @@
 #include "engine/base/descriptor.h"
 #include "engine/base/error.h"
 
-namespace troupe::launch {
+namespace troupe {
 
 class PrivateFolder {
  public:
   /// Creates a new folder (mode 0700) under XDG_RUNTIME_DIR, or under TMPDIR or /tmp if that is
   /// missing, too long (the path of a socket has at most 107 bytes) or, with a warning, not a
-  /// trusted path. Removes the folders that killed launches of this user have left there. Errc::io.
+  /// trusted path. Removes the folders that killed processes of this user have left there.
+  /// Errc::io.
   static Result<PrivateFolder> make();
   PrivateFolder(PrivateFolder&& other) noexcept;
   PrivateFolder& operator=(PrivateFolder&&) = delete;
@@ -30,7 +31,7 @@ class PrivateFolder {
   static Result<PrivateFolder> make_in(const std::string& place);
 
   std::string path_;
-  Descriptor folder_, lock_;  // the kernel releases the lock of a killed launch
+  Descriptor folder_, lock_;  // the kernel releases the lock of a killed process
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe

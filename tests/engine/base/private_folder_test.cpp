@@ -1,4 +1,4 @@
-#include "launch/cluster/private_folder.h"
+#include "engine/base/private_folder.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -13,10 +13,9 @@
 
 #include "engine/base/file.h"
 #include "engine/base/text.h"
-#include "launch/cluster/trusted_path.h"
-#include "tests/launch/program.h"
+#include "engine/base/trusted_path.h"
 
-namespace troupe::launch::private_folder_test {
+namespace troupe::private_folder_test {
 namespace {
 
 using testing::HasSubstr;
@@ -92,9 +91,10 @@ TEST_F(PrivateFolderTest, SaysWhichFolderItCannotMake) {
 
 TEST_F(PrivateFolderTest, IsNotInADirectoryThatOthersCanWriteTo) {
   fs::permissions(place_, fs::perms::all);
-  EXPECT_THAT(refusal(), HasSubstr(cat("XDG_RUNTIME_DIR is not used for sockets: other users can "
-                                       "write to ",
-                                       place_)));
+  EXPECT_THAT(refusal(),
+              HasSubstr(cat("XDG_RUNTIME_DIR is not used for private files: other users can "
+                            "write to ",
+                            place_)));
   ::chmod(place_.c_str(), 01777);
   EXPECT_THAT(value_or_throw(PrivateFolder::make()).path(), StartsWith(place_)) << "sticky";
 }
@@ -167,4 +167,4 @@ TEST(TrustedPath, IsWithoutLinks) {
 }
 
 }  // namespace
-}  // namespace troupe::launch::private_folder_test
+}  // namespace troupe::private_folder_test

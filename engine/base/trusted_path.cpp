@@ -1,4 +1,4 @@
-#include "launch/cluster/trusted_path.h"
+#include "engine/base/trusted_path.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 #include "engine/base/system_calls.h"
 #include "engine/base/text.h"
 
-namespace troupe::launch {
+namespace troupe {
 namespace {
 
 // Linux's overflow user: the owner of files whose user does not exist in this user namespace.
@@ -53,4 +53,4 @@ Result<std::string> trusted_path(const std::string& path) {
   }
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe
