@@ -2,11 +2,14 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
+#include <set>
+#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -17,16 +20,26 @@
 namespace troupe::engine::checkpoint {
 namespace {
 
-// The process id in the lock file; other content is not shown.
+// The process that has locked the file, from lines of /proc/locks such as
+// "1: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF", where the last number of the fifth word is the
+// inode. The content of the file is no evidence: any process that opens it can lock it. With two
+// files of the same inode number on different file systems, nobody is named.
 std::string owner_of(int fd) {
-  std::array<char, 24> text{};
-  const auto count = ::pread(fd, text.data(), text.size(), 0);
-  std::string digits;
-  for (ssize_t i = 0; i < count && text[static_cast<std::size_t>(i)] >= '0' &&
-                      text[static_cast<std::size_t>(i)] <= '9';
-       ++i)
-    digits += text[static_cast<std::size_t>(i)];
-  return digits.empty() ? "another process" : "process " + digits;
+  struct stat file {};
+  if (::fstat(fd, &file) != 0) return "another process";
+  std::set<std::string> owners;
+  std::istringstream lines(read_proc_file("/proc/locks"));
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string number, kind, mode, access, process, place;
+    words >> number >> kind >> mode >> access >> process >> place;
+    const auto inode = place.rfind(':') + 1;
+    if (kind == "FLOCK" && place.substr(inode) == std::to_string(file.st_ino))
+      owners.insert(process);
+  }
+  // A process of another PID namespace has the number 0 or -1.
+  const bool named = owners.size() == 1 && std::strtol(owners.begin()->c_str(), nullptr, 10) > 0;
+  return named ? "process " + *owners.begin() : "another process";
 }
 
 // Creates the directory and its parents. Their names are made durable: a power failure would
@@ -53,9 +66,11 @@ Result<> create_directory(const std::string& directory) {
 Result<DirectoryLock> DirectoryLock::acquire(const std::string& directory) {
   RETURN_IF_ERROR(create_directory(directory));
   const std::string path = cat(directory, "/.lock");
-  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644);
+  // Only its user can open the file: any process that opens it can lock it.
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
   if (fd < 0) return fail(os_error(errno, cat(path, ": cannot open")));
   DirectoryLock lock(directory, fd);
+  static_cast<void>(::fchmod(fd, 0600));  // of an earlier version; fails on a file of another user
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return fail(os_error(errno, cat(path, ": cannot lock")));
     return fail(

@@ -2,8 +2,13 @@
 #include "engine/checkpoint/read_checkpoint.h"
 #include "engine/checkpoint/write_checkpoint.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <signal.h>
 #include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
 
 #include "engine/base/text.h"
 #include "tests/engine/checkpoint/run_fixture.h"
@@ -159,6 +164,40 @@ TEST_F(RunCheckpoint, ASecondRunIsRefusedAndToldWhoIsThere) {
   EXPECT_THAT(second.error().what, HasSubstr(cat("process ", ::getpid(), " is writing")));
   first = fail(Errc::closed, "released");
   EXPECT_TRUE(DirectoryLock::acquire(out.path()));
+}
+
+// The file may have been left by a process with a number that another one has now.
+TEST_F(RunCheckpoint, OnlyTheProcessThatHoldsTheLockIsNamed) {
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t holder = ::fork();
+  if (holder == 0) {
+    const auto lock = DirectoryLock::acquire(out.path());
+    static_cast<void>(::write(ready[1], lock ? "x" : "-", 1));
+    for (;;) ::pause();
+  }
+  char acquired = 0;
+  ASSERT_EQ(::read(ready[0], &acquired, 1), 1);
+  ASSERT_EQ(acquired, 'x');
+  const int file = ::open((out.path() + "/.lock").c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC);
+  const std::string own = cat(::getpid(), "\n");
+  ASSERT_EQ(::write(file, own.data(), own.size()), static_cast<ssize_t>(own.size()));
+  ::close(file);
+  const auto refused = DirectoryLock::acquire(out.path());
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().what, HasSubstr(cat("process ", holder, " is writing")));
+  ::kill(holder, SIGKILL);
+  ::waitpid(holder, nullptr, 0);
+  for (const int end : ready) ::close(end);
+}
+
+TEST_F(RunCheckpoint, OnlyItsUserCanOpenTheLock) {
+  const std::string path = out.path() + "/.lock";
+  ASSERT_TRUE(DirectoryLock::acquire(out.path()));
+  EXPECT_EQ(std::filesystem::status(path).permissions(), std::filesystem::perms(0600));
+  std::filesystem::permissions(path, std::filesystem::perms(0644));  // as version 0.1.0 left it
+  ASSERT_TRUE(DirectoryLock::acquire(out.path()));
+  EXPECT_EQ(std::filesystem::status(path).permissions(), std::filesystem::perms(0600));
 }
 
 TEST_F(RunCheckpoint, TheLockOfADeadProcessIsFree) {
