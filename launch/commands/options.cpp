@@ -187,6 +187,10 @@ void add_server(CLI::App& command, ChatOptions& options) {
   path_option(command.add_option("--api-key-file", options.api_key_file,
                                  "file with the key of the server, mode 0600"))
       ->needs(url);
+  command
+      .add_flag("--send-key-unencrypted", options.send_key_unencrypted,
+                "send the key to another host by http, where everybody on the way can read it")
+      ->needs(url);
   for (const char* local :
        {"--adapter", "--dtype", "--threads", "--template", "--generation-config", "--weights"})
     url->excludes(command.get_option(local));

@@ -52,8 +52,11 @@ http::Client make_client(const ChatOptions& options) {
   std::string key;
   if (!options.api_key_file.empty())
     key = value_or_throw(http::read_client_key(options.api_key_file));
-  if (!key.empty() && !url.tls && url.host != "localhost" && !http::loopback(url.host))
-    log_warning("the API key is sent unencrypted; use an https URL");
+  if (!key.empty() && !url.tls && url.host != "localhost" && !http::loopback(url.host) &&
+      !options.send_key_unencrypted)
+    throw Failure(
+        {Errc::usage, cat("--url ", options.url, ": the API key would be sent unencrypted to ",
+                          quote(url.host), "; use an https URL, or give --send-key-unencrypted")});
   return {std::move(url), std::move(key)};
 }
 

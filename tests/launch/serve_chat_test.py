@@ -64,6 +64,19 @@ class Serve(unittest.TestCase):
             finally:
                 server.stop()
 
+    def test_a_key_is_sent_to_another_host_only_encrypted(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "key")
+            with open(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600), "w", encoding="ascii") as file:
+                file.write("0123456789abcdef0123\n")
+            # 192.0.2.0/24 is for documentation: nobody answers there.
+            to_other = ("--url", "http://192.0.2.1:8000", "--model", "m", "--api-key-file", path)
+            said = chat(*to_other, text="Hello\n", code=2).stderr
+            self.assertIn("the API key would be sent unencrypted to \"192.0.2.1\"", said)
+            self.assertIn("--send-key-unencrypted", said)
+            for url in ("http://127.0.0.1:1", "http://[::1]:1", "http://localhost:1", "https://127.0.0.1:1"):
+                self.assertNotIn("unencrypted", chat("--url", url, "--model", "m", "--api-key-file", path, text="Hello\n", code=7).stderr)
+
 
 class Other(http.server.BaseHTTPRequestHandler):
     """A server whose answers tests choose."""
