@@ -118,6 +118,12 @@ std::string describe_exit(int wait_status) {
   return cat("exited with code ", WEXITSTATUS(wait_status));
 }
 
+bool was_killed(int wait_status) {
+  constexpr int shell_code = 128 + SIGKILL;
+  return WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) == SIGKILL
+                                  : WEXITSTATUS(wait_status) == shell_code;
+}
+
 int kill_descendants() {
   int reaped = 0;
   for (int tries = 0; tries < 1000; ++tries) {

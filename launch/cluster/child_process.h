@@ -42,6 +42,9 @@ class ChildProcess {
 
 /// "exited with code 5", "was killed by signal 9 (Killed)".
 std::string describe_exit(int wait_status);
+/// Whether signal 9 ended the process, or one of its own that it reports by code 137, as mpirun and
+/// shells do.
+bool was_killed(int wait_status);
 
 /// Kills and reaps all children of this process; after adopt_orphans() all descendants. Returns how
 /// many.

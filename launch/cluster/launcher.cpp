@@ -92,13 +92,15 @@ class Controller final : public Placement {
     open_hub();
     for (const NodeSpec& node : nodes_) start(node);
     supervisor_.watch();
+    run_.on_complete([this] { supervisor_.expect_exits(); });
     try {
       const auto& config = session_.config();
       text_ = value_or_throw(TextModel::load(config.model, config.chat_template, session_.spec()));
       const int code = run_.run(*this, *text_);
-      if (supervisor_.exit_within(milliseconds(0))) return report_exits();
       if (!supervisor_.shut_down())
         log_warning("some processes did not exit at the end of the run and were killed");
+      if (const auto lost = supervisor_.kill_all(); !lost.empty())
+        log_warning(describe_unneeded(lost));
       return code;
     } catch (const Failure&) {
       // The exit of a process first shows as a failed call; wait a moment for the cause.

@@ -37,17 +37,31 @@ std::string describe_one(const ExitedProcess& exited) {
              ", ", output, " (log: ", exited.log, ")");
 }
 
+std::string describe_each(const std::vector<ExitedProcess>& exits) {
+  std::vector<std::string> each;
+  for (const ExitedProcess& exited : exits) each.push_back(describe_one(exited));
+  return join(each, "; and ");
+}
+
+constexpr std::string_view memory_advice =
+    " If nobody sent signal 9, the kernel did because the memory of the machine or of a control "
+    "group was exhausted (dmesg says so; docs/memory.md).";
+
 }  // namespace
 
 std::string describe(const std::vector<ExitedProcess>& exits, const std::string& output) {
-  std::vector<std::string> each;
-  for (const ExitedProcess& exited : exits) each.push_back(describe_one(exited));
   std::error_code none;
   const auto latest = std::filesystem::read_symlink(output + "/latest", none);
   const std::string next = none
                                ? "There is no checkpoint yet: the same command starts the run again"
                                : cat("Run the same command again to resume from ", latest.string());
-  return cat(join(each, "; and "), ". All processes of the run were stopped. ", next);
+  const bool killed = std::ranges::any_of(exits, &ExitedProcess::killed);
+  return cat(describe_each(exits), ".", killed ? memory_advice : "",
+             " All processes of the run were stopped. ", next);
+}
+
+std::string describe_unneeded(const std::vector<ExitedProcess>& exits) {
+  return cat(describe_each(exits), ". The run was complete without it");
 }
 
 Supervisor::Supervisor(SupervisorOptions options)
@@ -173,8 +187,9 @@ void Supervisor::reap(Process& process) {
   const bool known = std::ranges::any_of(
       exits_, [&](const ExitedProcess& e) { return e.pid == process.child.pid(); });
   if (!stopping_ && !known) {
-    exits_.push_back({process.node, process.child.pid(), describe_exit(*status), std::time(nullptr),
-                      process.log.last_output(), process.log.path()});
+    exits_.push_back({process.node, process.child.pid(), describe_exit(*status),
+                      was_killed(*status), std::time(nullptr), process.log.last_output(),
+                      process.log.path()});
     if (!first_exit_) first_exit_ = steady_clock::now();
   }
   changed_.notify_all();
@@ -184,7 +199,7 @@ void Supervisor::reap(Process& process) {
 void Supervisor::kill_unresponsive() {
   for (auto& process : processes_) {
     if (!process->alive || !process->disconnected) continue;
-    exits_.push_back({process->node, process->child.pid(), *process->disconnected,
+    exits_.push_back({process->node, process->child.pid(), *process->disconnected, false,
                       std::time(nullptr), process->log.last_output(), process->log.path()});
     process->child.signal(SIGKILL);
   }
@@ -230,6 +245,11 @@ void Supervisor::signal_all(int number) {
 bool Supervisor::all_exited_within(milliseconds timeout) {
   std::unique_lock lock(mutex_);
   return changed_.wait_for(lock, timeout, [this] { return alive_ == 0; });
+}
+
+void Supervisor::expect_exits() {
+  const std::lock_guard lock(mutex_);
+  stopping_ = true;
 }
 
 bool Supervisor::shut_down(milliseconds timeout) {

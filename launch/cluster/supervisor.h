@@ -23,7 +23,8 @@ namespace troupe::launch {
 struct ExitedProcess {
   std::string node;
   pid_t pid = 0;
-  std::string how;  ///< "was killed by signal 9 (Killed)"
+  std::string how;      ///< "was killed by signal 9 (Killed)"
+  bool killed = false;  ///< by signal 9, or a process of it was (mpirun exits with 137)
   std::time_t when = 0;
   std::string last_output;
   std::string log;  ///< path of its log file
@@ -32,6 +33,8 @@ struct ExitedProcess {
 /// One message for all exits: which process, when, how, its last output, and what to do. `output`
 /// is the run's directory.
 std::string describe(const std::vector<ExitedProcess>& exits, const std::string& output);
+/// The message for exits that changed nothing, because the run was complete.
+std::string describe_unneeded(const std::vector<ExitedProcess>& exits);
 
 struct SupervisorOptions {
   std::string output;  ///< the run's directory; process output is written to its folder logs
@@ -66,6 +69,8 @@ class Supervisor {
   /// called. Returns false if there was none.
   bool exit_within(std::chrono::milliseconds timeout);
 
+  /// No process is needed any more: exits and lost connections from now on are not unexpected.
+  void expect_exits();
   /// Closes the input of all processes and waits up to `timeout` for them to exit. Returns false if
   /// some did not; kill_all() kills them.
   bool shut_down(std::chrono::milliseconds timeout = std::chrono::seconds(3));

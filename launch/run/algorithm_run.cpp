@@ -182,6 +182,7 @@ int AlgorithmRun::run(actors::Task<void> algorithm, const algorithms::Plan& plan
     if (failure.error().code != Errc::bad_input) throw;
     throw Failure({Errc::bad_input, cat(failure.error().what, last_checkpoint(config().output))});
   }
+  if (on_complete_) on_complete_();
   journal_.plot();
   // One request per rollout: the rollouts share the processors of the policy.
   const bool take_turns = placement_->chunks_per_rollout() == 1;

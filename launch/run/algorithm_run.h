@@ -2,7 +2,9 @@
 // state, journal, profile, and the algorithm over the actors.
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <utility>
 
 #include "actors/runtime/node.h"
 #include "actors/runtime/stop.h"
@@ -24,6 +26,9 @@ class AlgorithmRun final : public RunContext {
 
   actors::Stop& stop() { return stop_; }
   RunJournal& journal() { return journal_; }
+  /// Sets a function that is called when the algorithm has ended without an error: its last
+  /// checkpoint is complete, and no actor is needed any more.
+  void on_complete(std::function<void()> call) { on_complete_ = std::move(call); }
   /// Options of the node that executes the algorithm: its calls are recorded in the journal.
   actors::NodeOptions node_options();
   /// Reads the data, runs the algorithm to its end or until stop(), and returns the process's exit
@@ -51,6 +56,7 @@ class AlgorithmRun final : public RunContext {
   VersionStore versions_;
   std::optional<algorithms::WeightStream> stream_;
   actors::Stop stop_;
+  std::function<void()> on_complete_;
   std::optional<CancellableReading> reading_{std::in_place};  // until the first step
   Placement* placement_ = nullptr;                            // set by run()
   const TextModel* text_ = nullptr;

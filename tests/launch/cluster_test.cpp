@@ -383,6 +383,40 @@ TEST_F(SupervisorTest, AnExitIsReportedOnceWithItsLastOutput) {
   EXPECT_THAT(text, HasSubstr("There is no checkpoint yet: the same command starts the run again"));
 }
 
+TEST_F(SupervisorTest, MemoryIsNamedAsAReasonOnlyWhereSignal9EndedAProcess) {
+  supervisor_.start("a", shell("read line; exit 137"), "x\n");  // as mpirun for a killed rank
+  supervisor_.watch();
+  EXPECT_TRUE(supervisor_.exit_within(std::chrono::seconds(20)));
+  EXPECT_THAT(describe(supervisor_.kill_all(), folder_),
+              HasSubstr("the memory of the machine or of a control group was exhausted"));
+  EXPECT_THAT(describe({{.node = "a", .pid = 1, .how = "exited with code 5"}}, folder_),
+              testing::Not(HasSubstr("memory")));
+}
+
+TEST_F(SupervisorTest, AnExitIsNotReportedWhenTheRunIsComplete) {
+  supervisor_.start("a", shell("read line; exit 5"), "x\n");
+  supervisor_.start("b", shell("cat >/dev/null"), "x\n");
+  supervisor_.expect_exits();
+  supervisor_.watch();
+  supervisor_.disconnected("b", "has not been heard for 5 s");
+  EXPECT_TRUE(supervisor_.shut_down(std::chrono::seconds(20)));
+  EXPECT_TRUE(supervisor_.kill_all().empty());
+  EXPECT_EQ(reported_, 0);
+}
+
+// It was reported before the last step, which did not need it: kill_all() returns it, and nothing
+// ends this process.
+TEST_F(SupervisorTest, AnExitBeforeTheEndOfARunIsKeptForAWarning) {
+  supervisor_.start("a", shell("read line; exit 5"), "x\n");
+  supervisor_.watch();
+  EXPECT_TRUE(supervisor_.exit_within(std::chrono::seconds(20)));
+  supervisor_.expect_exits();
+  EXPECT_TRUE(supervisor_.shut_down(std::chrono::seconds(20)));
+  const auto lost = supervisor_.kill_all();
+  ASSERT_EQ(lost.size(), 1u);
+  EXPECT_THAT(describe_unneeded(lost), HasSubstr("The run was complete without it"));
+}
+
 TEST_F(SupervisorTest, KillsAllDescendantsEvenThoseThatIgnoreSignals) {
   supervisor_.start(
       "a",
