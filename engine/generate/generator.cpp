@@ -42,6 +42,7 @@ struct Generator::Impl {
   models::PackedWeights packed;
   std::optional<DraftModel> draft_model;
   bool weights_are_new = true;  // and not packed yet
+  bool can_repeat = true;       // no token of the last step was appended
   SequenceStates sequences;
   std::unordered_map<std::uint64_t, std::uint64_t> numbers;  // request id -> order of arrival
   PromptGroups groups;
@@ -63,6 +64,7 @@ struct Generator::Impl {
   void restart(std::uint64_t sequence);
 
   void step();
+  void compute(Plan& plan);
   void count_admissions(const Plan& plan);
   void order_by_adapter(Plan& plan) const;
   void score_prompts(Plan& plan, const Tensor& hidden);
@@ -136,9 +138,15 @@ void Generator::Impl::add(Request request) {
   special += is_plain(request) ? 0 : 1;
   fresh.request = std::move(request);
   const SequenceState& state = sequences.emplace(number, std::move(fresh)).first->second;
-  scheduler.add(number, length, state.limit, groups.join(state.request),
-                state.request.scores_prompt() ? nullptr : &state.tokens,
-                cache_context(state.request));
+  try {
+    scheduler.add(number, length, state.limit, groups.join(state.request),
+                  state.request.scores_prompt() ? nullptr : &state.tokens,
+                  cache_context(state.request));
+  } catch (...) {
+    forget(state.request);
+    sequences.erase(number);
+    throw;
+  }
 }
 
 void Generator::Impl::forget(const Request& request) {
@@ -197,8 +205,25 @@ void Generator::Impl::restart(std::uint64_t sequence) {
 }
 
 void Generator::Impl::step() {
-  if (std::exchange(weights_are_new, false)) packed.refresh();
-  Plan plan = scheduler.plan();
+  can_repeat = true;
+  if (weights_are_new) packed.refresh();
+  weights_are_new = false;
+  std::optional<Plan> plan;
+  try {
+    plan = scheduler.plan();
+    compute(*plan);
+  } catch (const RequestFailure&) {
+    throw;  // of sample() and score_prompts()
+  } catch (...) {
+    if (plan && can_repeat && !draft_model)  // which has a cache of its own
+      scheduler.undo(*plan);
+    else
+      scheduler.drop_cache();
+    throw;
+  }
+}
+
+void Generator::Impl::compute(Plan& plan) {
   count_admissions(plan);
   if (special > 0) order_by_adapter(plan);
   if (config.lookup > 0)
@@ -217,6 +242,7 @@ void Generator::Impl::step() {
   stats.preemptions += std::ssize(plan.preempted);
   stats.shared_pages += plan.shared_pages;
   stats.copied_pages += std::ssize(plan.copies);
+  can_repeat = false;
   append(sampled);
 }
 
@@ -362,16 +388,8 @@ Result<> Generator::check_request(const Request& request) const {
 }
 
 std::vector<Generation> Generator::step() {
-  try {
-    if (!impl_->sequences.empty())
-      ops::in_phase(impl_->decoder.device(), "generate", [&] { impl_->step(); });
-  } catch (const RequestFailure&) {
-    throw;  // of sample()
-  } catch (...) {
-    // The plan was not completed and no token was appended: the step can be repeated.
-    impl_->scheduler.drop_cache();
-    throw;
-  }
+  if (!impl_->sequences.empty())
+    ops::in_phase(impl_->decoder.device(), "generate", [&] { impl_->step(); });
   return std::exchange(impl_->finished, {});
 }
 
@@ -380,6 +398,10 @@ bool Generator::cancel(std::uint64_t id) {
   if (name == impl_->numbers.end()) return false;
   impl_->end(name->second, FinishReason::cancelled);
   return true;
+}
+
+bool Generator::can_repeat_step() const {
+  return impl_->can_repeat;
 }
 
 bool Generator::idle() const {

@@ -182,8 +182,12 @@ class Generator {
   /// Runs one forward pass over the scheduled rows and samples a token for each sequence that is
   /// ready. Returns the requests that finished or were cancelled since the last call, in order of
   /// arrival. Throws RequestFailure when a logit is not finite or every token is banned; the state
-  /// is kept: cancel() the request and continue.
+  /// is kept: cancel() the request and continue. After another exception, such as std::bad_alloc,
+  /// can_repeat_step() tells whether the state is kept as well.
   std::vector<Generation> step();
+  /// Whether the last step(), which threw, has appended no token: the next one computes the same
+  /// again, possibly for fewer requests.
+  bool can_repeat_step() const;
   /// Cancels a request; the next step() returns its tokens so far. False when there is no such
   /// unfinished request.
   bool cancel(std::uint64_t id);

@@ -23,6 +23,7 @@ std::uint64_t PromptGroups::join(const Request& request) {
 void PromptGroups::leave(const Request& request) {
   if (is_alone(request)) return;
   const auto group = groups_.find({request.prompt, cache_context(request)});
+  if (group == groups_.end()) return;  // join() threw
   if (--group->second.users == 0) groups_.erase(group);
 }
 

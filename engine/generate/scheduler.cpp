@@ -54,7 +54,10 @@ std::size_t Scheduler::running() const {
 
 Plan Scheduler::plan() {
   Plan plan;
-  for (Sequence& s : sequences_) s.ready = s.cached;
+  for (Sequence& s : sequences_) {
+    s.ready = s.cached;
+    s.unsafe = false;
+  }
   plan_decodes(plan);
   plan_prefills(plan);
   if (plan.preempted.empty()) admit(plan);
@@ -133,7 +136,7 @@ bool Scheduler::admit_one(Sequence& sequence, bool alone, Plan& plan) {
   if (rest > 0) plan.copies.push_back({(*share.pages)[whole], sequence.pages[whole]});
   plan.shared_pages += whole;
   sequence.ready = sequence.cached = share.tokens;
-  sequence.running = true;
+  sequence.running = sequence.unsafe = true;
   if (prefixes_ && !std::exchange(sequence.admitted, true))
     plan.admitted.push_back({sequence.number, share.tokens});
   take_work(sequence, plan);
@@ -205,6 +208,7 @@ void Scheduler::keep_full_pages(Sequence& sequence) {
       if ((sequence.kept + 1) * size > sequence.ready) return;
       pool_.share(known);
       pool_.release(std::exchange(page, known));
+      sequence.unsafe = true;
     }
   }
 }
@@ -260,6 +264,18 @@ void Scheduler::repeat_samples(const Plan& plan) {
     // A page in the prefix cache may have other holders and is never written again.
     if (--s.cached < s.kept * config_.page_size) release(s);
   }
+}
+
+void Scheduler::undo(const Plan& plan) {
+  for (const Work& work : plan.work) {
+    const auto found = std::ranges::find(sequences_, work.sequence, &Sequence::number);
+    if (found != sequences_.end()) found->cached = work.first;
+  }
+  // Of a sequence that has started, or was given a page of the prefix cache in place of its own.
+  for (Sequence& s : sequences_)
+    if (s.unsafe) release(s);
+  clear_prefix_cache();  // of pages that were not computed
+  for (Sequence& s : sequences_) s.kept = 0;
 }
 
 void Scheduler::recompute(std::uint64_t sequence) {

@@ -83,6 +83,9 @@ class Scheduler {
   void finish(std::uint64_t sequence);
   /// No token was sampled after the plan: the next one computes the rows of the last tokens again.
   void repeat_samples(const Plan& plan);
+  /// Nothing of the plan was computed (a step lacked memory): the next one computes its rows again,
+  /// except for sequences that have ended since. The prefix cache is emptied.
+  void undo(const Plan& plan);
   /// Drops the keys and values of a sequence: it waits and is recomputed from its first token.
   void recompute(std::uint64_t sequence);
   /// Drops all keys and values (the weights changed or a step failed): all running sequences wait
@@ -106,6 +109,7 @@ class Scheduler {
     // Tokens whose keys and values are cached before and after the current plan.
     std::int32_t ready = 0, cached = 0;
     bool running = false, admitted = false;
+    bool unsafe = false;  // has pages since the current plan that it may have to compute
     std::vector<std::int32_t> pages;
     const std::vector<std::int32_t>* tokens = nullptr;
     PrefixCache::Context context;

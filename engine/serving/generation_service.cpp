@@ -13,6 +13,7 @@
 #include "engine/base/text.h"
 #include "engine/base/thread_with_blocked_signals.h"
 #include "engine/serving/fair_queue.h"
+#include "engine/serving/report_end.h"
 
 namespace troupe::engine::serving {
 
@@ -62,6 +63,7 @@ class GenerationService::Loop {
   void stop();
   void on_token(const generate::TokenEvent& event);
   void on_prompt(std::uint64_t id, const generate::PromptScores& scores);
+  void contain(std::uint64_t id, const std::function<void()>& callback);
   Result<> check_request(const generate::Request& request) const {
     return generator_.check_request(request);
   }
@@ -86,6 +88,7 @@ class GenerationService::Loop {
   void begin(Pending pending);
   void cancel_active(std::uint64_t id);
   void step();
+  bool drop_newest(const Error& why);
   void fail_job(std::uint64_t id, Error error);
   void fail_all(const Error& error);
   void end(std::uint64_t id, Result<Generation> result);
@@ -100,6 +103,7 @@ class GenerationService::Loop {
   std::map<std::uint64_t, Error> errors_;  // of active jobs that end with an error
   std::vector<Pending> starting_, dropped_;
   std::vector<std::uint64_t> ending_;
+  std::map<std::uint64_t, Error> failed_calls_;  // of jobs whose callback threw in a step
   std::vector<std::unique_ptr<WeightsToCome>> changing_;
   std::unique_ptr<WeightsToCome> held_;  // until the active sequences have ended
   Clock::time_point next_sweep_{};
@@ -266,10 +270,10 @@ void GenerationService::Loop::apply_changes() {
   const auto now = Clock::now();
   for (Pending& each : std::exchange(dropped_, {})) {
     if (each.deadline <= now) {
-      each.job.on_end(fail(Errc::timeout, cat("the request waited ", limits_.deadline.count(),
-                                              " s and was given up; the server is busy")));
+      report_end(each.job, fail(Errc::timeout, cat("the request waited ", limits_.deadline.count(),
+                                                   " s and was given up; the server is busy")));
     } else {
-      each.job.on_end(cancelled_before_start(each.job.request));
+      report_end(each.job, cancelled_before_start(each.job.request));
     }
   }
   for (const std::uint64_t id : std::exchange(ending_, {})) cancel_active(id);
@@ -287,7 +291,12 @@ void GenerationService::Loop::begin(Pending pending) {
   const Job& job = active_.emplace(id, std::move(pending)).first->second.job;
   prompt_tokens_ += std::ssize(job.request.prompt);
   if (others_ != nullptr) others_->submit(job.request, job.source);
-  if (auto accepted = generator_.submit(job.request); !accepted) end(id, fail(accepted));
+  try {
+    if (auto accepted = generator_.submit(job.request); !accepted) end(id, fail(accepted));
+  } catch (const std::bad_alloc& problem) {
+    if (others_ != nullptr) others_->abort(problem.what());
+    end(id, fail(error_of(problem)));
+  }
 }
 
 void GenerationService::Loop::cancel_active(std::uint64_t id) {
@@ -302,14 +311,29 @@ void GenerationService::Loop::step() {
       const std::uint64_t id = done.id;
       end(id, std::move(done));
     }
+    for (auto& [id, error] : std::exchange(failed_calls_, {})) fail_job(id, std::move(error));
   } catch (const generate::RequestFailure& failure) {
     log_error(failure.what());
     fail_job(failure.id(), failure.error());
   } catch (const std::exception& problem) {
-    log_error(cat("a decoding step: ", problem.what()));
+    const Error why = error_of(problem);
+    log_error(cat("a decoding step: ", why.what));
+    if (drop_newest(why)) return;
     if (others_ != nullptr) others_->abort(problem.what());
     fail_all({Errc::internal, "a decoding step failed; see the server's log"});
   }
+}
+
+/// After a step that lacked memory and can be repeated: ends the job that came last, because the
+/// others had room before. Other ranks cannot repeat a step that one of them has not computed.
+bool GenerationService::Loop::drop_newest(const Error& why) {
+  if (why.code != Errc::full || others_ != nullptr || !generator_.can_repeat_step()) return false;
+  for (auto newest = active_.rbegin(); newest != active_.rend(); ++newest) {
+    if (errors_.contains(newest->first)) continue;
+    fail_job(newest->first, {Errc::full, cat("the server: ", why.what)});
+    return true;
+  }
+  return false;
 }
 
 /// The job ends with the next step().
@@ -319,8 +343,8 @@ void GenerationService::Loop::fail_job(std::uint64_t id, Error error) {
 }
 
 void GenerationService::Loop::fail_all(const Error& error) {
-  for (Pending& each : std::exchange(dropped_, {})) each.job.on_end(fail(error));
-  for (Pending& each : std::exchange(starting_, {})) each.job.on_end(fail(error));
+  for (Pending& each : std::exchange(dropped_, {})) report_end(each.job, fail(error));
+  for (Pending& each : std::exchange(starting_, {})) report_end(each.job, fail(error));
   for (const auto& [id, pending] : active_) cancel_active(id);
   while (!active_.empty()) end(active_.begin()->first, fail(error));
 }
@@ -335,17 +359,26 @@ void GenerationService::Loop::end(std::uint64_t id, Result<Generation> result) {
     errors_.erase(error);
   }
   publish();  // before on_end: who hears of the end sees the pages free
-  done.job.on_end(std::move(result));
+  report_end(done.job, std::move(result));
 }
 
 void GenerationService::Loop::on_token(const generate::TokenEvent& event) {
   if (const auto found = active_.find(event.id); found != active_.end())
-    if (found->second.job.on_token) found->second.job.on_token(event);
+    if (found->second.job.on_token) contain(event.id, [&] { found->second.job.on_token(event); });
 }
 
 void GenerationService::Loop::on_prompt(std::uint64_t id, const generate::PromptScores& scores) {
   if (const auto found = active_.find(id); found != active_.end())
-    if (found->second.job.on_prompt) found->second.job.on_prompt(scores);
+    if (found->second.job.on_prompt) contain(id, [&] { found->second.job.on_prompt(scores); });
+}
+
+/// An exception of a job's callback ends this job and not the step, which serves all.
+void GenerationService::Loop::contain(std::uint64_t id, const std::function<void()>& callback) {
+  try {
+    callback();
+  } catch (const std::exception& problem) {
+    failed_calls_.insert_or_assign(id, error_of(problem));
+  }
 }
 
 void GenerationService::Loop::publish() {

@@ -28,7 +28,9 @@ struct Job {
   std::function<void(const generate::PromptScores&)> on_prompt;
   std::function<void(const generate::TokenEvent&)> on_token;
   /// The finished sequence (finish: cancelled after cancel()), or Errc::timeout after the deadline,
-  /// bad_input or usage where its logits leave no token to sample, closed when the service ends.
+  /// bad_input or usage where its logits leave no token to sample, full where a step lacked memory
+  /// and it was the last one to start, closed when the service ends. Called again, with the error,
+  /// if it throws.
   std::function<void(Result<generate::Generation>)> on_end;
 };
 

@@ -76,6 +76,15 @@ class Simulation {
     return plan;
   }
 
+  /// A step that fails after it has written anything to its rows.
+  void fail_step() {
+    const Plan plan = scheduler_.plan();
+    for (const Work& work : plan.work)
+      for (std::int32_t i = work.first; i < work.first + work.count; ++i)
+        slots_[slot(work, i)] = Text{};
+    scheduler_.undo(plan);
+  }
+
   void run(std::int64_t limit = 100000) {
     while (scheduler_.size() > 0 && steps_ < limit) step();
     EXPECT_EQ(scheduler_.size(), 0U) << "the scheduler did not come to an end";
@@ -224,7 +233,7 @@ TEST(Scheduler, SequencesThatCannotFitAreABug) {
 }
 
 /// Random mixes: page sizes, cache sizes, chunk sizes, arrivals during the run, shared prompts,
-/// cancellations, dropped caches.
+/// cancellations, dropped caches, failed steps.
 TEST(Scheduler, EveryRowSeesItsOwnTextInRandomRuns) {
   std::int64_t preemptions = 0, copies = 0, shared = 0;
   for (unsigned seed = 0; seed < 300; ++seed) {
@@ -247,6 +256,7 @@ TEST(Scheduler, EveryRowSeesItsOwnTextInRandomRuns) {
       }
       if (added > 0 && below(30) == 0) s.cancel(1 + random() % added);
       if (below(40) == 0) s.scheduler().drop_cache();
+      while (s.scheduler().size() > 0 && below(10) == 0) s.fail_step();
       const Plan plan = s.step();
       preemptions += std::ssize(plan.preempted);
       copies += std::ssize(plan.copies);
