@@ -29,18 +29,30 @@ FollowerThreads::FollowerThreads(int ranks, engine::parallel::ThreadGroupOptions
                                  const std::function<void(Communicator& world)>& work) {
   engine::parallel::ThreadGroup group(ranks, options);
   leader_ = group.rank(0);
-  for (int rank = 1; rank < ranks; ++rank)
-    threads_.emplace_back([work, world = std::shared_ptr<Communicator>(group.rank(rank))] {
+  threads_.reserve(static_cast<std::size_t>(ranks));
+  const auto follow = [&work](std::shared_ptr<Communicator> world) {
+    return [work, world = std::move(world)] {
       try {
         work(*world);
       } catch (const std::exception& error) {
         // Ends the leader's actor, and its node reports the error.
         world->abort(error.what());
       }
-    });
+    };
+  };
+  try {
+    for (int rank = 1; rank < ranks; ++rank) threads_.emplace_back(follow(group.rank(rank)));
+  } catch (...) {
+    end();  // those that were started
+    throw;
+  }
 }
 
 FollowerThreads::~FollowerThreads() {
+  end();
+}
+
+void FollowerThreads::end() {
   leader_.reset();
   for (auto& thread : threads_) thread.join();
 }

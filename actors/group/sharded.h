@@ -95,6 +95,7 @@ class FollowerThreads {
   engine::parallel::Communicator& leader() { return *leader_; }
 
  private:
+  void end();
   std::unique_ptr<engine::parallel::Communicator> leader_;
   std::vector<std::thread> threads_;
 };

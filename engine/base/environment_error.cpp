@@ -10,13 +10,16 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <future>
 #include <new>
 #include <system_error>
+#include <thread>
 #include <vector>
 
 #include "engine/base/descriptor.h"
 #include "engine/base/file.h"
 #include "engine/base/text.h"
+#include "engine/base/thread_with_blocked_signals.h"
 
 namespace troupe {
 namespace {
@@ -80,6 +83,27 @@ Result<> check_open_files(int count, std::string_view what) {
     return fail(os_error(
         errno, cat(what, " needs ", count, " more open files, but only ", i, " can be opened")));
   }
+  return {};
+}
+
+Result<> check_threads(int count, std::string_view what) {
+  std::promise<void> all_exist;
+  const std::shared_future<void> end = all_exist.get_future().share();
+  std::vector<std::thread> started;
+  std::optional<Error> failed;
+  try {
+    started.reserve(static_cast<std::size_t>(count));
+    while (std::ssize(started) < count)
+      started.push_back(thread_with_blocked_signals("troupe/check", [end] { end.wait(); }));
+  } catch (const std::exception& error) {
+    failed = environment_error(error);
+    if (failed)
+      failed->what = cat(what, " needs ", count, " more threads, but only ", started.size(),
+                         " can be started: ", failed->what);
+  }
+  all_exist.set_value();
+  for (std::thread& each : started) each.join();
+  if (failed) return fail(std::move(*failed));
   return {};
 }
 

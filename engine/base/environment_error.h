@@ -27,6 +27,8 @@ Error os_error(int code, std::string_view what);
 /// Checks that this process can open `count` more files, for libraries that abort when they cannot.
 /// `what` needs them ("a launch of 4 groups"). Errc::io.
 Result<> check_open_files(int count, std::string_view what);
+/// The same for threads. Errc::full.
+Result<> check_threads(int count, std::string_view what);
 
 /// The error for an exception of the standard library that the environment can cause:
 /// std::bad_alloc (Errc::full), std::filesystem::filesystem_error (as os_error()),

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/base/check.h"
+#include "engine/base/environment_error.h"
 #include "engine/base/text.h"
 #include "transports/zmq/admission.h"
 #include "transports/zmq/peer_transport.h"
@@ -264,6 +265,7 @@ Result<std::unique_ptr<Hub>> Hub::bind(HubOptions options) {
   auto nodes = decode_keys(options.spokes);
   RETURN_IF_ERROR(nodes);
   RETURN_IF_ERROR(decode_key(options.keys.secret_key));
+  RETURN_IF_ERROR(check_threads(transport_threads, "the transport of the controller"));
   std::unique_ptr<Spokes> spokes;
   try {
     spokes = std::make_unique<Spokes>(options, std::move(*nodes));

@@ -19,6 +19,10 @@
 
 namespace troupe::transports {
 
+/// Threads of a transport: its own, and two of its ZeroMQ context. ZeroMQ ends the process if one
+/// of its threads cannot be started (check_threads()).
+inline constexpr int transport_threads = 3;
+
 class PeerTransport {
  public:
   PeerTransport(std::string name, LinkOptions options, const std::vector<std::string>& peers);

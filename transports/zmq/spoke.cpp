@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "engine/base/check.h"
+#include "engine/base/environment_error.h"
 #include "engine/base/text.h"
 #include "transports/zmq/peer_transport.h"
 
@@ -132,6 +133,7 @@ Result<std::unique_ptr<Spoke>> Spoke::create(SpokeOptions options) {
   if (!options.endpoint.starts_with("ipc://") && !options.endpoint.starts_with("tcp://"))
     return fail(Errc::usage, cat("expected an endpoint that begins with ipc:// or tcp://, found ",
                                  quote(options.endpoint)));
+  RETURN_IF_ERROR(check_threads(transport_threads, "the transport of a group"));
   try {
     return std::unique_ptr<Spoke>(new Spoke(std::make_unique<HubLink>(std::move(options))));
   } catch (const zmq::error_t& error) {

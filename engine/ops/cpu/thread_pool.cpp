@@ -23,15 +23,25 @@ ThreadPool::ThreadPool(int threads, bool pinned)
     : next_(static_cast<std::size_t>(std::max(threads, 1))) {
   check(threads >= 1 && threads <= 1024, "ThreadPool: number of threads");
   const bool pin = pinned && pins(threads);
-  for (int worker = 1; worker < threads; ++worker) {
-    workers_.emplace_back([this, worker, pin] {
-      if (pin) pin_to_processor(worker);
-      work(worker);
-    });
+  try {
+    workers_.reserve(next_.size());
+    for (int worker = 1; worker < threads; ++worker) {
+      workers_.emplace_back([this, worker, pin] {
+        if (pin) pin_to_processor(worker);
+        work(worker);
+      });
+    }
+  } catch (...) {
+    end();  // those that were started
+    throw;
   }
 }
 
 ThreadPool::~ThreadPool() {
+  end();
+}
+
+void ThreadPool::end() {
   stop_.store(true);
   { const std::lock_guard lock(mutex_); }
   wake_.notify_all();

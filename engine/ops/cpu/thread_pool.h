@@ -56,6 +56,7 @@ class ThreadPool {
   using Call = void (*)(void*, std::int64_t, int);
   void share(std::int64_t count, Call call, void* context);
   void work(int worker);
+  void end();
   bool take(int worker);
   bool take_from(int owner, int worker, std::uint64_t loop);
   std::uint64_t wait_for_other(std::uint64_t loop);

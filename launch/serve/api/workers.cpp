@@ -8,11 +8,21 @@
 namespace troupe::launch::api {
 
 Workers::Workers(int threads, std::size_t max_waiting) : max_waiting_(max_waiting) {
-  for (int i = 0; i < threads; ++i)
-    threads_.push_back(thread_with_blocked_signals("requests", [this] { run(); }));
+  try {
+    threads_.reserve(static_cast<std::size_t>(threads));
+    for (int i = 0; i < threads; ++i)
+      threads_.push_back(thread_with_blocked_signals("requests", [this] { run(); }));
+  } catch (...) {
+    end();  // those that were started
+    throw;
+  }
 }
 
 Workers::~Workers() {
+  end();
+}
+
+void Workers::end() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;

@@ -14,6 +14,7 @@ namespace troupe::launch::api {
 
 class Workers {
  public:
+  /// Throws std::system_error if a thread cannot be started.
   Workers(int threads, std::size_t max_waiting);
   /// Waits for the running tasks and drops the others.
   ~Workers();
@@ -25,6 +26,7 @@ class Workers {
 
  private:
   void run();
+  void end();
 
   std::size_t max_waiting_;
   std::mutex mutex_;

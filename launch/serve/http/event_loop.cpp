@@ -5,11 +5,15 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/system/system_error.hpp>
 #include <deque>
 #include <optional>
 #include <thread>
 #include <utility>
 
+#include "engine/base/environment_error.h"
+#include "engine/base/log.h"
+#include "engine/base/text.h"
 #include "engine/base/thread_with_blocked_signals.h"
 
 namespace troupe::launch::http {
@@ -31,7 +35,7 @@ struct EventLoop::Impl {
     timer.timer.expires_after(timer.period);
     timer.timer.async_wait([this, &timer](const boost::system::error_code& failed) {
       if (failed || stopping) return;
-      timer.work();
+      contain(timer.work);
       arm(timer);
     });
   }
@@ -42,6 +46,21 @@ struct EventLoop::Impl {
                                   if (failed || stopping) return;
                                   if (watch.work()) arm(watch);
                                 });
+  }
+
+  /// What one call lacks, usually memory, ends neither the thread nor what is called periodically.
+  static void contain(const std::function<void()>& work) {
+    try {
+      work();
+    } catch (const std::exception& error) {
+      const auto outside = environment_error(error);
+      log_error(cat("the HTTP server: ", outside ? outside->what : error.what()));
+    }
+  }
+
+  void run() {
+    // run() can be called again after an exception of a handler.
+    while (!context.stopped()) contain([this] { context.run(); });
   }
 
   asio::io_context context{1};
@@ -55,11 +74,20 @@ struct EventLoop::Impl {
 };
 
 EventLoop::EventLoop() : impl_(std::make_unique<Impl>()) {
+  // Asio opens its descriptors with the first timer or socket, which would be on the thread.
+  try {
+    const asio::steady_timer timer(impl_->context);
+    const asio::posix::stream_descriptor descriptor(impl_->context);
+  } catch (const boost::system::system_error& error) {
+    throw Failure(os_error(error.code().value(), "cannot start an event loop of the server"));
+  }
 }
-EventLoop::~EventLoop() = default;
+EventLoop::~EventLoop() {
+  stop();
+}
 
 void EventLoop::start(const std::string& name) {
-  impl_->thread = thread_with_blocked_signals(name, [this] { impl_->context.run(); });
+  impl_->thread = thread_with_blocked_signals(name, [this] { impl_->run(); });
 }
 
 void EventLoop::stop() {

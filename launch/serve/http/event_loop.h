@@ -14,8 +14,9 @@ namespace troupe::launch::http {
 
 class EventLoop {
  public:
+  /// Throws Failure if the system has no descriptors or memory for it.
   EventLoop();
-  ~EventLoop();  ///< after stop()
+  ~EventLoop();  ///< calls stop()
   EventLoop(const EventLoop&) = delete;
 
   /// Starts the thread.
