@@ -1,6 +1,5 @@
 #include "tests/support/allocations.h"
 
-#include <atomic>
 #include <cstdlib>
 #include <new>
 
@@ -13,19 +12,11 @@
 namespace {
 
 thread_local std::size_t allocated = 0;
-std::atomic<std::size_t> limit = 0, refused = 0;
-
-[[maybe_unused]] void check_limit(std::size_t size) {
-  if (limit == 0 || size <= limit) return;
-  ++refused;
-  throw std::bad_alloc();
-}
 
 }  // namespace
 
 #ifndef OPERATORS_OF_SANITIZER
 void* operator new(std::size_t size) {
-  check_limit(size);
   allocated += size;
   if (void* memory = std::malloc(size ? size : 1)) return memory;
   throw std::bad_alloc();
@@ -47,11 +38,6 @@ namespace troupe::test {
 
 std::size_t allocated_bytes() {
   return allocated;
-}
-
-std::size_t refuse_allocations_above(std::size_t bytes) {
-  limit = bytes;
-  return refused;
 }
 
 }  // namespace troupe::test

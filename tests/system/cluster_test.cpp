@@ -215,6 +215,20 @@ TEST_F(Cluster, ASignalSavesACheckpointAndExits) {
   expect_same_bytes("whole", "stopped");
 }
 
+// The run ends when it has cancelled the samples in flight; it does not need those of a rollout
+// that no longer answers.
+TEST_F(Cluster, AGroupThatIsLostAfterTheLastStepIsAWarning) {
+  constexpr std::size_t steps_of_run = 12;
+  Child child(cat(marked("complete"), " --set async.mode=free --set async.eta=3"), log());
+  ASSERT_TRUE(child.until([&] { return steps_written("complete") == steps_of_run; })) << said();
+  const pid_t rollout = process_of("complete", "rollout-1");
+  ASSERT_NE(rollout, 0);
+  ::kill(rollout, SIGSTOP);
+  EXPECT_EQ(child.wait(), 0) << said();
+  EXPECT_TRUE(nobody_left());
+  EXPECT_TRUE(std::filesystem::exists(path("complete/checkpoint-12")));
+}
+
 TEST_F(Cluster, AGroupThatCannotStartReportsWhy) {
   std::filesystem::create_directory(path("empty"));
   std::filesystem::copy_file(launch::data("models/digit-completion/config.json"),

@@ -13,7 +13,6 @@
 #include "engine/base/random.h"
 #include "engine/ops/cpu/cpu_options.h"
 #include "tests/engine/generate/tiny_model.h"
-#include "tests/support/allocations.h"
 
 namespace troupe::engine::serving {
 namespace {
@@ -194,30 +193,6 @@ TEST_F(GenerationServiceTest, ARequestWithoutATokenToSampleFailsAlone) {
   EXPECT_THAT(failed.error().what, HasSubstr("ban every token"));
   EXPECT_EQ(value_or_throw(good.get()).ids, alone(request(2)).ids);
   EXPECT_EQ(value_or_throw(also.get()).ids, alone(request(3)).ids);
-}
-
-// A prompt of 1500 tokens needs larger buffers than the others, for which there is no memory.
-TEST_F(GenerationServiceTest, ARequestWithoutMemoryFailsAlone) {
-  constexpr std::int32_t tokens = 150;
-  models::DecoderSpec spec = test::tiny_spec();
-  spec.max_positions = 2000;
-  model_ = test::tiny_model(*device_, 1, spec);
-  Request large = request(9);
-  large.prompt.assign(1500, 3);
-  const auto service =
-      start({}, {.page_size = 4, .pages = 1000, .tokens_per_step = 2048, .prefix_cache = true});
-  const std::vector<std::int32_t> expected = alone(request(2, tokens)).ids;
-  std::vector<std::future<Outcome>> others;
-  for (int i = 0; i < 3; ++i) others.push_back(submit(*service, request(2, tokens)));
-  while (service->counters().running < 3) std::this_thread::yield();
-  const std::size_t before = test::refuse_allocations_above(100'000);
-  const Outcome failed = submit(*service, large).get();
-  if (test::refuse_allocations_above(0) == before) GTEST_SKIP() << "operator new is not replaced";
-  ASSERT_FALSE(failed);
-  EXPECT_EQ(failed.error().code, Errc::full);
-  EXPECT_THAT(failed.error().what, HasSubstr("out of memory"));
-  for (auto& each : others) EXPECT_EQ(value_or_throw(each.get()).ids, expected);
-  EXPECT_TRUE(submit(*service, large).get()) << "with memory again";
 }
 
 // The callback of one job throws, as it may when its answer needs memory.
