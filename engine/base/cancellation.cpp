@@ -36,7 +36,7 @@ bool cancel_reading() noexcept {
 }
 
 Result<> check_cancelled() {
-  if (is_cancelled()) return fail(cancelled_error());
+  if (is_cancelled()) return Result<>(tl::unexpect, cancelled_error());
   const WorkBudget* budget = WorkBudget::of_this_thread();
   return budget == nullptr ? Result<>() : budget->check();
 }
