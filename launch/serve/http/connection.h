@@ -5,6 +5,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "launch/serve/http/exchange.h"
@@ -40,12 +41,21 @@ class Connection : public std::enable_shared_from_this<Connection> {
   enum class Phase { handshake, idle, header, body, answer, lingering, closed };
 
   void enter(Phase phase, std::chrono::milliseconds limit);
+  /// From now on the connection may have to give way to another one.
+  void may_give_way(IdleConnections::Kind kind);
+  /// From now on it may not; false if it was chosen before and is closed now.
+  bool stays();
+  /// `call` on the loop's thread, from any thread, if the connection exists then.
+  std::function<void()> on_loop(void (Connection::*call)());
+  void give_way();
   void read();
   void on_read(bool ok, std::size_t bytes);
   void parse();
   /// Whether parsing continues.
   bool on_progress(RequestParser::State state);
   bool begin_body();
+  /// Whether the server has room for what has arrived of the body.
+  bool body_fits();
   void admit();
   void refuse(Response response);
   void open_exchange(bool keep_alive);
@@ -70,6 +80,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string input_;   // read and not parsed
   std::string output_;  // being written
   RequestParser parser_;
+  std::shared_ptr<HeldBytes> held_;  // of the body that arrives
+  std::optional<IdleConnections::Ticket> ticket_;
   const Route* route_ = nullptr;
   std::shared_ptr<Exchange> exchange_;
   AccessRecord record_;
