@@ -35,8 +35,8 @@ void Connection::enter(Phase phase, milliseconds limit) {
   deadline_ = limit.count() == 0 ? Clock::time_point::max() : Clock::now() + limit;
 }
 
-void Connection::may_give_way(IdleConnections::Kind kind) {
-  ticket_ = service_->idle.add(kind, on_loop(&Connection::give_way));
+void Connection::may_give_way() {
+  ticket_ = service_->idle.add(on_loop(&Connection::give_way));
 }
 
 bool Connection::stays() {
@@ -62,7 +62,7 @@ void Connection::give_way() {
 }
 
 void Connection::start() {
-  may_give_way(IdleConnections::Kind::first_request);
+  may_give_way();
   enter(Phase::handshake, service_->limits.header_time);
   stream_->handshake([self = shared_from_this()](bool ok, std::size_t) {
     if (self->phase_ == Phase::closed) return;
@@ -73,6 +73,7 @@ void Connection::start() {
 }
 
 void Connection::start_refused() {
+  refused_ = true;
   enter(Phase::handshake, linger_time);
   stream_->handshake([self = shared_from_this()](bool ok, std::size_t) {
     if (self->phase_ == Phase::closed) return;
@@ -160,8 +161,6 @@ bool Connection::begin_body() {
     return false;
   }
   route_ = admission.route;
-  if (!stays()) return false;
-  may_give_way(IdleConnections::Kind::body);
   enter(Phase::body, service_->limits.body_time);
   if (!parser_.expects_continue() || !input_.empty() || writing_) return true;
   writing_ = true;
@@ -260,14 +259,14 @@ void Connection::finish(bool keep_alive) {
   parser_.request().body = {};  // of a request that was refused
   held_.reset();
   if (!keep_alive || service_->draining) return linger();
-  may_give_way(IdleConnections::Kind::next_request);
+  may_give_way();
   enter(Phase::idle, service_->limits.idle_time);
   parse();
   read();
 }
 
 void Connection::linger() {
-  may_give_way(IdleConnections::Kind::first_request);  // it has its answer
+  if (!refused_) may_give_way();  // it has its answer
   enter(Phase::lingering, linger_time);
   input_.clear();
   stream_->shut_down([self = shared_from_this()](bool ok, std::size_t) {

@@ -30,6 +30,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void start();
   /// Refuses the client with status 503, which is sent if the system takes it at once.
   void start_refused();
+  bool refused() const { return refused_; }
   /// Ends what has taken too long.
   void check_deadline(Clock::time_point now);
   /// Closes the connection if it is idle; otherwise it is closed after the current answer, as the
@@ -42,7 +43,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   void enter(Phase phase, std::chrono::milliseconds limit);
   /// From now on the connection may have to give way to another one.
-  void may_give_way(IdleConnections::Kind kind);
+  void may_give_way();
   /// From now on it may not; false if it was chosen before and is closed now.
   bool stays();
   /// `call` on the loop's thread, from any thread, if the connection exists then.
@@ -75,7 +76,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Phase phase_ = Phase::handshake;
   Clock::time_point deadline_ = Clock::time_point::max();        // of the phase
   Clock::time_point write_deadline_ = Clock::time_point::max();  // of the write in progress
-  bool reading_ = false, writing_ = false;
+  bool reading_ = false, writing_ = false, refused_ = false;
   std::array<char, 16384> chunk_;
   std::string input_;   // read and not parsed
   std::string output_;  // being written

@@ -1,10 +1,12 @@
 #include "launch/serve/http/idle_connections.h"
 
+#include <utility>
+
 namespace troupe::launch::http {
 
-IdleConnections::Ticket IdleConnections::add(Kind kind, std::function<void()> close) {
+IdleConnections::Ticket IdleConnections::add(std::function<void()> close) {
   const std::lock_guard lock(mutex_);
-  const Ticket ticket{kind, next_++};
+  const Ticket ticket = next_++;
   waiting_.emplace(ticket, std::move(close));
   return ticket;
 }

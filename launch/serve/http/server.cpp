@@ -132,16 +132,21 @@ void Server::Impl::add(Worker& worker, Listener::Accepted accepted) {
 }
 
 bool Server::Impl::has_room(const std::string& network) {
-  const std::size_t open = ++service->open;
+  ++service->open;
   {
     const std::lock_guard lock(mutex);
     if (++networks[network] > service->limits.connections_per_address) return false;
   }
-  return open <= service->limits.connections || service->idle.close_longest();
+  // One that gives way is counted until it is closed, in place of the new one.
+  if (++service->admitted <= service->limits.connections || service->idle.close_longest())
+    return true;
+  --service->admitted;
+  return false;
 }
 
 void Server::Impl::remove(Worker& worker, Connection& ended, const std::string& network) {
   worker.connections.erase(ended.shared_from_this());
+  if (!ended.refused()) --service->admitted;
   --service->open;
   const std::lock_guard lock(mutex);
   if (--networks[network] == 0) networks.erase(network);

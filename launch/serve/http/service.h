@@ -31,6 +31,7 @@ struct Service {
   std::atomic<std::uint64_t> connections = 0, requests = 0, refused = 0, malformed = 0,
                              timeouts = 0, slow = 0, gave_way = 0;
   std::atomic<std::size_t> open = 0, active = 0;
+  std::atomic<std::size_t> admitted = 0;  ///< of those that are open: not refused by a limit
 
   /// Sets the request's id, key and rest, and returns its route; or the response that refuses it:
   /// 421 for the name of another host, 403 for a page of another site, 401 without a key, 404 and
