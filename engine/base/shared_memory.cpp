@@ -8,12 +8,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <random>
 #include <utility>
 
 #include "engine/base/available_memory.h"
 #include "engine/base/check.h"
 #include "engine/base/environment_error.h"
+#include "engine/base/secret.h"
 #include "engine/base/text.h"
 
 namespace troupe {
@@ -22,15 +22,6 @@ namespace {
 constexpr std::string_view prefix = "troupe-weights-";
 constexpr std::size_t part_bytes = 1 << 22;
 constexpr int immutable = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
-
-std::string random_token() {
-  std::random_device random;
-  std::string token;
-  for (int word = 0; word < 4; ++word)
-    for (unsigned bits = random(), digit = 0; digit < 8; ++digit, bits >>= 4)
-      token += "0123456789abcdef"[bits & 15u];
-  return token;
-}
 
 tl::unexpected<Error> failed(int code, std::string_view what, std::size_t bytes) {
   Error error = os_error(code, cat("shared memory of ", bytes, " bytes: cannot ", what));

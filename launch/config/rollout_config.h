@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/base/fields.h"
 #include "engine/base/json.h"
@@ -37,6 +38,8 @@ struct RolloutConfig {
   Record record = Record::shown;
   SampleSource source = SampleSource::engine;
   std::int64_t lease_timeout = 600;
+  std::int64_t max_leases = 0;
+  std::vector<std::string> lease_keys;
 
   static void each_field(auto& self, auto&& field) {
     auto& s = self.sampling;
@@ -71,9 +74,21 @@ struct RolloutConfig {
     field("source", self.source,
           "engine: the rollouts sample; service: programs that use their server (serve.listen) "
           "make the samples and their rewards (agents.md)");
+    each_lease_field(self, field);
+  }
+
+  /// Of rollout.source service.
+  static void each_lease_field(auto& self, auto&& field) {
     field("lease_timeout", self.lease_timeout, Range{1, 1 << 20},
           "rollout.source service: seconds after which the samples of a lease that have not "
           "arrived are leased again");
+    field("max_leases", self.max_leases, Range{0, 1 << 20},
+          "rollout.source service: prompts that one client (API key) has leased at a time; 0: an "
+          "equal share of those that are offered for each key that may lease, all of them for "
+          "the only one");
+    field("lease_keys", self.lease_keys,
+          "rollout.source service: names of the keys of serve.api_key_file that may lease samples, "
+          "which includes the answers of the rows, and send them; empty: all keys");
   }
 };
 

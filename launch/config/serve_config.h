@@ -24,10 +24,12 @@ struct ServeConfig {
   std::int64_t request_timeout = 600;
 
   static void each_field(auto& self, auto&& field) {
-    field("listen", self.listen,
-          "HOST:PORT, or PORT of 127.0.0.1, at which the rollouts serve the OpenAI API with their "
-          "current weights (serving.md#rollouts-of-a-run); 0: any free port; in a cluster rollout "
-          "N listens at PORT + N; empty: no server");
+    field(
+        "listen", self.listen,
+        "HOST:PORT, PORT of 127.0.0.1, or unix:PATH, a Unix-domain socket that only this user can "
+        "open, at which the rollouts serve the OpenAI API with their "
+        "current weights (serving.md#rollouts-of-a-run); 0: any free port; in a cluster rollout "
+        "N listens at PORT + N, or from the second on at PATH.N; empty: no server");
     field("model_name", self.model_name, "the model's name in requests and answers; empty: model");
     field("api_key_file", self.api_key_file, "file with the keys of clients, mode 0600");
     field("tls_cert", self.tls_cert, "certificate chain (PEM)");
@@ -46,10 +48,11 @@ struct ServeConfig {
   }
 };
 
-/// Host and port of serve.listen: HOST:PORT, [HOST]:PORT, or PORT of 127.0.0.1.
+/// Where serve.listen says: HOST:PORT, [HOST]:PORT, PORT of 127.0.0.1, or unix:PATH.
 struct ListenAddress {
   std::string host = "127.0.0.1";
   int port = 0;
+  std::string unix_socket;  ///< a path instead of host and port
 };
 /// Errc::usage.
 Result<ListenAddress> listen_address(const std::string& text);

@@ -77,6 +77,15 @@ void validate_service(Validation& v) {
     v.problem(cat(key,
                   ": other programs send samples to the server of the rollouts; set "
                   "serve.listen"));
+  const auto address = listen_address(c.serve.listen);
+  const bool by_file = address && !address->unix_socket.empty();
+  if (!c.serve.listen.empty() && c.serve.api_key_file.empty() && !by_file)
+    v.problem(cat(key,
+                  ": any user of this host could lease samples and send others; set "
+                  "serve.api_key_file (docs/agents.md), or serve.listen = unix:PATH"));
+  if (!c.rollout.lease_keys.empty() && c.serve.api_key_file.empty())
+    v.problem(cat(v.named("rollout.lease_keys"),
+                  ": the names are those of keys; set serve.api_key_file"));
   if (recipe_of(c).name == algorithms::PpoConfig::name)
     v.problem(cat(key, ": only grpo and its relatives train on samples of other programs"));
   if (!c.reward.empty())
@@ -101,7 +110,8 @@ void validate_service(Validation& v) {
 void validate_serve(Validation& v) {
   const bool service = v.config.rollout.source == SampleSource::service;
   if (service) validate_service(v);
-  if (!service) v.unused("rollout.lease_timeout", "rollout.source is engine");
+  for (const char* key : {"rollout.lease_timeout", "rollout.max_leases", "rollout.lease_keys"})
+    if (!service) v.unused(key, "rollout.source is engine");
   if (!v.config.serve.listen.empty()) return validate_server(v);
   v.unused_section("serve", "serve.listen", "serve.listen is not set");
 }

@@ -42,13 +42,19 @@ void add_model_options(CLI::App& command, api::ServedModelOptions& o) {
 }
 
 void add_server_options(CLI::App& command, ServeOptions& o) {
-  command
-      .add_option("--host", o.server.host,
-                  "address to listen at; beyond loopback, keys and TLS are required")
-      ->capture_default_str();
-  command.add_option("--port", o.server.port, "port; 0: any free one")
-      ->check(CLI::Range(0, 65535))
-      ->capture_default_str();
+  CLI::Option* host =
+      command
+          .add_option("--host", o.server.host,
+                      "address to listen at; beyond loopback, keys and TLS are required")
+          ->capture_default_str();
+  CLI::Option* port = command.add_option("--port", o.server.port, "port; 0: any free one")
+                          ->check(CLI::Range(0, 65535))
+                          ->capture_default_str();
+  path_option(command.add_option("--socket", o.server.unix_socket,
+                                 "path of a Unix-domain socket to listen at, which only this user "
+                                 "can open, instead of --host and --port"))
+      ->excludes(host)
+      ->excludes(port);
   path_option(command.add_option("--api-key-file", o.api_key_file,
                                  "file with the keys of clients, mode 0600"));
   path_option(command.add_option("--tls-cert", o.server.tls_cert, "certificate chain (PEM)"));

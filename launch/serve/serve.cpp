@@ -79,7 +79,8 @@ Admin start_admin(const ServeOptions& options, api::ModelSet& models) {
 /// The first line of stdout is for programs, stderr for the user.
 void announce(const ServeOptions& options, const api::ServedModel& model,
               const http::Server& server, std::int64_t cached) {
-  std::cout << "listening on " << server.url() << std::endl;
+  const bool local = !options.server.unix_socket.empty();
+  std::cout << "listening on " << (local ? "unix:" : "") << server.url() << std::endl;
   Json body;
   body.set("model", model.name());
   if (model.pools())
@@ -93,7 +94,8 @@ void announce(const ServeOptions& options, const api::ServedModel& model,
   std::cerr << for_terminal(cat("serving ", model.name(), ": context ", model.context(),
                                 " tokens, batch of ", options.engine.max_batch, cache, "; try:"))
             << "\n  "
-            << for_terminal(cat("curl ", server.url(), path, key,
+            << for_terminal(cat("curl ", local ? cat("--unix-socket ", server.url(), " ") : "",
+                                local ? "http://localhost" : server.url(), path, key,
                                 " -H 'Content-Type: application/json' -d '", body.dump(), "'"))
             << "\n";
 }

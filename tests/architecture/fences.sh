@@ -20,7 +20,7 @@ pcre2                           engine/tokenizer
 (arrow|parquet)/                engine/data/readers
 msgpack                         transports/wire
 zmq                             transports/zmq
-sodium                          transports/zmq engine/base/sha256.cpp launch/serve/http/access.cpp
+sodium                          transports/zmq engine/base/secret.cpp engine/base/sha256.cpp launch/serve/http/access.cpp
 mpi\.h                          transports/mpi
 linux/perf_event\.h             launch/profile/counters.cpp
 asio[./]                        actors/runtime transports

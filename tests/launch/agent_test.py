@@ -5,14 +5,15 @@ import os
 import random
 import re
 import signal
+import stat
 import subprocess
 import sys
 import types
 import unittest
 import urllib.error
 
-from live_run import LiveRun, folder
-from served import DIGITS, PROGRAM, SOURCE
+from live_run import LiveRun, command, folder
+from served import DIGITS, PROGRAM, SOURCE, UnixConnection, answer_of
 
 PAGE = os.path.join(SOURCE, "docs/agents.md")
 RUN = {"rollout.source": "service", "serve.listen": 0, "train.max_length": 64, "rollout.max_new_tokens": 24, "train.schedule": "constant",
@@ -24,12 +25,21 @@ def page():
         return file.read()
 
 
-def client(url):
+KEYS = {"agent": "0123456789abcdef0123", "other": "fedcba9876543210fedc"}
+
+
+def key_file(path, names=("agent",)):
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        file.writelines(f"{name} {KEYS[name]}\n" for name in names)
+    return path
+
+
+def client(url, keys):
     """The program of the page, as a module."""
     source = re.search(r"`client\.py`:\n\n```python\n(.*?)```", page(), re.DOTALL)[1]
     module = types.ModuleType("client")
     exec(compile(source, "client.py", "exec"), module.__dict__)
-    sys.argv[1:] = [url]
+    sys.argv[1:] = [url, keys]
     return module
 
 
@@ -60,13 +70,14 @@ class Agent(unittest.TestCase):
         self.folder = folder()
         self.output = os.path.join(self.folder.name, "run")
         rows = prompts(os.path.join(self.folder.name, "prompts.jsonl"), 40, 1)
-        self.settings = RUN | {"model": DIGITS, "data.path": rows, "train.batch_size": 2, "grpo.group_size": 4, "train.save_every": 0}
+        self.keys = key_file(os.path.join(self.folder.name, "keys"))
+        self.settings = RUN | {"serve.api_key_file": self.keys, "model": DIGITS, "data.path": rows, "train.batch_size": 2, "grpo.group_size": 4, "train.save_every": 0}
         self.addCleanup(self.folder.cleanup)
 
     def start(self, **more):
-        live = LiveRun(self.output, self.settings | {key.replace("__", "."): value for key, value in more.items()})
+        live = LiveRun(self.output, self.settings | {key.replace("__", "."): value for key, value in more.items()}, key=KEYS["agent"])
         self.addCleanup(lambda: live.running() and live.process.kill())
-        return live, client(f"http://127.0.0.1:{live.ports[0]}")
+        return live, client(f"http://127.0.0.1:{live.ports[0]}", self.keys)
 
     def until_the_run_ends(self, module):
         try:
@@ -74,17 +85,17 @@ class Agent(unittest.TestCase):
         except (urllib.error.URLError, ConnectionError):
             pass
 
-    def lease(self, live, wanted=1, port=None):
+    def lease(self, live, wanted=1, port=None, key=None):
         """The samples of at least so many prompts, once they are offered."""
         groups = []
         while len(groups) < wanted:
-            status, answer = live.request("/v1/lease", {"groups": 4}, port)
+            status, answer = live.request("/v1/lease", {"groups": 4}, port, key)
             self.assertEqual(status, 200, answer)
             groups += answer["groups"]
         return groups, answer["weight_version"]
 
     def sample(self, module, sample_id, group):
-        episode = module.Episode(sample_id, group["prompt_token_ids"])
+        episode = module.Episode(sample_id, dict(zip(group["sample_ids"], group["leases"]))[sample_id], group["prompt_token_ids"])
         episode.sample()
         episode.write(":1S")
         episode.sample()
@@ -135,13 +146,15 @@ class Agent(unittest.TestCase):
             self.assertEqual((status, answer["error"]["code"]), (409, "duplicate"))
         groups, version = self.lease(live, 2)
         self.assertEqual(version, 1)
-        old = bodies[0] | {"sample_id": groups[0]["sample_ids"][0]}
+        old = bodies[0] | {"sample_id": groups[0]["sample_ids"][0], "lease": groups[0]["leases"][0]}
         ids, prompt = old["token_ids"], groups[0]["prompt_token_ids"]
         old["token_ids"] = prompt + ids[old["loss_mask"].index(1):]
         for name in ("loss_mask", "logprobs", "weight_versions"):
             old[name] = [0 if name == "loss_mask" else None] * len(prompt) + bodies[0][name][bodies[0]["loss_mask"].index(1):]
         status, answer = live.request("/v1/experience", old)
-        self.assertEqual((status, answer["error"]["code"]), (409, "too_old"))
+        self.assertEqual((status, answer["error"]["code"]), (409, "not_sampled_here"))  # it was, after another prompt
+        old = self.sample(module, groups[0]["sample_ids"][0], groups[0])
+        self.assertEqual(set(old["weight_versions"]) - {None}, {1})
         status, answer = live.request("/v1/experience", bodies[0] | {"sample_id": 10**6})
         self.assertEqual((status, answer["error"]["code"]), (409, "not_offered"))
         status, answer = live.request("/v1/experience", bodies[0] | {"reward": "good"})
@@ -173,7 +186,8 @@ class Agent(unittest.TestCase):
         live, _ = self.start(train__steps=1, rollout__lease_timeout=1)
         first, _ = self.lease(live, 2)
         again, _ = self.lease(live, 2)
-        self.assertEqual(again, first)
+        self.assertEqual([group["sample_ids"] for group in again], [group["sample_ids"] for group in first])
+        self.assertFalse({lease for group in again for lease in group["leases"]} & {lease for group in first for lease in group["leases"]})
         live.process.send_signal(signal.SIGTERM)
         self.assertEqual(live.wait(60), 130, live.lines)
 
@@ -188,9 +202,9 @@ class Agent(unittest.TestCase):
         cluster = os.path.join(self.folder.name, "cluster.yaml")
         with open(cluster, "w", encoding="utf-8") as file:
             file.write("groups: [{role: policy}, {role: rollout, count: 2}]\n")
-        live = LiveRun(self.output, self.settings | {"train.steps": 2, "rollout.record": "all"}, cluster, 2)
+        live = LiveRun(self.output, self.settings | {"train.steps": 2, "rollout.record": "all"}, cluster, 2, key=KEYS["agent"])
         self.addCleanup(lambda: live.running() and live.process.kill())
-        module, made = client(""), [[], []]
+        module, made = client("", self.keys), [[], []]
         for _ in range(2):
             for part, port in enumerate(live.ports):
                 sys.argv[1] = f"http://127.0.0.1:{port}"
@@ -205,12 +219,15 @@ class Agent(unittest.TestCase):
 
     def test_the_requests_of_the_page(self):
         live, _ = self.start(train__steps=1)
-        found = re.findall(r"curl http://127\.0\.0\.1:8000(/\S+) -d '(.*?)'", page(), re.DOTALL)
+        found = re.findall(r"curl http://127\.0\.0\.1:8000(/\S+) -H \"Authorization: Bearer \$KEY\" -d '(.*?)'", page(), re.DOTALL)
         self.assertEqual([path for path, _ in found], ["/v1/lease", "/v1/experience"])
-        status, answer = live.request(found[0][0], json.loads(found[0][1]))
-        self.assertEqual(status, 200, answer)
+        answer = {"groups": []}
+        while not answer["groups"]:  # until they are offered
+            status, answer = live.request(found[0][0], json.loads(found[0][1]))
+            self.assertEqual(status, 200, answer)
         shown = json.loads(re.search(r"```json\n(.*?)```", page(), re.DOTALL)[1])
         self.assertEqual(set(answer), set(shown))
+        self.assertEqual(set(answer["groups"][0]), set(shown["groups"][0]))
         body = json.loads(found[1][1])
         self.assertEqual(len({len(body[name]) for name in ("token_ids", "loss_mask", "logprobs", "weight_versions")}), 1)
         body["weight_versions"] = [None if version is None else 0 for version in body["weight_versions"]]
@@ -218,6 +235,68 @@ class Agent(unittest.TestCase):
         self.assertEqual((status, answer["error"]["code"]), (409, "not_offered"), answer)
         live.process.send_signal(signal.SIGTERM)
         self.assertEqual(live.wait(60), 130, live.lines)
+
+    def test_forged_samples_are_refused_and_the_run_continues(self):
+        both = key_file(os.path.join(self.folder.name, "both"), KEYS)
+        live, module = self.start(train__steps=1, serve__api_key_file=both)
+        sys.argv[2] = self.keys  # the client is the agent
+        groups, _ = self.lease(live, key=KEYS["other"])
+        self.assertEqual(len(groups), 1, "one client takes more than its share")
+        stolen = groups[0]
+        self.assertEqual(live.request("/v1/lease", {"groups": 1024}, key=KEYS["other"])[1]["groups"], [])
+        groups, _ = self.lease(live)
+        self.assertEqual(len(groups), 1)
+        wanted = [(sample_id, group) for group in groups for sample_id in group["sample_ids"]]
+        good = self.sample(module, *wanted[0])
+        at = good["loss_mask"].index(1)
+
+        def changed(name, value):
+            return good | {name: good[name][:at] + [value] + good[name][at + 1:]}
+
+        for forged, key, expected in [
+                (good, KEYS["other"], (409, "not_leased", "lease")),
+                (good | {"lease": stolen["leases"][0]}, KEYS["agent"], (409, "not_leased", "lease")),
+                (good | {"sample_id": stolen["sample_ids"][0]}, KEYS["agent"], (409, "not_leased", "lease")),
+                ({name: value for name, value in good.items() if name != "lease"}, KEYS["agent"], (400, None, "lease")),
+                (changed("logprobs", -1e38), KEYS["agent"], (409, "not_sampled_here", f"logprobs[{at}]")),
+                (changed("logprobs", -90), KEYS["agent"], (409, "not_sampled_here", f"logprobs[{at}]")),
+                (changed("logprobs", good["logprobs"][at] - 1e-3), KEYS["agent"], (409, "not_sampled_here", f"logprobs[{at}]")),
+                (good | {"reward": 3e38}, KEYS["agent"], (400, None, "reward"))]:
+            status, answer = live.request("/v1/experience", forged, key=key)
+            self.assertEqual((status, answer["error"]["code"], answer["error"]["param"]), expected)
+        self.assertEqual(live.request("/v1/experience", good)[0], 200)
+        for sample_id, group in wanted[1:]:
+            self.assertEqual(live.request("/v1/experience", self.sample(module, sample_id, group))[0], 200)
+        sys.argv[2] = key_file(os.path.join(self.folder.name, "other"), ["other"])
+        for sample_id in stolen["sample_ids"]:
+            self.assertEqual(live.request("/v1/experience", self.sample(module, sample_id, stolen), key=KEYS["other"])[0], 200)
+        self.assertEqual(live.wait(), 0, live.lines)
+        self.assertTrue(any("a sample of client \"agent\" was refused" in line for line in live.lines), live.lines)
+
+    def test_a_socket_of_the_user_needs_no_key(self):
+        path = os.path.join(self.folder.name, "socket")
+        live = LiveRun(self.output, self.settings | {"train.steps": 1, "serve.api_key_file": "", "serve.listen": f"unix:{path}"})
+        self.addCleanup(lambda: live.running() and live.process.kill())
+        self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600)
+        module = client("", os.devnull)
+        module.post = lambda path_, **body: answer_of(UnixConnection(path), "POST", path_, body)[1]
+        sent = 0
+        while sent < 8:
+            for group in module.post("/v1/lease", groups=4)["groups"]:
+                for sample_id in group["sample_ids"]:
+                    self.assertEqual(module.post("/v1/experience", **self.sample(module, sample_id, group))["status"], "accepted")
+                    sent += 1
+        self.assertEqual(live.wait(), 0, live.lines)
+        self.assertFalse(os.path.exists(path))
+
+    def test_a_run_that_anybody_could_train_is_refused(self):
+        settings = self.settings | {"train.steps": 1, "serve.api_key_file": ""}
+        refused = subprocess.run(command(self.output, settings), capture_output=True, text=True, check=False, timeout=60)
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("rollout.source", refused.stderr)
+        self.assertIn("serve.api_key_file", refused.stderr)
+        self.assertIn("unix:PATH", refused.stderr)
+        self.assertFalse(os.path.exists(self.output))
 
 
 WARM_UP = {"train.steps": 400, "train.batch_size": 64, "train.learning_rate": "2e-3", "train.betas": "[0.9, 0.98]", "train.weight_decay": 0.1, "train.schedule": "linear"}
@@ -245,12 +324,13 @@ def learn_one(seed, where):
             start += ["--set", f"{key}={value}"]
     subprocess.run(start, check=True)
     output = os.path.join(where, "run")
-    live = LiveRun(output, RUN | LEARNING | {"model": os.path.join(where, "warm-up/latest"), "train.seed": seed, "train.save_every": 0,
+    keys = key_file(os.path.join(where, "keys"))
+    live = LiveRun(output, RUN | LEARNING | {"serve.api_key_file": keys, "model": os.path.join(where, "warm-up/latest"), "train.seed": seed, "train.save_every": 0,
                                              "data.path": prompts(os.path.join(where, "prompts.jsonl"), 2000, seed)})
     program = os.path.join(where, "client.py")
     with open(program, "w", encoding="utf-8") as file:
         file.write(re.search(r"`client\.py`:\n\n```python\n(.*?)```", page(), re.DOTALL)[1])
-    subprocess.run([sys.executable, program, f"http://127.0.0.1:{live.ports[0]}"], check=False, stderr=subprocess.DEVNULL)
+    subprocess.run([sys.executable, program, f"http://127.0.0.1:{live.ports[0]}", keys], check=False, stderr=subprocess.DEVNULL)
     if live.wait() != 0:
         raise RuntimeError("".join(live.lines))
     rewards = [line["reward"] for line in lines_of(os.path.join(output, "metrics.jsonl"))]

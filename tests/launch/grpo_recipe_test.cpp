@@ -135,8 +135,15 @@ TEST(GrpoValidation, RefusesWhatOtherProgramsCannotMake) {
         {.algorithm = algorithm, .file = "", .sets = std::move(sets), .check_files = false});
     return got ? "" : got.error().what;
   };
-  const std::string listen = "serve.listen=8000";
+  const std::string listen = "serve.listen=unix:socket";
   EXPECT_EQ(problem({listen}), "");
+  EXPECT_EQ(problem({"serve.listen=8000", "serve.api_key_file=keys"}), "");
+  EXPECT_EQ(problem({"serve.listen=8000", "serve.api_key_file=keys", "rollout.lease_keys=[a, b]"}),
+            "");
+  EXPECT_THAT(problem({"serve.listen=8000"}), HasSubstr("rollout.source"));
+  EXPECT_THAT(problem({"serve.listen=8000"}),
+              HasSubstr("set serve.api_key_file (docs/agents.md), or serve.listen = unix:PATH"));
+  EXPECT_THAT(problem({listen, "rollout.lease_keys=[a]"}), HasSubstr("set serve.api_key_file"));
   EXPECT_EQ(problem({listen, "async.mode=free"}), "");
   EXPECT_THAT(problem({}), HasSubstr("set serve.listen"));
   EXPECT_THAT(problem({listen, "reward=exact_match"}), HasSubstr("leave out reward"));
@@ -170,6 +177,14 @@ TEST(ServeConfig, ReadsAddressesAndNumbersThePortsOfRollouts) {
   for (const char* wrong : {"", ":8000", "localhost", "localhost:", "1.2.3.4:65536", "1.2.3.4:-1"})
     EXPECT_FALSE(listen_address(wrong)) << wrong;
   EXPECT_FALSE(listener_of("1.2.3.4:65535", 1));
+  EXPECT_EQ(value_or_throw(listen_address("unix:/run/user/1/a:1")).unix_socket, "/run/user/1/a:1");
+  EXPECT_EQ(value_or_throw(listener_of("unix:a", 0)), "unix:a");
+  EXPECT_EQ(value_or_throw(listener_of("unix:a", 2)), "unix:a.2");
+  const std::string longest = "unix:" + std::string(107, 'a');
+  EXPECT_TRUE(listen_address(longest));
+  for (const std::string& wrong : {std::string("unix:"), std::string("unix:a/"), longest + "a"})
+    EXPECT_FALSE(listen_address(wrong)) << wrong;
+  EXPECT_FALSE(listener_of(longest, 1));
 }
 
 TEST(GrpoValidation, WarnsOfWhatIsOdd) {

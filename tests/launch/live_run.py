@@ -12,7 +12,7 @@ from served import DIGITS, PROGRAM, SOURCE
 ROWS = os.path.join(SOURCE, "launch/quickstart/train.jsonl")
 SMALL = {"reward": "exact_match", "model": DIGITS, "data.path": ROWS, "train.max_length": 64, "train.learning_rate": "1e-3", "train.batch_size": 4, "train.threads": 1,
          "train.log_every": 0, "train.save_every": 0, "rollout.max_new_tokens": 12}
-LISTENING = re.compile(r"serving the weights of the rollout at http://127\.0\.0\.1:(\d+)")
+LISTENING = re.compile(r"serving the weights of the rollout at (?:http://127\.0\.0\.1:(\d+)|/\S+)")
 
 
 def command(output, settings, cluster=None):
@@ -26,8 +26,8 @@ def command(output, settings, cluster=None):
 class LiveRun:
     """Starts a run and waits until `servers` of its rollouts listen."""
 
-    def __init__(self, output, settings, cluster=None, servers=1):
-        self.output, self.lines = output, []
+    def __init__(self, output, settings, cluster=None, servers=1, key=None):
+        self.output, self.lines, self.key = output, [], key
         names = [f"rollout-{i}.log" for i in range(servers)] if cluster else ["train.log"]
         logs = [os.path.join(output, "logs", name) for name in names]
         before = [os.path.getsize(log) if os.path.exists(log) else 0 for log in logs]  # of a run that is resumed
@@ -42,7 +42,7 @@ class LiveRun:
                 with open(log, encoding="utf-8") as file:
                     file.seek(begin)
                     if found := LISTENING.search(file.read()):
-                        return int(found[1])
+                        return found[1] and int(found[1])
             threading.Event().wait(0.02)
         raise RuntimeError("".join(self.lines))
 
@@ -52,10 +52,11 @@ class LiveRun:
         self.process.stderr.close()
         return code
 
-    def request(self, path, body, port=None):
+    def request(self, path, body, port=None, key=None):
+        key = key or self.key
         connection = http.client.HTTPConnection("127.0.0.1", port or self.ports[0], timeout=60)
         try:
-            connection.request("POST", path, json.dumps(body))
+            connection.request("POST", path, json.dumps(body), {"Authorization": f"Bearer {key}"} if key else {})
             answer = connection.getresponse()
             return answer.status, json.loads(answer.read())
         finally:

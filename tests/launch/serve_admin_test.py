@@ -144,5 +144,30 @@ class Port(unittest.TestCase):
                 self.assertEqual((said.returncode, said.stdout), (2, ""), (options, said.stderr))
 
 
+class Socket(unittest.TestCase):
+    """The server itself at a Unix-domain socket."""
+
+    def test_only_this_user_can_open_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "socket")
+            words = [PROGRAM, "serve", "--model", DIGITS, "--threads", "1", "--quiet", "--socket", path]
+            for end in (subprocess.Popen.kill, subprocess.Popen.terminate):  # the second replaces what the first has left
+                server = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+                self.assertEqual(server.stdout.readline(), f"listening on unix:{path}\n")
+                self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600)
+                status, answer = answer_of(UnixConnection(path), "POST", "/v1/completions", {"prompt": "4,5,6:", "max_tokens": 2})
+                self.assertEqual(status, 200, answer)
+                evil = {"Origin": "http://evil.example", "Content-Type": "text/plain"}
+                status, answer = answer_of(UnixConnection(path), "POST", "/v1/completions", {"prompt": "4,5,6:"}, evil)
+                self.assertEqual((status, answer["error"]["code"]), (403, "cross_site"))
+                second = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+                self.assertNotEqual(second.returncode, 0)
+                self.assertIn("another server listens there", second.stderr)
+                end(server)
+                server.wait(60)
+                server.stdout.close()
+            self.assertFalse(os.path.exists(path))
+
+
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1] + sys.argv[3:])

@@ -13,12 +13,16 @@ namespace troupe::launch::api {
 namespace {
 
 constexpr std::size_t max_waiting_changes = 16;
+/// What has been accepted is done, also when its client has disconnected.
+constexpr std::chrono::milliseconds no_deadline{0};
 
 }  // namespace
 
 // One worker: weights are loaded one after the other.
 AdminApi::AdminApi(ModelSet& models, std::optional<WeightsRoot> root)
-    : models_(models), root_(std::move(root)), workers_(1, max_waiting_changes) {
+    : models_(models),
+      root_(std::move(root)),
+      workers_({.waiting = max_waiting_changes, .deadline = no_deadline}) {
 }
 
 http::Router AdminApi::routes() {
@@ -49,11 +53,10 @@ void AdminApi::add(http::Router& router, const std::string& path,
                    std::function<Json(const http::Request&)> answer) {
   router.add(
       {"POST", path, [this, answer = std::move(answer)](http::Request from, http::Responder to) {
-         const auto task = [answer, from = std::move(from), to] {
-           answer_failures(from, to, [&] { to.respond(json_answer(answer(from))); });
-         };
-         if (!workers_.post(task))
-           to.respond(error_answer({Errc::full, "too many requests wait; try again later"}));
+         workers_.post(std::move(from), std::move(to),
+                       [answer](const http::Request& request, const http::Responder& responder) {
+                         responder.respond(json_answer(answer(request)));
+                       });
        }});
 }
 

@@ -17,14 +17,10 @@ namespace troupe::launch::api {
 
 namespace {
 
-constexpr int worker_threads = 2;
-constexpr std::size_t max_unread = 2048;
-
-void log_unknown(const http::Request& request, const UnknownFields& unknown) {
-  if (unknown.empty()) return;
-  const std::string names = quote(join(unknown, ", "), 200);
-  log_info(cat("request ", request.id, ": unknown fields are ignored: ", names));
-}
+/// One thread is left for others while a client has requests that take long.
+constexpr Workers::Limits worker_limits{.threads = 3, .threads_per_client = 2};
+/// Unknown fields whose names the log receives; clients choose them.
+constexpr std::size_t max_logged_fields = 100;
 
 /// A part of a path with its %XX replaced (RFC 3986, 2.1): names of models may have slashes.
 std::string percent_decoded(std::string_view text) {
@@ -69,7 +65,7 @@ std::vector<std::int32_t> tokens_to_count(RequestFields& fields, const ServedMod
 }  // namespace
 
 Api::Api(const ModelSet& models, std::string version)
-    : models_(models), version_(std::move(version)), workers_(worker_threads, max_unread) {
+    : models_(models), version_(std::move(version)), workers_(worker_limits) {
 }
 
 http::Router Api::routes() {
@@ -111,7 +107,8 @@ void Api::add_probes(http::Router& router) {
   add("/metrics", http::Access::key, [this] {
     return http::Response{
         .content_type = "text/plain; version=0.0.4; charset=utf-8",
-        .body = metrics_.text(models_.counters(), models_.first()->model->name())};
+        .body = metrics_.text(models_.counters(), models_.first()->model->name()) +
+                (more_metrics_ ? more_metrics_() : "")};
   });
 }
 
@@ -138,9 +135,17 @@ void Api::add_refusal(http::Router& router, const std::string& path, const std::
   });
 }
 
-void Api::in_worker(http::Responder responder, std::function<void()> task) {
-  if (!workers_.post(std::move(task)))
-    responder.respond(error_answer({Errc::full, "too many requests wait; try again later"}));
+void Api::log_unknown(const http::Request& request, const UnknownFields& unknown) {
+  UnknownFields names;
+  {
+    const std::lock_guard lock(logged_mutex_);
+    for (const std::string& name : unknown)
+      if (logged_.size() < max_logged_fields && logged_.insert(name.substr(0, 64)).second)
+        names.push_back(name);
+  }
+  if (names.empty()) return;
+  log_info(cat("request ", request.id, ": unknown fields are ignored: ",
+               quote(join(names, ", "), 200), "; each is named once"));
 }
 
 void Api::add_start(http::Router& router, const std::string& path, Start start) {
@@ -151,9 +156,7 @@ void Api::add_start(http::Router& router, const std::string& path, Start start) 
     start(named_in(body), from, body, to);
   };
   router.add({"POST", path, [this, checked](http::Request from, http::Responder to) {
-                in_worker(to, [checked, from = std::move(from), to] {
-                  answer_failures(from, to, [&] { checked(from, to); });
-                });
+                workers_.post(std::move(from), std::move(to), checked);
               }});
 }
 
@@ -165,7 +168,7 @@ void Api::add_generation(http::Router& router, const std::string& path, Endpoint
     UnknownFields unknown;
     auto request = read_generation_request(body, endpoint, *served->model, unknown);
     log_unknown(from, unknown);
-    GenerationCall::start({served, metrics_}, std::move(request), from, to);
+    GenerationCall::start({served, metrics_, sampled_}, std::move(request), from, to);
   };
   add_start(router, path, start);
 }
@@ -175,8 +178,8 @@ void Api::add_pooling(http::Router& router, const std::string& path, Pooling end
     return add_refusal(router, path,
                        "the server generates text with a language model; for embeddings start it "
                        "with --runner pooling");
-  const auto start = [endpoint](const ServedPointer& served, const http::Request& from,
-                                const Json& body, const http::Responder& to) {
+  const auto start = [this, endpoint](const ServedPointer& served, const http::Request& from,
+                                      const Json& body, const http::Responder& to) {
     UnknownFields unknown;
     auto request = read_pooling_request(body, endpoint, *served->model, unknown);
     log_unknown(from, unknown);
@@ -186,12 +189,13 @@ void Api::add_pooling(http::Router& router, const std::string& path, Pooling end
 }
 
 void Api::add_answer(http::Router& router, const std::string& path, Answer answer) {
-  router.add(
-      {"POST", path, [this, answer = std::move(answer)](http::Request from, http::Responder to) {
-         in_worker(to, [answer, from = std::move(from), to] {
-           answer_failures(from, to, [&] { to.respond(answer(from, parse_body(from))); });
-         });
-       }});
+  const Workers::Task task = [answer = std::move(answer)](const http::Request& from,
+                                                          const http::Responder& to) {
+    to.respond(answer(from, parse_body(from)));
+  };
+  router.add({"POST", path, [this, task](http::Request from, http::Responder to) {
+                workers_.post(std::move(from), std::move(to), task);
+              }});
 }
 
 /// The model that a request names, or the first one.

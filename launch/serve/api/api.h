@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <functional>
+#include <mutex>
+#include <set>
 #include <string>
 
 #include "launch/serve/api/generation_call.h"
@@ -21,6 +23,12 @@ class Api {
 
   /// The routes, whose handlers use this object.
   http::Router routes();
+  /// Before the server starts: `sampled` receives every token that is sampled and outlives this;
+  /// /metrics ends with what `more` returns.
+  void record(SampledTokens& sampled, std::function<std::string()> more) {
+    sampled_ = &sampled;
+    more_metrics_ = std::move(more);
+  }
   /// From now on /readyz answers 503 and generation requests are refused.
   void drain() { draining_ = true; }
 
@@ -38,7 +46,8 @@ class Api {
   void add_start(http::Router& router, const std::string& path, Start start);
   /// A route whose handler runs in the workers, with the body as JSON.
   void add_answer(http::Router& router, const std::string& path, Answer answer);
-  void in_worker(http::Responder responder, std::function<void()> task);
+  /// Each name once, as clients choose them.
+  void log_unknown(const http::Request& request, const UnknownFields& unknown);
 
   ServedPointer named_in(const Json& body) const;
   http::Response tokenize(const Json& body) const;
@@ -47,7 +56,11 @@ class Api {
   const ModelSet& models_;
   std::string version_;
   Metrics metrics_;
+  SampledTokens* sampled_ = nullptr;
+  std::function<std::string()> more_metrics_;
   std::atomic<bool> draining_ = false;
+  std::mutex logged_mutex_;
+  std::set<std::string> logged_;  // names of unknown fields
   Workers workers_;
 };
 

@@ -102,9 +102,11 @@ std::vector<Job> GenerationCall::make_jobs() {
   left_ = choices_.size();
   std::vector<Job> jobs;
   for (std::size_t prompt = 0; prompt < request_.prompts.size(); ++prompt) {
+    const auto chain = backend_.sampled ? backend_.sampled->after(request_.prompts[prompt]) : 0;
     for (int k = 0; k < request_.best_of; ++k) {
       Choice& choice = choices_[jobs.size()];
       choice.prompt = prompt;
+      choice.chain = chain;
       choice.index = static_cast<int>(jobs.size());
       if (!texts_.empty() && request_.stream)
         choice.output.emplace(*backend_.model().tokenizer(), texts_[prompt], request_.skip_special,
@@ -154,6 +156,10 @@ void GenerationCall::on_token(Choice& choice, const TokenEvent& event) {
     backend_.metrics.first_token(seconds_between(received_, now));
   choice.last_token = now;
   ++usage_.completion_tokens;
+  if (backend_.sampled != nullptr) {
+    choice.chain = backend_.sampled->next(choice.chain, event.token);
+    backend_.sampled->add(choice.chain, event.logp, event.version);
+  }
   if (request_.stream && !failed_) send_token(choice, event);
 }
 

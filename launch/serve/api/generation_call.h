@@ -15,6 +15,7 @@
 #include "launch/serve/api/metrics.h"
 #include "launch/serve/api/model_set.h"
 #include "launch/serve/api/output_text.h"
+#include "launch/serve/api/sampled_tokens.h"
 #include "launch/serve/http/request.h"
 #include "launch/serve/http/response.h"
 
@@ -24,6 +25,8 @@ namespace troupe::launch::api {
 struct Backend {
   ServedPointer served;
   Metrics& metrics;  ///< outlives the call
+  /// Receives what the policy of a run has sampled; nullptr: nobody asks. Outlives the call.
+  SampledTokens* sampled = nullptr;
 
   const ServedModel& model() const { return *served->model; }
   engine::serving::GenerationService& service() const { return *served->generation; }
@@ -49,6 +52,7 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
     bool sent = false;
     std::size_t offset = 0;  // characters of the tokens that were sent
     std::optional<Clock::time_point> last_token;
+    SampledTokens::Chain chain = 0;  // of prompt and output so far
     engine::generate::Generation result;
   };
 

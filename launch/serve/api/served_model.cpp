@@ -55,6 +55,15 @@ Result<> check_same_config(const std::string& own, const std::string& other) {
   return {};
 }
 
+/// Bytes of the longest token as the vocabulary spells it: at least those that it stands for.
+std::int64_t longest_token(const engine::tokenizer::Tokenizer& tokenizer) {
+  std::size_t longest = 1;
+  for (std::size_t id = 0; id < tokenizer.vocab_size(); ++id)
+    longest = std::max(longest,
+                       tokenizer.id_to_token(static_cast<engine::tokenizer::TokenId>(id)).size());
+  return static_cast<std::int64_t>(longest);
+}
+
 }  // namespace
 
 Result<std::function<Result<>()>> ServedModel::read_weights(const std::string& folder) {
@@ -104,6 +113,7 @@ Result<ServedModel> ServedModel::load(const ServedModelOptions& options,
   const std::string& folder = served.model_.folders().text;
   if (const auto tokenizer = served.model_.tokenizer()) {
     served.tokenizer_ = std::make_shared<const engine::tokenizer::Tokenizer>(**tokenizer);
+    served.token_bytes_ = longest_token(*served.tokenizer_);
     served.constraints_ =
         std::make_unique<OutputConstraints>(*served.tokenizer_, served.vocabulary_);
   } else if (engine::tokenizer::Tokenizer::is_in(folder)) {
@@ -197,6 +207,11 @@ Result<std::vector<std::int32_t>> ServedModel::encode(std::string_view text,
   if (!tokenizer_) {
     return fail(Errc::unsupported,
                 cat("the model has no tokenizer (", no_tokenizer_, "); send token ids"));
+  }
+  if (std::ssize(text) / token_bytes_ > context_) {
+    return fail(Errc::bad_input,
+                cat("a text of ", text.size(), " bytes cannot fit the context of ", context_,
+                    " tokens, which have at most ", token_bytes_, " bytes each"));
   }
   auto tokens = tokenizer_->encode(text, add_special);
   for (const auto id : tokens) {

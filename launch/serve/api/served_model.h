@@ -77,8 +77,9 @@ class ServedModel {
 
   /// nullptr: the folder has none, and requests with text are refused.
   const engine::tokenizer::Tokenizer* tokenizer() const { return tokenizer_.get(); }
-  /// Errc::unsupported without a tokenizer; bad_input for a text without tokens, and for one whose
-  /// ids the model does not have.
+  /// Errc::unsupported without a tokenizer; bad_input for a text without tokens, for one whose
+  /// ids the model does not have, and, before it is encoded, for one that is longer than the
+  /// context filled with the longest token.
   Result<std::vector<std::int32_t>> encode(std::string_view text, bool add_special) const;
   /// Errc::unsupported without a tokenizer; errors of OutputConstraints::compile().
   Result<OutputConstraint> constrain(const ConstraintText& text) const;
@@ -105,6 +106,7 @@ class ServedModel {
   Model model_;
   std::string name_;
   std::int64_t vocabulary_ = 0, context_ = 0;
+  std::int64_t token_bytes_ = 0;  // of the longest token, at least
   bool pools_ = false, classifies_tokens_ = false, names_versions_ = false;
   Json labels_;  // id2label of config.json
   engine::generate::SamplingParams defaults_;

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <span>
 #include <utility>
@@ -83,7 +84,41 @@ std::vector<std::pair<std::size_t, std::string_view>> key_lines(std::string_view
   return lines;
 }
 
+/// Host and port of a URL or of a Host field.
+struct Authority {
+  std::string host;  // in lower case, without brackets
+  int port = -1;     // -1: none
+  bool operator==(const Authority&) const = default;
+};
+
+/// NAME, NAME:PORT, [ADDRESS] or [ADDRESS]:PORT and nothing else.
+std::optional<Authority> parse_authority(std::string_view text) {
+  const bool brackets = text.starts_with('[');
+  const std::size_t end = brackets ? text.find(']') : std::min(text.find(':'), text.size());
+  if (end == std::string_view::npos) return std::nullopt;
+  Authority out;
+  out.host = brackets ? text.substr(1, end - 1) : text.substr(0, end);
+  // Brackets are for addresses of IPv6 only (RFC 3986, 3.2.2).
+  if (brackets != (out.host.find(':') != std::string::npos) || out.host.empty())
+    return std::nullopt;
+  for (char& c : out.host)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+  const std::string_view rest = text.substr(end + (brackets ? 1 : 0));
+  if (rest.empty()) return out;
+  const char* last = rest.data() + rest.size();
+  const auto [stop, error] = std::from_chars(rest.data() + 1, last, out.port);
+  const bool port = rest.front() == ':' && error == std::errc() && stop == last;
+  if (!port || out.port < 0 || out.port > 65535) return std::nullopt;
+  return out;
+}
+
 }  // namespace
+
+std::vector<std::string> ApiKeys::names() const {
+  std::vector<std::string> out;
+  for (const Key& key : keys_) out.push_back(key.name);
+  return out;
+}
 
 Result<> ApiKeys::add(std::string_view line, std::size_t number, const std::string& path) {
   const std::string where = cat(path, ":", number, ": ");
@@ -176,16 +211,26 @@ Result<> check_exposure(const std::string& host, bool keys, bool tls, bool behin
 }
 
 bool names_loopback(std::string_view host_field) {
-  std::string_view name = host_field;
-  if (name.starts_with('[')) {
-    const std::size_t end = name.find(']');
-    return end != std::string_view::npos && loopback(name.substr(1, end - 1));
+  const auto named = parse_authority(host_field);
+  return named && loopback(named->host);
+}
+
+bool cross_site(const Request& request, int port) {
+  const std::string* host_field = request.header("host");
+  const auto host = host_field == nullptr ? std::nullopt : parse_authority(*host_field);
+  for (const HeaderField& field : request.headers) {
+    if (field.name == "sec-fetch-site" && field.value != "same-origin" && field.value != "none")
+      return true;
+    if (field.name != "origin") continue;
+    const std::string_view origin = field.value;
+    const std::size_t scheme = origin.find("://");
+    if (scheme == std::string_view::npos) return true;  // "null"
+    const auto from = parse_authority(origin.substr(scheme + 3));
+    const bool own = from && ((host && *from == *host) ||
+                              (loopback(from->host) && port > 0 && from->port == port));
+    if (!own) return true;
   }
-  name = name.substr(0, name.find(':'));
-  std::string lower(name);
-  for (char& c : lower)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
-  return loopback(lower);
+  return false;
 }
 
 }  // namespace troupe::launch::http

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/base/error.h"
+#include "launch/serve/http/request.h"
 
 namespace troupe::launch::http {
 
@@ -23,6 +24,8 @@ class ApiKeys {
   static Result<ApiKeys> read(const std::string& path);
 
   bool empty() const { return keys_.empty(); }
+  /// The names, in the order of the file.
+  std::vector<std::string> names() const;
   /// The name of the key in the value of an Authorization header ("Bearer KEY"), or nothing. The
   /// time does not depend on the position of the first difference, nor on which key matches.
   std::optional<std::string> name_of(std::string_view authorization) const;
@@ -49,7 +52,14 @@ bool loopback(std::string_view host);
 Result<> check_exposure(const std::string& host, bool keys, bool tls, bool behind_tls_proxy);
 
 /// Whether the Host field of a request names this host (DNS rebinding: a web page elsewhere whose
-/// name resolves to 127.0.0.1 sends its own name). Checked on loopback without keys.
+/// name resolves to 127.0.0.1 sends its own name). Checked on loopback without keys. The whole
+/// field counts: a name, or an address in brackets, and at most a port behind it.
 bool names_loopback(std::string_view host_field);
+
+/// Whether a browser sent the request for a page that is not of this server: `Sec-Fetch-Site` is
+/// neither `same-origin` nor `none`, or `Origin` is neither that of the Host field nor a loopback
+/// name with the server's own port. Programs send neither field. Checked without keys, because a
+/// page may send simple requests (POST with text/plain) to any address without asking.
+bool cross_site(const Request& request, int port);
 
 }  // namespace troupe::launch::http

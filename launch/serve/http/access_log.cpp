@@ -1,16 +1,17 @@
 #include "launch/serve/http/access_log.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <string_view>
 
 #include "engine/base/json.h"
 #include "engine/base/log.h"
 #include "engine/base/log_file.h"
+#include "engine/base/output_folder.h"
 #include "engine/base/text.h"
 
 namespace troupe::launch::http {
@@ -51,10 +52,13 @@ std::string to_line(const AccessRecord& record) {
 }
 
 Result<std::shared_ptr<AccessLog>> AccessLog::open(const std::string& path) {
-  Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0600));
-  if (!file.open())
-    return fail(Errc::io, cat(path, ": cannot open the access log: ", std::strerror(errno)));
-  return std::make_shared<AccessLog>(std::move(file));
+  const std::filesystem::path whole(path);
+  const std::string folder = whole.has_parent_path() ? whole.parent_path().string() : ".";
+  const auto parent = OutputFolder::open(folder, FileAccess::owner_only);
+  if (!parent) return fail(Errc::io, cat("--access-log: ", parent.error().what));
+  auto file = parent->append(whole.filename().string());
+  if (!file) return fail(Errc::io, cat("--access-log: ", file.error().what));
+  return std::make_shared<AccessLog>(std::move(*file));
 }
 
 AccessLog::~AccessLog() {

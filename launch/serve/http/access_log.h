@@ -23,7 +23,8 @@ struct AccessRecord {
 /// 64 KiB; a failing write is reported once and its lines are lost.
 class AccessLog {
  public:
-  /// Opens or creates the file with mode 0600. Errc::io.
+  /// Opens or creates the file with mode 0600. Errc::io, also if it is not a regular file: a
+  /// symbolic link is not followed, and a FIFO would wait for its reader.
   static Result<std::shared_ptr<AccessLog>> open(const std::string& path);
   explicit AccessLog(Descriptor file) : file_(std::move(file)) {}
   ~AccessLog();

@@ -35,17 +35,45 @@ void Connection::enter(Phase phase, milliseconds limit) {
   deadline_ = limit.count() == 0 ? Clock::time_point::max() : Clock::now() + limit;
 }
 
+void Connection::may_give_way() {
+  ticket_ = service_->idle.add(on_loop(&Connection::give_way));
+}
+
+bool Connection::stays() {
+  if (!ticket_ || service_->idle.remove(*std::exchange(ticket_, std::nullopt))) return true;
+  give_way();
+  return false;
+}
+
+std::function<void()> Connection::on_loop(void (Connection::*call)()) {
+  // The connection may end on its own thread only, so it is not held here.
+  return [weak = weak_from_this(), loop = std::weak_ptr<EventLoop>(loop_), call] {
+    if (const auto running = loop.lock())
+      running->post([weak, call] {
+        if (const auto self = weak.lock()) ((*self).*call)();
+      });
+  };
+}
+
+void Connection::give_way() {
+  if (phase_ == Phase::closed) return;
+  ++service_->gave_way;
+  close();
+}
+
 void Connection::start() {
+  may_give_way();
   enter(Phase::handshake, service_->limits.header_time);
   stream_->handshake([self = shared_from_this()](bool ok, std::size_t) {
     if (self->phase_ == Phase::closed) return;
     if (!ok) return self->close();
-    self->enter(Phase::idle, self->service_->limits.idle_time);
+    self->enter(Phase::idle, self->service_->limits.first_byte_time);
     self->read();
   });
 }
 
 void Connection::start_refused() {
+  refused_ = true;
   enter(Phase::handshake, linger_time);
   stream_->handshake([self = shared_from_this()](bool ok, std::size_t) {
     if (self->phase_ == Phase::closed) return;
@@ -86,7 +114,7 @@ void Connection::parse() {
     std::size_t consumed = 0;
     const RequestParser::State state = parser_.feed(input_, consumed);
     input_.erase(0, consumed);
-    if (!on_progress(state)) return;
+    if (!body_fits() || !on_progress(state)) return;
   }
 }
 
@@ -107,6 +135,20 @@ bool Connection::on_progress(RequestParser::State state) {
       refuse(error_response(parser_.status(), {parser_.message()}));
       return false;
   }
+  return false;
+}
+
+bool Connection::body_fits() {
+  const std::size_t bytes = parser_.request().body.size();
+  if (bytes == 0) return true;
+  if (held_ == nullptr) held_ = std::make_shared<HeldBytes>(service_->body_bytes);
+  const ServerLimits& limits = service_->limits;
+  if (held_->grow_to(bytes) <= limits.all_body_bytes || bytes <= limits.small_body_bytes)
+    return true;
+  Response response = error_response(
+      503, {"the server holds as many bytes of requests as it may; try again later"});
+  response.headers = {{"Retry-After", "1"}};
+  refuse(std::move(response));
   return false;
 }
 
@@ -133,6 +175,7 @@ bool Connection::begin_body() {
 }
 
 void Connection::admit() {
+  if (!stays()) return;
   Request& request = parser_.request();
   if (request.id.empty()) request.id = request_id_of(request);
   Service::Admission admission{route_, {}};
@@ -145,6 +188,7 @@ void Connection::admit() {
 }
 
 void Connection::refuse(Response response) {
+  if (!stays()) return;
   Request& request = parser_.request();
   if (request.id.empty()) request.id = request_id_of(request);
   open_exchange(false);
@@ -167,20 +211,14 @@ void Connection::open_exchange(bool keep_alive) {
                               .head_only = request.method == "HEAD",
                               .stream_bytes = service_->limits.stream_bytes,
                               .draining = {service_, &service_->draining}};
-  exchange_ = std::make_shared<Exchange>(
-      terms, [weak = weak_from_this(), loop = std::weak_ptr<EventLoop>(loop_)] {
-        // The connection may end on its own thread only, so it is not held here.
-        if (const auto running = loop.lock())
-          running->post([weak] {
-            if (const auto self = weak.lock()) self->pump();
-          });
-      });
+  exchange_ = std::make_shared<Exchange>(terms, on_loop(&Connection::pump));
 }
 
 void Connection::run_handler(const Route& route) {
   Request request = std::move(parser_.request());
   request.client = client_;
   request.received = received_;
+  request.held = std::move(held_);
   route.handler(std::move(request), Responder(exchange_));
 }
 
@@ -218,13 +256,17 @@ void Connection::on_written(bool ok, const Exchange::Output& what) {
 void Connection::finish(bool keep_alive) {
   record(exchange_->status());
   exchange_.reset();
+  parser_.request().body = {};  // of a request that was refused
+  held_.reset();
   if (!keep_alive || service_->draining) return linger();
+  may_give_way();
   enter(Phase::idle, service_->limits.idle_time);
   parse();
   read();
 }
 
 void Connection::linger() {
+  if (!refused_) may_give_way();  // it has its answer
   enter(Phase::lingering, linger_time);
   input_.clear();
   stream_->shut_down([self = shared_from_this()](bool ok, std::size_t) {
@@ -266,6 +308,7 @@ void Connection::close() {
   if (phase_ == Phase::closed) return;
   const auto self = shared_from_this();  // closed_() drops the owner's reference
   phase_ = Phase::closed;
+  if (ticket_) service_->idle.remove(*std::exchange(ticket_, std::nullopt));
   stream_->close();
   if (exchange_ != nullptr) {
     record(499);

@@ -40,6 +40,19 @@ struct SocketAddress {
   }
 };
 
+/// What one client can choose its addresses from.
+std::string network_of(SocketAddress& peer) {
+  if (peer.storage.ss_family == AF_UNIX) return "unix";
+  SocketAddress network = peer;
+  if (network.storage.ss_family == AF_INET6) {
+    std::memset(network.v6()->sin6_addr.s6_addr + 8, 0, 8);
+    network.v6()->sin6_port = 0;
+  } else {
+    network.v4()->sin_port = 0;
+  }
+  return network.text();
+}
+
 std::optional<SocketAddress> parse_address(const std::string& host, int port) {
   const std::string numeric = host == "localhost" ? "127.0.0.1" : host;
   SocketAddress address;
@@ -114,17 +127,24 @@ Result<Listener> Listener::listen_unix(const std::string& path) {
   made.socket_ = Descriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!made.socket_.open()) return failed("socket");
   struct stat info {};
-  if (::lstat(path.c_str(), &info) == 0 && S_ISSOCK(info.st_mode) && !has_listener(address))
+  if (::lstat(path.c_str(), &info) == 0) {
+    if (!S_ISSOCK(info.st_mode))
+      return fail(Errc::io, cat("cannot listen at ", path, ": there is a file that is no socket"));
+    if (has_listener(address))
+      return fail(Errc::io, cat("cannot listen at ", path, ": another server listens there"));
     ::unlink(path.c_str());
-  // The mode of the descriptor is that of the file, from its beginning.
+  }
+  // The mode of the descriptor is that of the file, from its beginning. bind() follows no link.
   if (::fchmod(made.socket_.get(), 0600) != 0) return failed("fchmod");
   const auto* any = reinterpret_cast<const sockaddr*>(&address);
   if (::bind(made.socket_.get(), any, sizeof(address)) != 0) return failed("bind");
-  if (::chmod(path.c_str(), 0600) != 0) return failed("chmod");
-  if (::listen(made.socket_.get(), 16) != 0) return failed("listen");
-  made.spare_ = Descriptor(open_null());
   made.unix_ = true;
   made.address_ = path;
+  if (::lstat(path.c_str(), &info) != 0) return failed("lstat");
+  if (!S_ISSOCK(info.st_mode) || (info.st_mode & 0077) != 0)
+    return fail(Errc::io, cat("cannot listen at ", path, ": others could open the socket"));
+  if (::listen(made.socket_.get(), 1024) != 0) return failed("listen");
+  made.spare_ = Descriptor(open_null());
   return made;
 }
 
@@ -136,7 +156,7 @@ std::optional<Listener::Accepted> Listener::accept() {
     if (socket >= 0) {
       const int on = 1;
       ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-      return Accepted{socket, peer.text()};
+      return Accepted{socket, peer.text(), network_of(peer)};
     }
     if (errno == EMFILE || errno == ENFILE) {
       spare_.close();

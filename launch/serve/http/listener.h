@@ -16,8 +16,8 @@ class Listener {
   static Result<Listener> listen(const std::string& host, int port);
 
   /// Listens at a Unix-domain socket, which only this user can open (mode 0600). A socket whose
-  /// server has ended is replaced. Errc::usage for a path that is too long; Errc::io if the path is
-  /// in use.
+  /// server has ended is replaced; a link is not followed. Errc::usage for a path that is too long;
+  /// Errc::io if there is a server or another file.
   static Result<Listener> listen_unix(const std::string& path);
 
   int descriptor() const { return socket_.get(); }
@@ -28,6 +28,8 @@ class Listener {
   struct Accepted {
     int socket = -1;  ///< non-blocking, without Nagle's algorithm; owned by the caller
     std::string client;
+    /// The IPv4 address, the first 64 bits of an IPv6 address, or "unix".
+    std::string network;
   };
   /// The next connection that waits, or nothing. If the process has no descriptor left, connections
   /// are accepted and closed, so that the listener does not stay readable.

@@ -3,9 +3,12 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "launch/serve/http/held_bytes.h"
 
 namespace troupe::launch::http {
 
@@ -28,6 +31,7 @@ struct Request {
   std::string key;     ///< name of the API key, or "" without keys and on open routes
   std::vector<HeaderField> headers;
   std::string body;
+  std::shared_ptr<HeldBytes> held;  ///< counts the body as long as there is a copy of the request
   bool keep_alive = false;
   std::chrono::steady_clock::time_point received = {};  ///< when the first byte arrived
 

@@ -7,7 +7,9 @@ namespace troupe::launch::http {
 
 Response error_response(int status, const ErrorBody& error) {
   const auto or_null = [](const std::string& text) { return text.empty() ? Json() : Json(text); };
-  const char* type = status < 500 ? "invalid_request_error" : "internal_error";
+  // 505 is about the version that the client chose.
+  const bool of_client = status < 500 || status == 505;
+  const char* type = of_client ? "invalid_request_error" : "internal_error";
   Json members;
   members.set("message", error.message)
       .set("type", error.type.empty() ? Json(type) : Json(error.type))

@@ -24,7 +24,8 @@ struct Response {
 /// {"error":{"message":...,"type":TYPE,"param":PARAM or null,"code":CODE or null}}.
 struct ErrorBody {
   std::string message;
-  std::string type;   ///< "" for the type of the status: "invalid_request_error" below 500
+  std::string
+      type;  ///< "" for the type of the status: "invalid_request_error" below 500 and for 505
   std::string param;  ///< "" for null
   std::string code;   ///< "" for null
 };

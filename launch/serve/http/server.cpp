@@ -3,8 +3,11 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <future>
+#include <map>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -26,6 +29,8 @@ namespace {
 constexpr std::chrono::milliseconds sweep_period{250};
 /// Descriptors that the process needs besides connections.
 constexpr rlim_t other_descriptors = 256;
+/// Accepted connections that no loop knows yet.
+constexpr int max_unadded = 64;
 
 /// Raises the soft limit of descriptors towards what the connections need; returns how many
 /// connections fit.
@@ -65,6 +70,9 @@ struct Server::Impl {
   void start(int threads);
   bool accept();
   void add(Worker& worker, Listener::Accepted accepted);
+  /// Whether the new connection of a network stays; another one may have to give way.
+  bool has_room(const std::string& network);
+  void remove(Worker& worker, Connection& ended, const std::string& network);
   void post_all(const std::function<void(Worker&)>& call);
   void stop_accepting();
   void close_all();
@@ -73,10 +81,12 @@ struct Server::Impl {
   const std::shared_ptr<Service> service;
   const std::shared_ptr<TlsContext> tls;
   std::vector<std::unique_ptr<Worker>> workers;
-  std::size_t next = 0;   // of the first loop's thread: the worker of the next connection
-  bool accepting = true;  // likewise
+  std::size_t next = 0;          // of the first loop's thread: the worker of the next connection
+  bool accepting = true;         // likewise
+  std::atomic<int> unadded = 0;  // accepted connections on their way to their loops
   std::mutex mutex;
-  std::condition_variable closed;  // a connection was closed
+  std::condition_variable closed;               // a connection was closed
+  std::map<std::string, std::size_t> networks;  // connections of each
 };
 
 void Server::Impl::start(int threads) {
@@ -94,29 +104,53 @@ void Server::Impl::start(int threads) {
 }
 
 bool Server::Impl::accept() {
-  while (accepting) {
+  // Beyond it descriptors would run out before others have given way.
+  while (accepting && unadded < max_unadded) {
     auto accepted = listener.accept();
     if (!accepted) return true;
     ++service->connections;
+    ++unadded;
     Worker& worker = *workers[next++ % workers.size()];
-    worker.loop->post([this, &worker, accepted = std::move(*accepted)] { add(worker, accepted); });
+    worker.loop->post([this, &worker, accepted = std::move(*accepted)] {
+      --unadded;
+      add(worker, accepted);
+    });
   }
-  return false;
+  return accepting;
 }
 
 void Server::Impl::add(Worker& worker, Listener::Accepted accepted) {
   auto connection = std::make_shared<Connection>(
       service, worker.loop, make_stream(worker.loop, accepted.socket, tls),
-      std::move(accepted.client), [this, &worker](Connection& ended) {
-        worker.connections.erase(ended.shared_from_this());
-        --service->open;
-        const std::lock_guard lock(mutex);
-        closed.notify_all();
+      std::move(accepted.client), [this, &worker, network = accepted.network](Connection& ended) {
+        remove(worker, ended, network);
       });
   worker.connections.insert(connection);
-  if (++service->open <= service->limits.connections) return connection->start();
+  if (has_room(accepted.network)) return connection->start();
   ++service->refused;
   connection->start_refused();
+}
+
+bool Server::Impl::has_room(const std::string& network) {
+  ++service->open;
+  {
+    const std::lock_guard lock(mutex);
+    if (++networks[network] > service->limits.connections_per_address) return false;
+  }
+  // One that gives way is counted until it is closed, in place of the new one.
+  if (++service->admitted <= service->limits.connections || service->idle.close_longest())
+    return true;
+  --service->admitted;
+  return false;
+}
+
+void Server::Impl::remove(Worker& worker, Connection& ended, const std::string& network) {
+  worker.connections.erase(ended.shared_from_this());
+  if (!ended.refused()) --service->admitted;
+  --service->open;
+  const std::lock_guard lock(mutex);
+  if (--networks[network] == 0) networks.erase(network);
+  closed.notify_all();
 }
 
 void Server::Impl::post_all(const std::function<void(Worker&)>& call) {
@@ -169,6 +203,10 @@ Result<std::unique_ptr<Server>> Server::start(ServerOptions options, Router rout
   auto service = std::make_shared<Service>();
   service->limits = options.limits;
   service->limits.connections = raise_descriptor_limit(options.limits.connections);
+  // One address stands for all clients there.
+  if (local || loopback(options.host) || options.behind_tls_proxy)
+    service->limits.connections_per_address = SIZE_MAX;
+  service->port = listener->port();
   service->loopback_names_only =
       keys.empty() && !local && loopback(options.host) && !options.behind_tls_proxy;
   service->router = std::move(router);
@@ -203,6 +241,7 @@ ServerCounts Server::counts() const {
           .malformed = service.malformed,
           .timeouts = service.timeouts,
           .slow = service.slow,
+          .gave_way = service.gave_way,
           .open = service.open,
           .active = service.active};
 }

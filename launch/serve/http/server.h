@@ -30,10 +30,11 @@ struct ServerOptions {
 struct ServerCounts {
   std::uint64_t connections = 0;  ///< accepted
   std::uint64_t requests = 0;     ///< answered or cut off
-  std::uint64_t refused = 0;      ///< connections beyond the limit
+  std::uint64_t refused = 0;      ///< connections beyond a limit
   std::uint64_t malformed = 0;    ///< requests that the parser refused
   std::uint64_t timeouts = 0;     ///< connections closed by a deadline
   std::uint64_t slow = 0;         ///< streams ended because their reader is too slow
+  std::uint64_t gave_way = 0;     ///< idle connections closed because others came
   std::size_t open = 0;           ///< connections now
   std::size_t active = 0;         ///< requests that are handled now
 };

@@ -43,6 +43,10 @@ Service::Admission Service::admit(Request& request) const {
     return {nullptr, error_response(421, {.message = cat("the Host field names ", quote(*host),
                                                          ", not this host"),
                                           .code = "wrong_host"})};
+  if (keys.empty() && cross_site(request, port))
+    return {nullptr, error_response(403, {.message = "a page of another site may not use a server "
+                                                     "without API keys (Origin, Sec-Fetch-Site)",
+                                          .code = "cross_site"})};
   if (!keys.empty() && !router.open(request.path)) {
     const std::string* authorization = request.header("authorization");
     std::optional<std::string> name;

@@ -10,6 +10,7 @@
 
 #include "launch/serve/http/access.h"
 #include "launch/serve/http/access_log.h"
+#include "launch/serve/http/idle_connections.h"
 #include "launch/serve/http/limits.h"
 #include "launch/serve/http/request_parser.h"
 #include "launch/serve/http/router.h"
@@ -22,13 +23,19 @@ struct Service {
   ApiKeys keys;
   std::shared_ptr<AccessLog> log;  ///< may be nullptr
   bool loopback_names_only = false;
+  int port = 0;  ///< 0: a Unix-domain socket
+  IdleConnections idle;
+  std::shared_ptr<std::atomic<std::size_t>> body_bytes =
+      std::make_shared<std::atomic<std::size_t>>(0);
   std::atomic<bool> draining = false;
   std::atomic<std::uint64_t> connections = 0, requests = 0, refused = 0, malformed = 0,
-                             timeouts = 0, slow = 0;
+                             timeouts = 0, slow = 0, gave_way = 0;
   std::atomic<std::size_t> open = 0, active = 0;
+  std::atomic<std::size_t> admitted = 0;  ///< of those that are open: not refused by a limit
 
   /// Sets the request's id, key and rest, and returns its route; or the response that refuses it:
-  /// 421 for the name of another host, 401 without a key, 404 and 405.
+  /// 421 for the name of another host, 403 for a page of another site, 401 without a key, 404 and
+  /// 405.
   struct Admission {
     const Route* route = nullptr;
     Response refusal;

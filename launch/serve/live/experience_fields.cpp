@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "actors/roles/rules/command/json_lines.h"
 #include "engine/base/text.h"
 #include "launch/serve/api/failure.h"
 #include "launch/serve/api/request_fields.h"
@@ -100,6 +101,9 @@ SentSample read_sent_sample(const Json& body, std::int64_t vocabulary, std::int6
   const auto id = fields.integer("sample_id", 0, std::numeric_limits<std::int64_t>::max());
   if (!id) refuse("sample_id", "sample_id is missing");
   sent.sample_id = static_cast<std::uint64_t>(*id);
+  const auto lease = fields.text("lease");
+  if (!lease) refuse("lease", "lease is missing: /v1/lease answers one for each sample id");
+  sent.lease = *lease;
   auto tokens = fields.ids("token_ids", vocabulary);
   if (!tokens) refuse("token_ids", "token_ids is missing");
   if (std::ssize(*tokens) > longest)
@@ -109,8 +113,9 @@ SentSample read_sent_sample(const Json& body, std::int64_t vocabulary, std::int6
   sent.mask = read_mask(fields, sent.tokens.size());
   sent.logp = read_logp(fields, sent.mask);
   sent.versions = read_versions(fields, sent.mask, newest);
-  const auto reward = fields.number("reward", std::numeric_limits<float>::lowest(),
-                                    std::numeric_limits<float>::max());
+  // As for the programs of the rule `command`.
+  const double largest = actors::rules::max_reward;
+  const auto reward = fields.number("reward", -largest, largest);
   if (!reward) refuse("reward", "reward is missing");
   sent.reward = *reward;
   sent.truncated = read_truncated(fields);

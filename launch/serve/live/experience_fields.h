@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "actors/protocol/generate.h"
@@ -12,6 +13,7 @@ namespace troupe::launch::live {
 /// A sample as a program sends it.
 struct SentSample {
   std::uint64_t sample_id = 0;
+  std::string lease;                    ///< of /v1/lease
   std::vector<std::int32_t> tokens;     ///< prompt, outputs of the policy, and what others wrote
   std::vector<std::uint8_t> mask;       ///< [tokens] 1: the policy sampled it
   std::vector<float> logp;              ///< [tokens] 0 where the mask is 0

@@ -46,6 +46,19 @@ api::EngineOptions engine_options(const RunConfig& config) {
           .weights = config.rollout.weights};
 }
 
+/// Clients that may lease samples: rollout.lease_keys, all keys, or any process that can open the
+/// socket.
+Result<std::size_t> clients_of(const RunConfig& config, const http::ApiKeys& keys) {
+  const auto names = keys.names();
+  for (const std::string& key : config.rollout.lease_keys)
+    if (std::ranges::find(names, key) == names.end())
+      return fail(Errc::usage, cat("rollout.lease_keys: serve.api_key_file (",
+                                   config.serve.api_key_file, ") has no key of the name ",
+                                   quote(key), "; its keys are ", join(names, ", ")));
+  const auto& chosen = config.rollout.lease_keys.empty() ? names : config.rollout.lease_keys;
+  return std::max<std::size_t>(1, chosen.size());
+}
+
 std::int64_t longest_sample(const RunConfig& config, const api::ServedModel& model) {
   const std::int64_t given = config.train.max_length;
   return given > 0 ? std::min(given, model.context()) : model.context();
@@ -54,17 +67,24 @@ std::int64_t longest_sample(const RunConfig& config, const api::ServedModel& mod
 }  // namespace
 
 struct RolloutServer::Impl {
-  Impl(const RunConfig& config, std::unique_ptr<api::ModelSet> loaded)
+  Impl(const RunConfig& config, std::unique_ptr<api::ModelSet> loaded, std::size_t clients)
       : models(std::move(loaded)),
         endpoints(*models, "troupe train"),
         makes_samples(config.rollout.source == SampleSource::service),
         between_sequences(!config.async.free()),
-        exchange(config.grpo.group, std::chrono::seconds(config.rollout.lease_timeout)),
-        experience(exchange, version,
+        exchange({.group = config.grpo.group,
+                  .lease_time = std::chrono::seconds(config.rollout.lease_timeout),
+                  .clients = clients,
+                  .max_leases = static_cast<std::size_t>(config.rollout.max_leases)}),
+        experience(exchange, sampled, version,
                    {.vocabulary = models->first()->model->vocabulary(),
-                    .length = longest_sample(config, *models->first()->model)}) {}
+                    .length = longest_sample(config, *models->first()->model),
+                    .keys = config.rollout.lease_keys}) {
+    if (makes_samples) endpoints.record(sampled, [this] { return experience.metrics(); });
+  }
 
   std::unique_ptr<api::ModelSet> models;
+  api::SampledTokens sampled;
   api::Api endpoints;
   const bool makes_samples;
   const bool between_sequences;  ///< weights change between two sequences, not two tokens
@@ -89,11 +109,14 @@ Result<std::shared_ptr<RolloutServer>> RolloutServer::start(const RunConfig& con
     RETURN_IF_ERROR(read);
     keys = std::move(*read);
   }
-  auto impl = std::make_unique<Impl>(config, std::move(*models));
+  const auto clients = clients_of(config, keys);
+  RETURN_IF_ERROR(clients);
+  auto impl = std::make_unique<Impl>(config, std::move(*models), *clients);
   http::Router routes = impl->endpoints.routes();
   if (impl->makes_samples) impl->experience.add_to(routes);
   auto server = http::Server::start({.host = address->host,
                                      .port = address->port,
+                                     .unix_socket = address->unix_socket,
                                      .tls_cert = config.serve.tls_cert,
                                      .tls_key = config.serve.tls_key,
                                      .behind_tls_proxy = config.serve.behind_tls_proxy,

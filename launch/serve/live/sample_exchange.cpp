@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/base/secret.h"
+
 namespace troupe::launch::live {
 
 using Clock = std::chrono::steady_clock;
@@ -53,32 +55,64 @@ std::vector<Completion> SampleExchange::take(std::chrono::milliseconds at_most) 
   return out;
 }
 
-std::vector<LeasedGroup> SampleExchange::lease(std::size_t groups) {
+std::size_t SampleExchange::allowed(const std::string& client, Clock::time_point now) const {
+  if (terms_.max_leases == 0 && terms_.clients <= 1) return offers_.size();
+  std::set<std::uint64_t> offered, held;
+  for (const auto& [id, offer] : offers_) {
+    if (complete_.contains(id)) continue;
+    offered.insert(group_of(id));
+    if (offer.client == client && offer.leased_until > now) held.insert(group_of(id));
+  }
+  const std::size_t share = (offered.size() + terms_.clients - 1) / terms_.clients;
+  const std::size_t most = terms_.max_leases > 0 ? terms_.max_leases : share;
+  return most - std::min(most, held.size());
+}
+
+std::vector<LeasedGroup> SampleExchange::lease(std::size_t groups, const std::string& client) {
   const std::lock_guard lock(mutex_);
-  const auto now = Clock::now();
+  const auto now = terms_.now();
+  const std::size_t most = std::min(groups, allowed(client, now));
   std::vector<LeasedGroup> out;
   for (auto& [id, offer] : offers_) {
     if (offer.leased_until > now || complete_.contains(id)) continue;
-    const std::uint64_t group = id / group_;
+    const bool expired = terms_.clients > 1 && offer.client == client;
+    if (expired && offer.leased_until + terms_.lease_time > now) continue;
+    const std::uint64_t group = group_of(id);
     if (out.empty() || out.back().group != group) {
-      if (out.size() == groups) break;
-      out.push_back({group, {}, offer.request.prompt, offer.request.answer});
+      if (out.size() == most) break;
+      out.push_back({group, {}, {}, offer.request.prompt, offer.request.answer});
     }
+    offer.lease = random_token();
+    offer.client = client;
+    offer.leased_until = now + terms_.lease_time;
     out.back().sample_ids.push_back(id);
-    offer.leased_until = now + lease_time_;
+    out.back().leases.push_back(offer.lease);
   }
   return out;
 }
 
-Arrival SampleExchange::accept(Completion completion) {
+Arrival SampleExchange::check_locked(const Claim& claim) const {
+  if (accepted_.contains(claim.sample_id)) return Arrival::duplicate;
+  const auto found = offers_.find(claim.sample_id);
+  if (found == offers_.end()) return Arrival::not_offered;
+  const Offer& offer = found->second;
+  const bool leased = offer.leased_until > terms_.now() && offer.client == claim.client &&
+                      equal_secrets(offer.lease, claim.lease);
+  return leased ? Arrival::accepted : Arrival::not_leased;
+}
+
+Arrival SampleExchange::check(const Claim& claim) const {
+  const std::lock_guard lock(mutex_);
+  return check_locked(claim);
+}
+
+Arrival SampleExchange::accept(Completion completion, const Claim& claim) {
   const std::uint64_t id = completion.sample_id;
   {
     const std::lock_guard lock(mutex_);
-    if (accepted_.contains(id)) return Arrival::duplicate;
-    const auto found = offers_.find(id);
-    // Without ids it was not offered when its prompt was looked up.
-    if (found == offers_.end() || completion.ids.empty()) return Arrival::not_offered;
-    if (oldest_version(completion) < found->second.oldest) return Arrival::too_old;
+    const Arrival found = check_locked(claim);
+    if (found != Arrival::accepted) return found;
+    if (oldest_version(completion) < offers_.at(id).oldest) return Arrival::too_old;
     complete_.emplace(id, std::move(completion));
     accepted_.insert(id);
     accepted_in_order_.push_back(id);

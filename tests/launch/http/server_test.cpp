@@ -147,6 +147,7 @@ TEST(HttpServer, RefusesTheNameOfAnotherHostOnLoopback) {
 TEST(HttpServer, EndsSlowRequestsAndIdleConnections) {
   TestServer test({.limits = {.header_time = milliseconds(100),
                               .body_time = milliseconds(100),
+                              .first_byte_time = milliseconds(100),
                               .idle_time = milliseconds(100)}});
   RawClient header(test.port()), body(test.port()), idle(test.port());
   header.send("GET / HT");
@@ -168,17 +169,20 @@ TEST(HttpServer, EndsSlowRequestsAndIdleConnections) {
 TEST(HttpServer, RefusesConnectionsBeyondTheLimit) {
   TestServer test({.limits = {.connections = 2}});
   RawClient first(test.port()), second(test.port());
-  first.send(get("/health"));
-  second.send(get("/health"));
-  EXPECT_EQ(first.response()->status, 200);
-  EXPECT_EQ(second.response()->status, 200);
+  first.send(post("/hold", ""));
+  second.send(post("/hold", ""));
+  const auto one = test.take_held(), two = test.take_held();
+  ASSERT_TRUE(one && two);
   RawClient third(test.port());
   const auto refused = third.response();
   ASSERT_TRUE(refused);
   EXPECT_EQ(refused->status, 503);
   EXPECT_EQ(refused->headers.at("retry-after"), "1");
-  first.send(get("/health"));
+  one->respond({});
+  two->respond({});
   EXPECT_EQ(first.response()->status, 200);
+  EXPECT_EQ(second.response()->status, 200);
+  EXPECT_EQ(test.server->counts().refused, 1u);
 }
 
 TEST(HttpServer, AnswersFromAnotherThread) {

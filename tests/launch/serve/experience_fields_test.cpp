@@ -10,6 +10,7 @@ namespace {
 
 constexpr const char* two_turns = R"({
   "sample_id": 7,
+  "lease": "0123",
   "token_ids":       [3, 4, 5, 6, 8, 8, 7, 1],
   "loss_mask":       [0, 0, 1, 1, 0, 0, 1, 1],
   "logprobs":        [null, null, -0.5, -0.25, null, 9, -1, 0],
@@ -66,6 +67,8 @@ TEST(Experience, RefusalsNameTheField) {
   };
   EXPECT_TRUE(names(refusal("\"sample_id\": 7", "\"sample_id\": -1"), "sample_id"));
   EXPECT_TRUE(names(refusal("\"sample_id\": 7,", ""), "sample_id"));
+  EXPECT_TRUE(names(refusal("\"lease\": \"0123\",", ""), "lease"));
+  EXPECT_TRUE(names(refusal("\"lease\": \"0123\"", "\"lease\": 123"), "lease"));
   EXPECT_TRUE(names(refusal("7, 1]", "7, 10]"), "token_ids[7]"));
   EXPECT_TRUE(names(refusal("7, 1]", "7, 1, 1]"), "token_ids"));  // longer than 8
   EXPECT_TRUE(names(refusal("0, 0, 1, 1, 0, 0, 1, 1", "0, 0, 1, 1, 0, 0, 1"), "loss_mask"));
@@ -77,6 +80,7 @@ TEST(Experience, RefusalsNameTheField) {
   EXPECT_TRUE(names(refusal("-0.25", "-1e300"), "logprobs[3]"));
   EXPECT_TRUE(names(refusal("null, null, 3, 3", "null, null, 3, 4"), "weight_versions[7]"));
   EXPECT_TRUE(names(refusal("\"reward\": 0.75", "\"reward\": null"), "reward"));
+  EXPECT_TRUE(names(refusal("\"reward\": 0.75", "\"reward\": 1000001"), "reward"));
   EXPECT_TRUE(names(refusal("\"reward\": 0.75", "\"reward\": 1, \"rewards\": 2"), "rewards"));
   EXPECT_TRUE(names(refusal("\"reward\": 0.75", "\"reward\": 1, \"finish_reason\": \"end\""),
                     "finish_reason"));

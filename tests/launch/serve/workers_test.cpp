@@ -1,0 +1,216 @@
+// Threads that read requests: clients take turns, and work that nobody waits for ends.
+#include "launch/serve/api/workers.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <optional>
+
+#include "engine/base/cancellation.h"
+#include "engine/base/text.h"
+#include "launch/serve/http/exchange.h"
+
+namespace troupe::launch::api {
+namespace {
+
+using http::Exchange;
+using std::chrono::milliseconds;
+
+/// A request of a client, and what became of it.
+struct WorkerCall {
+  explicit WorkerCall(const std::string& key, const std::string& body = "") {
+    request.key = key;
+    request.client = "127.0.0.1:1";
+    request.body = body;
+    exchange = std::make_shared<Exchange>(
+        Exchange::Terms{.draining = std::make_shared<std::atomic<bool>>(false)},
+        [this] { answered.set_value(); });
+  }
+  /// Waits for the answer; 0: none came.
+  int status() {
+    if (answered.get_future().wait_for(std::chrono::seconds(30)) != std::future_status::ready)
+      return 0;
+    return exchange->status();
+  }
+  void post_to(Workers& workers, Workers::Task task) {
+    workers.post(request, http::Responder(exchange), std::move(task));
+  }
+
+  http::Request request;
+  std::promise<void> answered;  // before what calls it
+  std::shared_ptr<Exchange> exchange;
+};
+
+void answer(const http::Request&, const http::Responder& to) {
+  to.respond({});
+}
+
+/// A task that holds its thread until `end` is set, or its work is cancelled.
+struct Held {
+  std::promise<void> started;
+  std::atomic<bool> end = false;
+  std::optional<Errc> ended_with;
+  Workers::Task task() {
+    return [this](const http::Request&, const http::Responder& to) {
+      started.set_value();
+      while (!end) {
+        if (auto going = check_cancelled(); !going) {
+          ended_with = going.error().code;
+          throw Failure(going.error());
+        }
+      }
+      to.respond({});
+    };
+  }
+  void wait() { started.get_future().wait(); }
+};
+
+constexpr Workers::Limits one_thread{.threads = 1, .threads_per_client = 1};
+
+TEST(Workers, ClientsTakeTurns) {
+  Workers workers(one_thread);
+  Held held;
+  WorkerCall first("mallory");
+  first.post_to(workers, held.task());
+  held.wait();
+  std::vector<std::string> order;  // of the only thread
+  std::vector<std::unique_ptr<WorkerCall>> calls;
+  const auto add = [&](const std::string& key) {
+    calls.push_back(std::make_unique<WorkerCall>(key));
+    calls.back()->post_to(workers, [&order](const http::Request& from, const http::Responder& to) {
+      order.push_back(from.key);
+      to.respond({});
+    });
+  };
+  for (int i = 0; i < 100; ++i) add("mallory");
+  for (const char* key : {"alice", "alice", "bob"}) add(key);
+  held.end = true;
+  for (const auto& call : calls) EXPECT_EQ(call->status(), 200);
+  const std::vector<std::string> begin(order.begin(), order.begin() + 6);
+  EXPECT_EQ(begin,
+            (std::vector<std::string>{"mallory", "alice", "bob", "mallory", "alice", "mallory"}));
+}
+
+TEST(Workers, OneClientLeavesAThreadToOthers) {
+  Workers workers({.threads = 3, .threads_per_client = 2});
+  Held first, second, third;
+  WorkerCall one("mallory"), two("mallory"), three("mallory"), honest("alice");
+  one.post_to(workers, first.task());
+  two.post_to(workers, second.task());
+  first.wait();
+  second.wait();
+  three.post_to(workers, third.task());
+  honest.post_to(workers, answer);
+  EXPECT_EQ(honest.status(), 200);
+  EXPECT_EQ(three.exchange->status(), 0);
+  first.end = second.end = third.end = true;
+  EXPECT_EQ(three.status(), 200);
+}
+
+TEST(Workers, WithoutKeysConnectionsTakeTurns) {
+  Workers workers({.threads = 2, .threads_per_client = 1});
+  Held held;
+  WorkerCall mine(""), other("");
+  other.request.client = "127.0.0.1:2";
+  mine.post_to(workers, held.task());
+  held.wait();
+  other.post_to(workers, answer);
+  EXPECT_EQ(other.status(), 200);
+  held.end = true;
+  EXPECT_EQ(mine.status(), 200);
+}
+
+TEST(Workers, WorkEndsWhenItsClientHasGone) {
+  Workers workers(one_thread);
+  Held held;
+  WorkerCall gone("mallory"), next("alice");
+  gone.post_to(workers, held.task());
+  held.wait();
+  next.post_to(workers, answer);
+  gone.exchange->disconnect();
+  EXPECT_EQ(next.status(), 200);
+  EXPECT_EQ(held.ended_with, Errc::cancelled);
+}
+
+TEST(Workers, AWaitingRequestWhoseClientHasGoneIsDropped) {
+  Workers workers(one_thread);
+  Held held;
+  WorkerCall first("mallory"), gone("bob", std::string(1 << 20, 'a')), next("alice");
+  const auto total = std::make_shared<std::atomic<std::size_t>>(0);
+  gone.request.held = std::make_shared<http::HeldBytes>(total);
+  gone.request.held->grow_to(1 << 20);
+  first.post_to(workers, held.task());
+  held.wait();
+  std::atomic<bool> ran = false;
+  gone.post_to(workers, [&](const http::Request&, const http::Responder&) { ran = true; });
+  gone.request = {};
+  EXPECT_EQ(*total, std::size_t{1} << 20);
+  gone.exchange->disconnect();
+  EXPECT_EQ(*total, 0u) << "its body is kept until its turn";
+  next.post_to(workers, answer);
+  held.end = true;
+  EXPECT_EQ(next.status(), 200);
+  EXPECT_FALSE(ran);
+}
+
+TEST(Workers, ARequestHasADeadline) {
+  Workers workers({.threads = 1, .deadline = milliseconds(50)});
+  Held held;
+  WorkerCall slow("mallory"), waits("alice");
+  slow.post_to(workers, held.task());
+  held.wait();
+  waits.post_to(workers, answer);
+  EXPECT_EQ(slow.status(), 503);
+  EXPECT_EQ(held.ended_with, Errc::timeout);
+  const int status = waits.status();  // at once, or too late: never nothing
+  EXPECT_TRUE(status == 200 || status == 503) << status;
+}
+
+TEST(Workers, AcceptedWorkWithoutADeadlineIsDone) {
+  Workers workers({.threads = 1, .deadline = milliseconds(0)});
+  Held held, waiting;
+  WorkerCall first("admin"), second("admin");
+  first.post_to(workers, held.task());
+  held.wait();
+  second.post_to(workers, waiting.task());
+  first.exchange->disconnect();
+  second.exchange->disconnect();
+  held.end = true;
+  waiting.wait();
+  waiting.end = true;
+  EXPECT_FALSE(held.ended_with);
+}
+
+TEST(Workers, TooManyWaitingRequestsAreRefusedByClient) {
+  Workers workers({.threads = 1, .waiting = 4});
+  Held held;
+  WorkerCall first("mallory");
+  first.post_to(workers, held.task());
+  held.wait();
+  std::vector<std::unique_ptr<WorkerCall>> calls;
+  for (const char* key : {"mallory", "mallory", "mallory", "alice", "bob", "carol"}) {
+    calls.push_back(std::make_unique<WorkerCall>(key));
+    calls.back()->post_to(workers, answer);
+  }
+  EXPECT_EQ(calls[2]->status(), 429) << "more than half of the places";
+  EXPECT_EQ(calls[5]->status(), 429) << "more than there are";
+  held.end = true;
+  for (const int i : {0, 1, 3, 4}) EXPECT_EQ(calls[static_cast<std::size_t>(i)]->status(), 200);
+}
+
+TEST(Workers, TheEndCancelsWhatRunsAndDropsWhatWaits) {
+  Held held;
+  WorkerCall running("mallory"), waiting("alice");
+  std::atomic<bool> ran = false;
+  {
+    Workers workers(one_thread);
+    running.post_to(workers, held.task());
+    held.wait();
+    waiting.post_to(workers, [&](const http::Request&, const http::Responder&) { ran = true; });
+  }
+  EXPECT_EQ(held.ended_with, Errc::cancelled);
+  EXPECT_FALSE(ran);
+}
+
+}  // namespace
+}  // namespace troupe::launch::api
