@@ -5,10 +5,12 @@
 #include <functional>
 #include <string>
 
+#include "launch/serve/api/answer_queue.h"
 #include "launch/serve/api/generation_call.h"
 #include "launch/serve/api/metrics.h"
 #include "launch/serve/api/model_set.h"
 #include "launch/serve/api/pooling_request.h"
+#include "launch/serve/api/request_bounds.h"
 #include "launch/serve/api/workers.h"
 #include "launch/serve/http/router.h"
 
@@ -47,6 +49,9 @@ class Api {
   const ModelSet& models_;
   std::string version_;
   Metrics metrics_;
+  HeldTotal waiting_{.limit = std::size_t{64} << 20, .small = std::size_t{64} << 10};
+  HeldTotal results_{.limit = std::size_t{160} << 20, .small = std::size_t{1} << 20};
+  AnswerQueue answers_;
   std::atomic<bool> draining_ = false;
   Workers workers_;
 };

@@ -12,7 +12,11 @@ struct ServerLimits {
   std::size_t header_bytes = 16 << 10;
   std::size_t header_fields = 64;
   std::size_t body_bytes = 2 << 20;
-  std::size_t stream_bytes = 1 << 20;            ///< events that wait for a slow reader
+  std::size_t stream_bytes = 1 << 20;  ///< events that wait for a slow reader
+  /// Of all answers that are not read yet; beyond it an answer of more than small_answer_bytes is
+  /// status 503, and a stream of which so much waits is cut off.
+  std::size_t all_answer_bytes = 192 << 20;
+  std::size_t small_answer_bytes = 64 << 10;
   std::chrono::milliseconds header_time{5'000};  ///< from the first byte; TLS handshake likewise
   std::chrono::milliseconds body_time{30'000};   ///< from the end of the header
   std::chrono::milliseconds idle_time{60'000};   ///< between requests, and before the first one

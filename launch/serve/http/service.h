@@ -22,6 +22,8 @@ struct Service {
   ApiKeys keys;
   std::shared_ptr<AccessLog> log;  ///< may be nullptr
   bool loopback_names_only = false;
+  std::shared_ptr<std::atomic<std::size_t>> answer_bytes =
+      std::make_shared<std::atomic<std::size_t>>(0);
   std::atomic<bool> draining = false;
   std::atomic<std::uint64_t> connections = 0, requests = 0, refused = 0, malformed = 0,
                              timeouts = 0, slow = 0;
