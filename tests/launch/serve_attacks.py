@@ -150,7 +150,7 @@ class Honest(threading.Thread):
         self.start()
 
     def run(self):
-        body = json.dumps({"prompt": [3], "max_tokens": 2000, "ignore_eos": True, "stream": True}).encode()
+        body = json.dumps({"prompt": [3], "max_tokens": 32000, "ignore_eos": True, "stream": True}).encode()
         while self.running:
             try:
                 with self.server.send("/v1/completions", body) as connection:

@@ -145,7 +145,7 @@ class OfARun(Cancelled, unittest.TestCase):
             cls.live.process.send_signal(signal.SIGTERM)
         code = cls.live.wait(120)
         cls.folder.cleanup()
-        assert code == 0, (code, "".join(cls.live.lines)[-4000:])
+        assert code == 130, (code, "".join(cls.live.lines)[-4000:])  # interrupted by SIGTERM
 
     def alive(self):
         self.assertTrue(self.live.running(), "".join(self.live.lines)[-4000:])

@@ -53,7 +53,9 @@ def kinds(prompt, tokens):
             for name, of_kind in fields.items():
                 if stream and ("prompt_logprobs" in of_kind or name == "best_of"):
                     continue
-                yield f"{path} {name}{stream}", path, {key: start, **limits, **of_kind, **more}
+                # A conversation has a longer prompt.
+                length = tokens if key == "prompt" else min(tokens, 120)
+                yield f"{path} {name}{stream}", path, {key: start, **limits, "max_tokens": length, **of_kind, **more}
 
 
 def others(pooling):
@@ -110,12 +112,13 @@ def mutated(rng, body):
     return body
 
 
-def random_request(rng, live, longest):
-    """(method, path, bytes) of a request, mostly nearly right; `live`: with the endpoints of a run; `longest`: of a prompt."""
+def random_request(rng, live, longest, generates):
+    """(method, path, bytes) of a request, mostly nearly right; `live`: with the endpoints of a run; `longest`: of a prompt;
+    `generates`: the server is that of a language model."""
     kind = rng.random()
     if kind < 0.03:
         return "GET", rng.choice(GETS).replace("*", "x%2Fy"), b""
-    if kind < 0.2:
+    if kind < (0.2 if generates else 0.9):
         path, body = rng.choice(others(rng.random() < 0.1) + (EXPERIENCE * 2 if live else []))
     else:
         prompts = [[rng.randrange(3, 500) for _ in range(rng.choice([1, 2, 20, longest]))] for _ in range(rng.choice([1, 1, 1, 2, 3]))]
