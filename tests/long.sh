@@ -17,7 +17,8 @@
 #   agent     the agent of docs/agents.md, three seeds: from below 0.3 to above 0.9 of its tasks
 #   precision  200 steps of a 110M model with bf16 products, moments, weights and gradients beside f32: losses within 1 %
 #   memory    the peak memory of each rank beside what troupe explain predicts, over grids, types, recomputation and methods; parallel.zero; growth while a checkpoint is written
-#   serve     troupe serve: 1,000 random schemas, the time until a cancelled request's pages are free, and 100,000 requests with random cancellations, disconnects and timeouts
+#   serve     troupe serve: 1,000 random schemas, the time until a cancelled request's pages are free, 100,000 requests with random cancellations, disconnects and timeouts;
+#             100,000 random requests of all endpoints and a run with serve.listen under AddressSanitizer; the memory and the delay that expensive requests cost
 #   package   the .deb and the archive in bare Debian systems (as root)
 # Without arguments, all of them. Each part that passes is recorded in tests/long.log with the date and the commit; commit that file.
 set -euo pipefail
@@ -121,7 +122,15 @@ run_async() {
   tests/system/pinned.sh 10 20
 }
 run_agent() { python3 -B tests/launch/agent_test.py build/release/troupe . learn 3 >&2; }
-run_serve() { python3 -B tests/launch/serve_soak.py build/release/troupe . >&2; }
+run_serve() {
+  python3 -B tests/launch/serve_soak.py build/release/troupe . >&2
+  python3 -B tests/launch/serve_attacks.py build/release/troupe . >&2
+  mkdir -p build/asan
+  [[ -e build/asan/arrow-venv ]] || ln -s ../release/arrow-venv build/asan/arrow-venv
+  cmake --preset asan >&2
+  cmake --build --preset asan -j "$(nproc)" --target troupe >&2
+  python3 -B tests/launch/serve_fuzz.py build/asan/troupe . 100000 >&2
+}
 run_package() { tests/package.sh; }
 
 record() { # record PART SECONDS: replaces the part's line of tests/long.log

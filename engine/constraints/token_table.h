@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace troupe::engine::constraints {
@@ -14,6 +15,7 @@ namespace troupe::engine::constraints {
 class TokenMask {
  public:
   explicit TokenMask(std::size_t tokens) : words_((tokens + 63) / 64) {}
+  explicit TokenMask(std::vector<std::uint64_t> words) : words_(std::move(words)) {}
   void set(std::int32_t token) { assign(token, true); }
   /// Does nothing beyond the vocabulary.
   void assign(std::int32_t token, bool value) {
@@ -27,6 +29,13 @@ class TokenMask {
     const auto at = static_cast<std::size_t>(token);
     return at / 64 < words_.size() && (words_[at / 64] >> at % 64 & 1) != 0;
   }
+  /// Keeps only the tokens that `other` has, too.
+  void intersect(const TokenMask& other) {
+    for (std::size_t at = 0; at < words_.size(); ++at)
+      words_[at] &= at < other.words_.size() ? other.words_[at] : 0;
+  }
+  /// Bit t % 64 of word t / 64 is that of token t.
+  const std::vector<std::uint64_t>& words() const { return words_; }
   bool empty() const {
     for (const std::uint64_t word : words_)
       if (word != 0) return false;

@@ -25,7 +25,8 @@
 
 namespace troupe::engine::constraints {
 class Constraint;
-}
+class TokenMask;
+}  // namespace troupe::engine::constraints
 namespace troupe::engine::nn {
 class LoraModel;
 }
@@ -45,6 +46,8 @@ struct Request {
   TextDecoder decode;           ///< instead of GeneratorConfig::decode, where the prompt matters
   /// The outputs that are allowed; nullptr: all. Of one generator only (constraint.h).
   std::shared_ptr<constraints::Constraint> constraint;
+  /// The tokens that may be sampled, end tokens included; nullptr: all.
+  std::shared_ptr<const constraints::TokenMask> allowed = nullptr;
   /// The first token of a constrained output begins with no space, which decoding would drop.
   bool begins_without_space = false;
   /// Of a decoder that has no adapter of its own; nullptr: none. Rows of all adapters are computed

@@ -4,14 +4,19 @@ namespace troupe::engine::generate {
 
 std::vector<Alternative> top_alternatives(std::span<const float> logits, float lse, int count) {
   if (count == 0) return {};
-  std::vector<std::int32_t> ids(logits.size());
-  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int32_t>(i);
-  const auto n = std::min<std::ptrdiff_t>(count, std::ssize(ids));
-  std::partial_sort(ids.begin(), ids.begin() + n, ids.end(), [&](std::int32_t a, std::int32_t b) {
+  const auto before = [&](std::int32_t a, std::int32_t b) {
     return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
-  });
+  };
+  // The best of the ids so far, in their order. Few ids of a vocabulary enter it.
+  std::vector<std::int32_t> ids;
+  const auto n = static_cast<std::size_t>(count);
+  for (std::int32_t id = 0; id < std::ssize(logits); ++id) {
+    if (ids.size() == n && logits[id] <= logits[ids.back()]) continue;
+    ids.insert(std::ranges::upper_bound(ids, id, before), id);
+    if (ids.size() > n) ids.pop_back();
+  }
   std::vector<Alternative> top;
-  for (std::ptrdiff_t i = 0; i < n; ++i) top.push_back({ids[i], logits[ids[i]] - lse});
+  for (const std::int32_t id : ids) top.push_back({id, logits[id] - lse});
   return top;
 }
 

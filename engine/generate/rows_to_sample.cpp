@@ -10,9 +10,19 @@ namespace troupe::engine::generate {
 
 namespace {
 
-std::shared_ptr<const constraints::TokenMask> allowed_tokens(const SequenceState& state) {
+using Mask = std::shared_ptr<const constraints::TokenMask>;
+
+/// The tokens of both masks; nullptr has all.
+Mask both(const Mask& a, const Mask& b) {
+  if (a == nullptr || b == nullptr) return a == nullptr ? b : a;
+  auto common = std::make_shared<constraints::TokenMask>(*a);
+  common->intersect(*b);
+  return common;
+}
+
+Mask allowed_tokens(const SequenceState& state) {
   try {
-    return state.constraint.allowed(state.end_tokens);
+    return both(state.constraint.allowed(state.end_tokens), state.request.allowed);
   } catch (const Failure& failure) {
     throw RequestFailure(state.request.id, failure.error());
   }
@@ -35,7 +45,7 @@ void add_rows(const Work& work, const SequenceState& state, std::int32_t end_row
       if (!row.allowed->has(row.tokens.back())) return;
       constraint.append(row.tokens.back(), state.end_tokens);
       try {
-        row.allowed = constraint.allowed(state.end_tokens);
+        row.allowed = both(constraint.allowed(state.end_tokens), state.request.allowed);
       } catch (const Failure&) {
         return;  // an error only if the output continues so
       }

@@ -5,13 +5,13 @@
 #include <utility>
 
 #include "engine/base/text.h"
+#include "engine/generate/sampling_bounds.h"
 
 namespace troupe::engine::generate {
 
 namespace {
 
-constexpr std::size_t max_stop_strings = 64, max_stop_string_bytes = 1024, max_stop_tokens = 1024;
-constexpr std::size_t max_token_lists = 1 << 16, max_token_list_length = 1024;
+constexpr std::size_t max_token_list_length = 1024;
 constexpr std::size_t max_ids = 1 << 20;  // more than any vocabulary has
 constexpr int max_logprobs = 1000, max_beams = 64;
 

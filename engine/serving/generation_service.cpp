@@ -27,6 +27,7 @@ namespace {
 constexpr std::chrono::milliseconds sweep_period{100};
 
 struct Pending {
+  std::uint64_t id = 0;
   Job job;
   Clock::time_point deadline;
 };
@@ -40,11 +41,11 @@ struct WeightsToCome {
   bool are_weights = true;  ///< false: `change` changes none
 };
 
-Generation cancelled_before_start(const generate::Request& request) {
+Generation cancelled_before_start(const Pending& pending) {
   Generation out;
-  out.id = request.id;
-  out.sample_id = request.sample_id;
-  out.prompt_tokens = static_cast<std::int32_t>(request.prompt.size());
+  out.id = pending.id;
+  out.sample_id = pending.job.sample_id;
+  out.prompt_tokens = static_cast<std::int32_t>(pending.job.request->prompt.size());
   out.finish = FinishReason::cancelled;
   return out;
 }
@@ -193,9 +194,8 @@ Result<std::vector<std::uint64_t>> GenerationService::Loop::submit(std::vector<J
     RETURN_IF_ERROR(waiting_.check_room(jobs.size(), limits_.max_waiting));
     const auto deadline = Clock::now() + limits_.deadline;
     for (Job& job : jobs) {
-      job.request.id = ++next_id_;
-      ids.push_back(job.request.id);
-      waiting_.push(client, {std::move(job), deadline});
+      ids.push_back(++next_id_);
+      waiting_.push(client, {next_id_, std::move(job), deadline});
     }
   }
   changed_.notify_one();
@@ -255,8 +255,7 @@ bool GenerationService::Loop::take_changes() {
   if (!ending_.empty() || now >= next_sweep_) {
     next_sweep_ = now + sweep_period;
     dropped_ = waiting_.take_if([&](const Pending& each) {
-      return each.deadline <= now ||
-             std::ranges::find(ending_, each.job.request.id) != ending_.end();
+      return each.deadline <= now || std::ranges::find(ending_, each.id) != ending_.end();
     });
   }
   const auto most = static_cast<std::size_t>(limits_.max_batch);
@@ -273,7 +272,7 @@ void GenerationService::Loop::apply_changes() {
       report_end(each.job, fail(Errc::timeout, cat("the request waited ", limits_.deadline.count(),
                                                    " s and was given up; the server is busy")));
     } else {
-      report_end(each.job, cancelled_before_start(each.job.request));
+      report_end(each.job, cancelled_before_start(each));
     }
   }
   for (const std::uint64_t id : std::exchange(ending_, {})) cancel_active(id);
@@ -287,12 +286,15 @@ void GenerationService::Loop::apply_changes() {
 }
 
 void GenerationService::Loop::begin(Pending pending) {
-  const std::uint64_t id = pending.job.request.id;
+  const std::uint64_t id = pending.id;
   const Job& job = active_.emplace(id, std::move(pending)).first->second.job;
-  prompt_tokens_ += std::ssize(job.request.prompt);
-  if (others_ != nullptr) others_->submit(job.request, job.source);
   try {
-    if (auto accepted = generator_.submit(job.request); !accepted) end(id, fail(accepted));
+    generate::Request request = *job.request;
+    request.id = id;
+    request.sample_id = job.sample_id;
+    prompt_tokens_ += std::ssize(request.prompt);
+    if (others_ != nullptr) others_->submit(request, job.source);
+    if (auto accepted = generator_.submit(std::move(request)); !accepted) end(id, fail(accepted));
   } catch (const std::bad_alloc& problem) {
     if (others_ != nullptr) others_->abort(problem.what());
     end(id, fail(error_of(problem)));

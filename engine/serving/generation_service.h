@@ -22,8 +22,10 @@ namespace troupe::engine::serving {
 /// One sequence. The callbacks run in the service's thread and delay its next step: they hand the
 /// event over and return. They may call cancel().
 struct Job {
-  generate::Request request;  ///< the service chooses its id
-  RequestSource source;       ///< of `request`, for other ranks
+  /// Shared by the sequences of a prompt. The service chooses the id; sample_id is that of the job.
+  std::shared_ptr<const generate::Request> request;
+  std::uint64_t sample_id = 0;  ///< Request::sample_id
+  RequestSource source;         ///< of `request`, for other ranks
   /// The scores of the prompt, where the request asks for them, before its first token.
   std::function<void(const generate::PromptScores&)> on_prompt;
   std::function<void(const generate::TokenEvent&)> on_token;

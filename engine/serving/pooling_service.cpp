@@ -52,7 +52,7 @@ class PoolingService::Loop {
  private:
   void run();
   bool take_batch();
-  void end_late_jobs();
+  void end_dropped_jobs();
   void pool_batch();
   std::vector<float> values_of_batch();
 
@@ -60,7 +60,7 @@ class PoolingService::Loop {
   ops::Precision precision_;
   ServiceLimits limits_;
   OtherRanks* others_;
-  std::vector<Waiting> batch_, late_;  // used by the thread of the loop only
+  std::vector<Waiting> batch_, dropped_;  // used by the thread of the loop only
 
   mutable std::mutex mutex_;  // of what follows
   std::condition_variable changed_;
@@ -85,7 +85,7 @@ Result<> PoolingService::Loop::submit(std::vector<PoolingJob> jobs, const std::s
 
 void PoolingService::Loop::run() {
   while (take_batch()) {
-    end_late_jobs();
+    end_dropped_jobs();
     if (!batch_.empty()) pool_batch();
   }
   for (Waiting& each : std::exchange(batch_, {}))
@@ -102,7 +102,9 @@ bool PoolingService::Loop::take_batch() {
     return false;
   }
   const auto now = Clock::now();
-  late_ = waiting_.take_if([&](const Waiting& each) { return each.deadline <= now; });
+  dropped_ = waiting_.take_if([&](const Waiting& each) {
+    return each.deadline <= now || (each.job.wanted && !each.job.wanted());
+  });
   std::size_t tokens = 0;
   while (!waiting_.empty() && batch_.size() < static_cast<std::size_t>(limits_.max_batch) &&
          tokens < pass_tokens) {
@@ -115,10 +117,14 @@ bool PoolingService::Loop::take_batch() {
   return true;
 }
 
-void PoolingService::Loop::end_late_jobs() {
-  for (Waiting& each : std::exchange(late_, {})) {
-    each.job.on_end(fail(Errc::timeout, cat("the request waited ", limits_.deadline.count(),
-                                            " s and was given up; the server is busy")));
+void PoolingService::Loop::end_dropped_jobs() {
+  const auto now = Clock::now();
+  for (Waiting& each : std::exchange(dropped_, {})) {
+    if (each.deadline > now)
+      each.job.on_end(fail(Errc::cancelled, "the client has disconnected"));
+    else
+      each.job.on_end(fail(Errc::timeout, cat("the request waited ", limits_.deadline.count(),
+                                              " s and was given up; the server is busy")));
   }
 }
 

@@ -23,6 +23,9 @@ struct PoolingJob {
   /// without one, the hidden state after the final norm. Called in the service's thread.
   /// Errc::timeout after the deadline, closed when the service ends.
   std::function<void(Result<std::vector<float>>)> on_end;
+  /// Whether somebody still waits for the values; nullptr: always. Asked in the service's thread
+  /// before the job starts, which then ends with Errc::cancelled.
+  std::function<bool()> wanted = nullptr;
 };
 
 class PoolingService {

@@ -77,6 +77,9 @@ Request EngineFollower::request_of(RequestMessage message) const {
   request.prompt = std::move(message.prompt);
   if (message.constraint != 0) request.constraint = constraints_.at(message.constraint);
   if (message.adapter != 0) request.adapter = adapters_.at(message.adapter);
+  if (!message.allowed.empty())
+    request.allowed =
+        std::make_shared<const engine::constraints::TokenMask>(std::move(message.allowed));
   request.begins_without_space = message.begins_without_space;
   request.cache_salt = std::move(message.cache_salt);
   request.prompt_alternatives = message.prompt_alternatives;

@@ -1,5 +1,6 @@
 #include "launch/serve/api/answer_json.h"
 
+#include <algorithm>
 #include <ctime>
 
 #include "engine/base/sha256.h"
@@ -32,10 +33,53 @@ Json AnswerJson::head(const char* object) const {
       {"id", id_}, {"object", object}, {"created", created_}, {"model", served_.name}};
 }
 
-Json AnswerJson::logprobs(const ChoicePart& part) const {
-  if (!request_.logprobs) return nullptr;
-  if (chat()) return chat_logprobs(*served_.model, part.tokens, request_.tokens_as_ids);
-  return completion_logprobs(*served_.model, part.tokens, request_.tokens_as_ids, part.offset);
+/// Without the closing brace.
+std::string AnswerJson::head_text(const char* object) const {
+  std::string text = head(object).dump();
+  text.pop_back();
+  return text;
+}
+
+PromptPart AnswerJson::prompt_part(std::size_t prompt,
+                                   const engine::generate::PromptScores& scores) const {
+  const auto& ids = request_.prompts[prompt];
+  const ServedModel& model = *served_.model;
+  PromptPart part;
+  if (request_.return_token_ids) part.ids = ids_text(ids);
+  if (request_.prompt_logprobs >= 0)
+    part.scores = prompt_logprobs(model, ids, scores, request_.prompt_logprobs);
+  if (!request_.echo) return part;
+  if (!request_.prompt_texts.empty())
+    part.text = request_.prompt_texts[prompt];
+  else if (const auto* tokenizer = model.tokenizer())
+    part.text = tokenizer->decode(ids, request_.skip_special);
+  if (!request_.logprobs) return part;
+  const auto wanted = static_cast<std::size_t>(request_.params.top_logprobs);
+  check_scores(scores, ids.size(), wanted > 0);
+  for (std::size_t t = 0; t < ids.size(); ++t) {
+    ReportedToken token{ids[t], std::nullopt, {}};
+    if (t > 0) token.logp = scores.logp[t];
+    if (t > 0 && wanted > 0) {
+      const auto& top = scores.top[t];
+      token.top.assign(top.begin(),
+                       top.begin() + static_cast<std::ptrdiff_t>(std::min(top.size(), wanted)));
+    }
+    part.logprobs.add(model, token, request_.tokens_as_ids);
+  }
+  return part;
+}
+
+void AnswerJson::append_logprobs(std::string& text, const ChoicePart& part) const {
+  const ServedModel& model = *served_.model;
+  if (!request_.logprobs) {
+    text += "null";
+  } else if (chat()) {
+    text += chat_logprobs(model, part.tokens, request_.tokens_as_ids);
+  } else {
+    CompletionLogprobs own(part.echo ? part.echo->logprobs.offset() : part.offset);
+    for (const ReportedToken& token : part.tokens) own.add(model, token, request_.tokens_as_ids);
+    own.append_to(text, part.echo ? &part.echo->logprobs : nullptr);
+  }
 }
 
 /// Nine letters or digits: templates of Mistral accept no others.
@@ -83,71 +127,80 @@ Json AnswerJson::delta(const ChoicePart& part) const {
 
 void AnswerJson::add_content(Json& choice, const ChoicePart& part, bool delta) const {
   if (!chat())
-    choice.set("text", part.text);
+    choice.set("text", part.echo ? part.echo->text + part.text : part.text);
   else if (delta)
     choice.set("delta", this->delta(part));
   else
     choice.set("message", message(part));
 }
 
-Json AnswerJson::choice(const ChoicePart& part, bool delta) const {
-  Json out = Json::Object{{"index", std::int64_t{part.index}}};
-  add_content(out, part, delta);
-  out.set("logprobs", logprobs(part));
-  out.set("finish_reason", part.finish.empty() ? Json() : Json(part.finish));
-  out.set("stop_reason", part.stop_reason);
+void AnswerJson::append_choice(std::string& text, const ChoicePart& part, const PromptPart& prompt,
+                               bool delta) const {
+  Json first = Json::Object{{"index", std::int64_t{part.index}}};
+  add_content(first, part, delta);
+  text += first.dump();
+  text.back() = ',';
+  text += "\"logprobs\":";
+  append_logprobs(text, part);
+  Json rest = Json::Object{{"finish_reason", part.finish.empty() ? Json() : Json(part.finish)},
+                           {"stop_reason", part.stop_reason}};
+  std::string end = rest.dump();
+  end.front() = ',';
+  end.pop_back();
+  text += end;
   if (request_.return_token_ids) {
-    out.set("token_ids", ids_json(part.ids));
-    if (part.first && !chat()) out.set("prompt_token_ids", ids_json(request_.prompts[part.prompt]));
+    text += ",\"token_ids\":" + ids_text(part.ids);
+    if (part.first && !chat()) text += ",\"prompt_token_ids\":" + prompt.ids;
   }
   if (request_.return_weight_versions) {
-    Json::Array versions;
-    for (const std::uint64_t version : part.versions) versions.emplace_back(version);
-    out.set("weight_versions", std::move(versions));
+    text += ",\"weight_versions\":[";
+    for (const std::uint64_t version : part.versions) text += std::to_string(version) + ',';
+    if (part.versions.empty()) text += ']';
+    text.back() = ']';
   }
-  return out;
+  if (!chat() && !delta) text += ",\"prompt_logprobs\":" + prompt.scores;
+  text += '}';
 }
 
-Json AnswerJson::response(std::span<const ChoicePart> choices, const Usage& usage,
-                          std::span<const engine::generate::PromptScores> scores) const {
-  Json out = head(chat() ? "chat.completion" : "text_completion");
-  const auto prompt_scores = [&](std::size_t prompt) -> Json {
-    if (request_.prompt_logprobs < 0) return nullptr;
-    return prompt_logprobs(*served_.model, request_.prompts[prompt], scores[prompt],
-                           request_.prompt_logprobs);
-  };
-  Json::Array all;
-  for (const ChoicePart& part : choices) {
-    all.push_back(choice(part, false));
-    if (!chat()) all.back().set("prompt_logprobs", prompt_scores(part.prompt));
-  }
-  out.set("choices", std::move(all));
-  out.set("usage", usage_json(usage));
-  if (!chat()) return out;
-  out.set("prompt_logprobs", prompt_scores(0));
-  if (request_.return_token_ids) out.set("prompt_token_ids", ids_json(request_.prompts[0]));
-  return out;
+std::string AnswerJson::begin() const {
+  return head_text(chat() ? "chat.completion" : "text_completion") + ",\"choices\":[";
 }
 
-Json AnswerJson::chunk(const ChoicePart& part, const Usage& usage) const {
-  Json out = head(chat() ? "chat.completion.chunk" : "text_completion");
-  Json::Array choices;
-  choices.push_back(choice(part, true));
-  out.set("choices", std::move(choices));
+void AnswerJson::append_choice(std::string& text, const ChoicePart& part,
+                               const PromptPart& prompt) const {
+  if (text.back() != '[') text += ',';
+  append_choice(text, part, prompt, false);
+}
+
+void AnswerJson::append_end(std::string& text, const Usage& usage, const PromptPart& prompt) const {
+  text += "],\"usage\":" + usage_json(usage).dump();
+  if (chat()) {
+    text += ",\"prompt_logprobs\":" + prompt.scores;
+    if (request_.return_token_ids) text += ",\"prompt_token_ids\":" + prompt.ids;
+  }
+  text += '}';
+}
+
+std::string AnswerJson::chunk(const ChoicePart& part, const PromptPart& prompt,
+                              const Usage& usage) const {
+  std::string text = head_text(chat() ? "chat.completion.chunk" : "text_completion");
+  text += ",\"choices\":[";
+  append_choice(text, part, prompt, true);
+  text += ']';
   if (chat() && part.first && request_.return_token_ids)
-    out.set("prompt_token_ids", ids_json(request_.prompts[0]));
+    text += ",\"prompt_token_ids\":" + prompt.ids;
   if (request_.continuous_usage)
-    out.set("usage", usage_json(usage));
+    text += ",\"usage\":" + usage_json(usage).dump();
   else if (request_.include_usage)
-    out.set("usage", nullptr);
-  return out;
+    text += ",\"usage\":null";
+  return text += '}';
 }
 
-Json AnswerJson::usage_chunk(const Usage& usage) const {
+std::string AnswerJson::usage_chunk(const Usage& usage) const {
   Json out = head(chat() ? "chat.completion.chunk" : "text_completion");
   out.set("choices", Json::Array{});
   out.set("usage", usage_json(usage));
-  return out;
+  return out.dump();
 }
 
 }  // namespace troupe::launch::api

@@ -15,16 +15,24 @@
 
 namespace troupe::launch::api {
 
+/// What the answers of all choices of a prompt repeat.
+struct PromptPart {
+  std::string text;             ///< echo
+  CompletionLogprobs logprobs;  ///< echo with logprobs
+  std::string scores = "null";  ///< prompt_logprobs
+  std::string ids;              ///< return_token_ids
+};
+
 /// A choice, or a piece of it in a stream.
 struct ChoicePart {
   int index = 0;
-  std::size_t prompt = 0;  ///< of GenerationRequest::prompts
-  bool first = true;       ///< nothing of this choice was sent before
+  const PromptPart* echo = nullptr;  ///< of echo: before the text of the first part
+  bool first = true;                 ///< nothing of this choice was sent before
   std::string text;
   std::string reasoning;              ///< of a message, whose content is the text
   std::vector<CallPart> calls;        ///< of a message
-  std::vector<ReportedToken> tokens;  ///< of the text; with the prompt's in the first part of echo
-  std::size_t offset = 0;             ///< characters before the tokens
+  std::vector<ReportedToken> tokens;  ///< of the text
+  std::size_t offset = 0;             ///< characters before the tokens, without those of `echo`
   std::vector<std::int32_t> ids;      ///< generated tokens
   std::vector<std::uint64_t> versions;
   std::string finish;  ///< finish_reason; "" while more follows
@@ -41,19 +49,30 @@ class AnswerJson {
   /// `request` and `served` must outlive this. `id`: of the HTTP request.
   AnswerJson(const GenerationRequest& request, const Served& served, const std::string& id);
 
-  /// `scores`: by prompt, empty unless prompt_logprobs is wanted.
-  Json response(std::span<const ChoicePart> choices, const Usage& usage,
-                std::span<const engine::generate::PromptScores> scores) const;
+  /// `scores` are used where the request asks for them. Throws Failure (Errc::internal) where they
+  /// are not those of the prompt.
+  PromptPart prompt_part(std::size_t prompt, const engine::generate::PromptScores& scores) const;
+
+  // Whole texts of JSON.
+
+  /// The beginning of a response, up to its list of choices, ...
+  std::string begin() const;
+  /// ... each of the choices ...
+  void append_choice(std::string& text, const ChoicePart& part, const PromptPart& prompt) const;
+  /// ... and the end. `prompt`: the first one, for what a conversation has once.
+  void append_end(std::string& text, const Usage& usage, const PromptPart& prompt) const;
   /// A chunk of a stream; `usage` with continuous_usage_stats.
-  Json chunk(const ChoicePart& part, const Usage& usage) const;
+  std::string chunk(const ChoicePart& part, const PromptPart& prompt, const Usage& usage) const;
   /// The last chunk with include_usage.
-  Json usage_chunk(const Usage& usage) const;
+  std::string usage_chunk(const Usage& usage) const;
 
  private:
   bool chat() const { return request_.endpoint == Endpoint::chat; }
   Json head(const char* object) const;
-  Json logprobs(const ChoicePart& part) const;
-  Json choice(const ChoicePart& part, bool delta) const;
+  std::string head_text(const char* object) const;
+  void append_logprobs(std::string& text, const ChoicePart& part) const;
+  void append_choice(std::string& text, const ChoicePart& part, const PromptPart& prompt,
+                     bool delta) const;
   void add_content(Json& choice, const ChoicePart& part, bool delta) const;
   Json message(const ChoicePart& part) const;
   Json delta(const ChoicePart& part) const;

@@ -168,7 +168,8 @@ void Api::add_generation(http::Router& router, const std::string& path, Endpoint
     UnknownFields unknown;
     auto request = read_generation_request(body, endpoint, *served->model, unknown);
     log_unknown(from, unknown);
-    GenerationCall::start({served, metrics_, sampled_}, std::move(request), from, to);
+    GenerationCall::start({served, metrics_, answers_, waiting_, results_, sampled_},
+                          std::move(request), from, to);
   };
   add_start(router, path, start);
 }
@@ -183,7 +184,7 @@ void Api::add_pooling(http::Router& router, const std::string& path, Pooling end
     UnknownFields unknown;
     auto request = read_pooling_request(body, endpoint, *served->model, unknown);
     log_unknown(from, unknown);
-    PoolingCall::start(served, std::move(request), from, to);
+    PoolingCall::start(served, answers_, std::move(request), from, to);
   };
   add_start(router, path, start);
 }
@@ -215,16 +216,17 @@ http::Response Api::tokenize(const Json& body) const {
   const ServedModel& model = *served->model;
   RequestFields fields(body);
   const auto tokens = tokens_to_count(fields, model);
-  Json names;
+  std::string names = "null";
   if (fields.flag("return_token_strs", false)) {
-    names = Json::Array{};
-    for (const std::int32_t id : tokens)
-      names.array().emplace_back(model.tokenizer()->id_to_token(id));
+    names = "[";
+    for (const std::int32_t id : tokens) {
+      if (names.size() > 1) names += ',';
+      names += Json(model.tokenizer()->id_to_token(id)).dump();
+    }
+    names += ']';
   }
-  return json_answer(Json::Object{{"count", static_cast<std::int64_t>(tokens.size())},
-                                  {"max_model_len", model.context()},
-                                  {"tokens", ids_json(tokens)},
-                                  {"token_strs", std::move(names)}});
+  return {.body = cat("{\"count\":", tokens.size(), ",\"max_model_len\":", model.context(),
+                      ",\"tokens\":", ids_text(tokens), ",\"token_strs\":", names, "}")};
 }
 
 http::Response Api::detokenize(const Json& body) const {

@@ -7,10 +7,12 @@
 #include <set>
 #include <string>
 
+#include "launch/serve/api/answer_queue.h"
 #include "launch/serve/api/generation_call.h"
 #include "launch/serve/api/metrics.h"
 #include "launch/serve/api/model_set.h"
 #include "launch/serve/api/pooling_request.h"
+#include "launch/serve/api/request_bounds.h"
 #include "launch/serve/api/workers.h"
 #include "launch/serve/http/router.h"
 
@@ -58,6 +60,9 @@ class Api {
   Metrics metrics_;
   SampledTokens* sampled_ = nullptr;
   std::function<std::string()> more_metrics_;
+  HeldTotal waiting_{.limit = std::size_t{64} << 20, .small = std::size_t{64} << 10};
+  HeldTotal results_{.limit = std::size_t{160} << 20, .small = std::size_t{1} << 20};
+  AnswerQueue answers_;
   std::atomic<bool> draining_ = false;
   std::mutex logged_mutex_;
   std::set<std::string> logged_;  // names of unknown fields

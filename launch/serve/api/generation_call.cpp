@@ -4,6 +4,7 @@
 #include <iterator>
 #include <numeric>
 
+#include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "launch/serve/api/failure.h"
 
@@ -25,6 +26,20 @@ double cumulative_logp(const Generation& result) {
   double sum = 0;
   for (const float logp : result.logp) sum += static_cast<double>(logp);
   return sum;
+}
+
+/// Tokens and log-probabilities of an answer that is written between two decoding steps, at most.
+constexpr std::int64_t max_written_at_once = 2048;
+
+/// Memory of a token's results.
+std::size_t result_bytes(std::size_t alternatives) {
+  return 20 + (alternatives == 0 ? 0 : 40 + alternatives * sizeof(engine::generate::Alternative));
+}
+
+/// Distinct for each key and for each salt that a request gives.
+std::string salt_of(const std::string& given, const std::string& key) {
+  if (!given.empty()) return "salt " + given;
+  return key.empty() ? "" : "key " + key;
 }
 
 /// Adds what a message reader found.
@@ -55,43 +70,67 @@ GenerationCall::GenerationCall(const Backend& backend, GenerationRequest request
       request_(std::move(request)),
       responder_(std::move(responder)),
       json_(request_, *backend.served, from.id),
-      received_(from.received) {
+      received_(from.received),
+      waiting_bytes_(backend_.waiting.bytes),
+      result_bytes_(backend_.results.bytes) {
+  request_.cache_salt = salt_of(request_.cache_salt, from.key);
   if (const auto* tokenizer = backend_.model().tokenizer()) {
     for (const auto& prompt : request_.prompts)
       texts_.emplace_back(*tokenizer, prompt, request_.skip_special);
   }
   scores_.resize(request_.prompts.size());
+  prompt_parts_.resize(request_.prompts.size());
   for (const auto& prompt : request_.prompts) usage_.prompt_tokens += std::ssize(prompt);
 }
 
-Job GenerationCall::make_job(std::size_t prompt, int index) {
+void GenerationCall::check_bytes() {
+  const std::size_t own = bytes_of(request_);
+  const std::size_t all = waiting_bytes_.grow_to(own);
+  if (!backend_.waiting.exceeds(own, all)) return;
+  waiting_bytes_.grow_to(0);
+  throw Failure({Errc::full, cat("the requests that wait hold ", (all - own) >> 20,
+                                 " MiB, and this one has ", own >> 10, " KiB; at most ",
+                                 backend_.waiting.limit >> 20, " MiB may wait; try again later")});
+}
+
+/// For all sequences of a prompt.
+engine::generate::Request GenerationCall::make_request(std::size_t prompt) const {
+  engine::generate::Request request;
+  request.prompt = request_.prompts[prompt];
+  request.params = request_.params;
+  request.params.max_new_tokens = std::max(request_.max_tokens[prompt], 1);
+  if (!texts_.empty())
+    request.decode = [self = shared_from_this(), &text = texts_[prompt]](
+                         std::span<const std::int32_t> ids) { return text(ids); };
+  request.constraint = request_.constraint.compiled;
+  request.allowed = request_.allowed;
+  request.begins_without_space = request.constraint != nullptr && !texts_.empty() &&
+                                 texts_[prompt].context_bytes() == 0 &&
+                                 backend_.model().drops_first_space();
+  request.generates = request_.generates;
+  request.adapter = backend_.served->adapter;
+  request.cache_salt = request_.cache_salt;
+  return request;
+}
+
+Job GenerationCall::make_job(std::size_t prompt, int index, SharedRequest request) {
   Job job;
-  job.request.prompt = request_.prompts[prompt];
-  job.request.params = request_.params;
-  job.request.params.max_new_tokens = std::max(request_.max_tokens[prompt], 1);
-  job.request.sample_id = static_cast<std::uint64_t>(index);
-  if (!texts_.empty()) job.request.decode = texts_[prompt];
-  job.request.constraint = request_.constraint.compiled;
-  job.request.begins_without_space = job.request.constraint != nullptr && !texts_.empty() &&
-                                     texts_[prompt].context_bytes() == 0 &&
-                                     backend_.model().drops_first_space();
-  job.request.generates = request_.generates;
-  job.request.adapter = backend_.served->adapter;
-  job.request.cache_salt = request_.cache_salt;
+  job.request = std::move(request);
+  job.sample_id = static_cast<std::uint64_t>(index);
   job.source = {request_.skip_special, request_.constraint.source};
   const auto self = shared_from_this();
   Choice& choice = choices_[prompt * static_cast<std::size_t>(request_.best_of) +
                             static_cast<std::size_t>(index)];
-  if (index == 0 && request_.scores_prompt()) {
-    job.request.prompt_alternatives =
-        std::max(request_.prompt_logprobs, request_.params.top_logprobs);
+  if (job.request->scores_prompt()) {
     job.on_prompt = [self, prompt](const engine::generate::PromptScores& scores) {
-      self->scores_[prompt] = scores;
+      self->guarded([&] { self->on_prompt(prompt, scores); });
     };
   }
-  job.on_token = [self, &choice](const TokenEvent& event) { self->on_token(choice, event); };
+  job.on_token = [self, &choice](const TokenEvent& event) {
+    self->guarded([&] { self->on_token(choice, event); });
+  };
   job.on_end = [self, &choice](Result<Generation> result) {
-    self->on_end(choice, std::move(result));
+    self->guarded([&] { self->on_end(choice, std::move(result)); });
   };
   return job;
 }
@@ -103,6 +142,14 @@ std::vector<Job> GenerationCall::make_jobs() {
   std::vector<Job> jobs;
   for (std::size_t prompt = 0; prompt < request_.prompts.size(); ++prompt) {
     const auto chain = backend_.sampled ? backend_.sampled->after(request_.prompts[prompt]) : 0;
+    auto request = make_request(prompt);
+    if (auto accepted = backend_.service().check_request(request); !accepted)
+      refuse("", without_id(accepted.error().what));
+    const auto plain = std::make_shared<const engine::generate::Request>(request);
+    if (request_.scores_prompt())
+      request.prompt_alternatives =
+          std::max(request_.prompt_logprobs, request_.params.top_logprobs);
+    const auto first = std::make_shared<const engine::generate::Request>(std::move(request));
     for (int k = 0; k < request_.best_of; ++k) {
       Choice& choice = choices_[jobs.size()];
       choice.prompt = prompt;
@@ -112,18 +159,15 @@ std::vector<Job> GenerationCall::make_jobs() {
         choice.output.emplace(*backend_.model().tokenizer(), texts_[prompt], request_.skip_special,
                               request_.params.stop_strings);
       if (request_.message.has_parts()) choice.message.emplace(request_.message);
-      jobs.push_back(make_job(prompt, k));
+      jobs.push_back(make_job(prompt, k, k == 0 ? first : plain));
     }
   }
   return jobs;
 }
 
 void GenerationCall::submit(const std::string& client) {
+  check_bytes();
   std::vector<Job> jobs = make_jobs();
-  for (const Job& job : jobs) {
-    if (auto accepted = backend_.service().check_request(job.request); !accepted)
-      refuse("", without_id(accepted.error().what));
-  }
   auto ids = backend_.service().submit(std::move(jobs), client);
   if (!ids) return responder_.respond(error_answer(ids.error()));
   bool cancelled = false;
@@ -148,6 +192,40 @@ void GenerationCall::cancel_all() {
   for (const std::uint64_t id : ids) backend_.service().cancel(id);
 }
 
+void GenerationCall::guarded(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Failure& failure) {
+    fail_call(failure.error());
+  } catch (const std::exception& problem) {
+    log_error(cat("an answer: ", problem.what()));
+    fail_call({Errc::internal, "the answer could not be written; see the server's log"});
+  }
+}
+
+/// Counts results that wait for the end of the answer.
+void GenerationCall::hold(std::size_t bytes) {
+  held_results_ += bytes;
+  const std::size_t all = result_bytes_.grow_to(held_results_);
+  if (failed_ || !backend_.results.exceeds(held_results_, all)) return;
+  throw Failure(
+      {Errc::full, cat("the results of answers that are not complete hold ", all >> 20,
+                       " MiB, of which this request has ", held_results_ >> 20, "; at most ",
+                       backend_.results.limit >> 20, " MiB may be held; try again later")});
+}
+
+void GenerationCall::on_prompt(std::size_t prompt, const engine::generate::PromptScores& scores) {
+  if (failed_) return;
+  scores_[prompt] = scores;
+  hold(scores.logp.size() * result_bytes(scores.top.empty() ? 0 : scores.top.back().size()));
+  for (Choice& choice : choices_) {
+    if (choice.prompt != prompt) continue;
+    for (HeldToken& each : std::exchange(choice.held, {}))
+      send_token(choice, std::move(each.token), each.version);
+    if (choice.has_ended) send_end(choice);
+  }
+}
+
 void GenerationCall::on_token(Choice& choice, const TokenEvent& event) {
   const auto now = Clock::now();
   if (choice.last_token)
@@ -160,7 +238,13 @@ void GenerationCall::on_token(Choice& choice, const TokenEvent& event) {
     choice.chain = backend_.sampled->next(choice.chain, event.token);
     backend_.sampled->add(choice.chain, event.logp, event.version);
   }
-  if (request_.stream && !failed_) send_token(choice, event);
+  hold(result_bytes(event.top.size()));
+  if (!request_.stream || failed_) return;
+  ReportedToken token{event.token, event.logp, {event.top.begin(), event.top.end()}};
+  if (waits_for_scores(choice))
+    choice.held.push_back({std::move(token), event.version});
+  else
+    send_token(choice, std::move(token), event.version);
 }
 
 void GenerationCall::on_end(Choice& choice, Result<Generation> result) {
@@ -170,9 +254,12 @@ void GenerationCall::on_end(Choice& choice, Result<Generation> result) {
   backend_.metrics.finished(choice.result.finish, choice.result.prompt_tokens,
                             std::ssize(choice.result.ids),
                             seconds_between(received_, Clock::now()));
-  if (choice.index % request_.best_of == 0) usage_.cached_tokens += choice.result.cached_tokens;
+  // Only cancel_all() cancels: nobody waits for the answer, of which any part may be missing.
+  if (choice.result.finish == FinishReason::cancelled) failed_ = true;
   if (failed_) return;
-  if (request_.stream) send_end(choice);
+  if (choice.index % request_.best_of == 0) usage_.cached_tokens += choice.result.cached_tokens;
+  choice.has_ended = true;
+  if (request_.stream && !waits_for_scores(choice)) send_end(choice);
   if (left_ == 0) finish();
 }
 
@@ -189,17 +276,45 @@ void GenerationCall::fail_call(const Error& error) {
 }
 
 void GenerationCall::finish() {
-  if (!request_.stream) return respond();
-  if (request_.include_usage) responder_.send_event(json_.usage_chunk(usage_).dump());
+  if (!request_.stream) {
+    if (reported() <= max_written_at_once) return respond();
+    return backend_.answers.post(
+        [self = shared_from_this()] { self->guarded([&] { self->respond(); }); });
+  }
+  if (request_.include_usage) responder_.send_event(json_.usage_chunk(usage_));
   responder_.send_event("[DONE]");
   responder_.end_stream();
 }
 
+/// Tokens and log-probabilities of the answer.
+std::int64_t GenerationCall::reported() const {
+  std::int64_t tokens = 0;
+  for (const Choice& each : choices_) tokens += std::ssize(each.result.ids);
+  return reported_of_prompts(request_) +
+         tokens * (request_.logprobs ? 1 + request_.params.top_logprobs : 1);
+}
+
 void GenerationCall::respond() {
+  if (responder_.disconnected()) return;
+  responder_.respond({.body = whole_answer()});
+}
+
+std::string GenerationCall::whole_answer() {
   const auto best = best_choices();
   usage_.completion_tokens = 0;  // of the sequences that are returned
   for (const Choice* each : best) usage_.completion_tokens += std::ssize(each->result.ids);
-  responder_.respond({.body = json_.response(whole_parts(best), usage_, scores_).dump()});
+  std::string text = json_.begin();
+  int index = 0;
+  for (const Choice* each : best)
+    json_.append_choice(text, whole_part(*each, index++), prompt_part(each->prompt));
+  json_.append_end(text, usage_, prompt_part(0));
+  return text;
+}
+
+const PromptPart& GenerationCall::prompt_part(std::size_t prompt) {
+  auto& part = prompt_parts_[prompt];
+  if (!part) part = json_.prompt_part(prompt, scores_[prompt]);
+  return *part;
 }
 
 /// The n most likely sequences of each prompt.
@@ -219,18 +334,10 @@ std::vector<const GenerationCall::Choice*> GenerationCall::best_choices() const 
   return best;
 }
 
-std::vector<ChoicePart> GenerationCall::whole_parts(
-    const std::vector<const Choice*>& choices) const {
-  std::vector<ChoicePart> parts;
-  for (const Choice* choice : choices)
-    parts.push_back(whole_part(*choice, static_cast<int>(parts.size())));
-  return parts;
-}
-
-ChoicePart GenerationCall::whole_part(const Choice& choice, int index) const {
+ChoicePart GenerationCall::whole_part(const Choice& choice, int index) {
   const Generation& result = choice.result;
-  ChoicePart part{.index = index, .prompt = choice.prompt};
-  if (request_.echo) add_echo(part);
+  ChoicePart part{.index = index};
+  if (request_.echo) part.echo = &prompt_part(choice.prompt);
   if (request_.message.has_parts()) {
     MessageReader reader(request_.message);
     add_message(reader.push(final_text(choice)), part);
@@ -252,33 +359,32 @@ ChoicePart GenerationCall::whole_part(const Choice& choice, int index) const {
 
 /// The next piece of a stream.
 ChoicePart GenerationCall::part_of(const Choice& choice) {
-  return {.index = choice.index,
-          .prompt = choice.prompt,
-          .first = !choice.sent,
-          .offset = choice.offset};
+  return {.index = choice.index, .first = !choice.sent, .offset = choice.offset};
 }
 
-void GenerationCall::send_token(Choice& choice, const TokenEvent& event) {
+/// The first part of a choice has the scores of its prompt, which the first choice computes.
+bool GenerationCall::waits_for_scores(const Choice& choice) const {
+  return request_.echo && request_.logprobs && !choice.sent && scores_[choice.prompt].logp.empty();
+}
+
+void GenerationCall::send_token(Choice& choice, ReportedToken token, std::uint64_t version) {
   ChoicePart part = part_of(choice);
-  if (choice.output && !(drops_end_token() && is_end_token(event.token)))
-    part.text = choice.output->push(event.token);
+  if (choice.output && !(drops_end_token() && is_end_token(token.id)))
+    part.text = choice.output->push(token.id);
   if (choice.message) add_message(choice.message->push(std::exchange(part.text, {})), part);
   const bool reports =
       request_.logprobs || request_.return_token_ids || request_.return_weight_versions;
   const bool empty = part.text.empty() && part.reasoning.empty() && part.calls.empty();
   if (empty && choice.sent && !reports) return;
-  if (!choice.sent && request_.echo) add_echo(part);
-  if (request_.logprobs)
-    part.tokens.push_back({event.token, event.logp, {event.top.begin(), event.top.end()}});
-  part.ids = {event.token};
-  part.versions = {event.version};
+  part.ids = {token.id};
+  part.versions = {version};
+  if (request_.logprobs) part.tokens.push_back(std::move(token));
   send(choice, std::move(part));
 }
 
 void GenerationCall::send_end(Choice& choice) {
   const Generation& result = choice.result;
   ChoicePart part = part_of(choice);
-  if (!choice.sent && request_.echo) add_echo(part);
   if (choice.output) part.text += choice.output->finish(final_text(choice));
   if (choice.message) {
     add_message(choice.message->push(std::exchange(part.text, {})), part);
@@ -291,33 +397,14 @@ void GenerationCall::send_end(Choice& choice) {
 
 void GenerationCall::send(Choice& choice, ChoicePart part) {
   if (!std::exchange(streaming_, true)) responder_.begin_stream();
-  choice.sent = true;
+  const PromptPart& prompt = prompt_part(choice.prompt);
+  if (!std::exchange(choice.sent, true) && request_.echo) {
+    part.echo = &prompt;
+    choice.offset += prompt.logprobs.offset();
+  }
   for (const ReportedToken& token : part.tokens)
     choice.offset += code_points(token_name(backend_.model(), token.id, request_.tokens_as_ids));
-  if (!responder_.send_event(json_.chunk(part, usage_).dump())) cancel_all();
-}
-
-/// Puts the prompt before the output.
-void GenerationCall::add_echo(ChoicePart& part) const {
-  const auto& prompt = request_.prompts[part.prompt];
-  if (!request_.prompt_texts.empty())
-    part.text = request_.prompt_texts[part.prompt] + part.text;
-  else if (const auto* tokenizer = backend_.model().tokenizer())
-    part.text = tokenizer->decode(prompt, request_.skip_special) + part.text;
-  if (!request_.logprobs) return;
-  const engine::generate::PromptScores& scores = scores_[part.prompt];
-  for (std::size_t t = 0; t < prompt.size(); ++t) {
-    ReportedToken token{prompt[t], std::nullopt, {}};
-    if (t > 0) {
-      token.logp = scores.logp[t];
-      if (request_.params.top_logprobs > 0) {
-        token.top = scores.top[t];
-        token.top.resize(
-            std::min(token.top.size(), static_cast<std::size_t>(request_.params.top_logprobs)));
-      }
-    }
-    part.tokens.push_back(std::move(token));
-  }
+  if (!responder_.send_event(json_.chunk(part, prompt, usage_))) cancel_all();
 }
 
 /// An output with calls ends with tool_calls, except a call of the function that the request named

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -11,11 +12,14 @@
 #include <vector>
 
 #include "launch/serve/api/answer_json.h"
+#include "launch/serve/api/answer_queue.h"
 #include "launch/serve/api/generation_request.h"
 #include "launch/serve/api/metrics.h"
 #include "launch/serve/api/model_set.h"
 #include "launch/serve/api/output_text.h"
+#include "launch/serve/api/request_bounds.h"
 #include "launch/serve/api/sampled_tokens.h"
+#include "launch/serve/http/held_bytes.h"
 #include "launch/serve/http/request.h"
 #include "launch/serve/http/response.h"
 
@@ -24,8 +28,12 @@ namespace troupe::launch::api {
 /// What a call uses.
 struct Backend {
   ServedPointer served;
-  Metrics& metrics;  ///< outlives the call
-  /// Receives what the policy of a run has sampled; nullptr: nobody asks. Outlives the call.
+  // These outlive the call.
+  Metrics& metrics;
+  AnswerQueue& answers;
+  const HeldTotal& waiting;  ///< requests, until they are answered
+  const HeldTotal& results;  ///< results of answers that are not complete
+  /// Receives what the policy of a run has sampled; nullptr: nobody asks.
   SampledTokens* sampled = nullptr;
 
   const ServedModel& model() const { return *served->model; }
@@ -44,38 +52,55 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
 
  private:
   using Clock = std::chrono::steady_clock;
+  /// A token of a stream that waits for the scores of its prompt, which another choice computes.
+  struct HeldToken {
+    ReportedToken token;
+    std::uint64_t version = 0;
+  };
   struct Choice {
     std::size_t prompt = 0;
     int index = 0;                         // in the response; of best_of: before the selection
     std::optional<OutputText> output;      // of a stream
     std::optional<MessageReader> message;  // where the output has parts
     bool sent = false;
+    std::vector<HeldToken> held;
+    bool has_ended = false;
     std::size_t offset = 0;  // characters of the tokens that were sent
     std::optional<Clock::time_point> last_token;
     SampledTokens::Chain chain = 0;  // of prompt and output so far
     engine::generate::Generation result;
   };
 
+  using SharedRequest = std::shared_ptr<const engine::generate::Request>;
+  void check_bytes();
+  engine::generate::Request make_request(std::size_t prompt) const;
   std::vector<engine::serving::Job> make_jobs();
-  engine::serving::Job make_job(std::size_t prompt, int index);
+  engine::serving::Job make_job(std::size_t prompt, int index, SharedRequest request);
   void submit(const std::string& client);
   void cancel_all();
 
   // From here on, in the service's thread.
+
+  /// An exception of `work` ends this call only, not the thread of all calls.
+  void guarded(const std::function<void()>& work);
+  void hold(std::size_t bytes);
+  void on_prompt(std::size_t prompt, const engine::generate::PromptScores& scores);
   void on_token(Choice& choice, const engine::generate::TokenEvent& event);
   void on_end(Choice& choice, Result<engine::generate::Generation> result);
   void fail_call(const Error& error);
   void finish();
-  void respond();
-  std::vector<ChoicePart> whole_parts(const std::vector<const Choice*>& choices) const;
+  void respond();  // or in the thread of the answers
+  std::string whole_answer();
+  std::int64_t reported() const;
+  const PromptPart& prompt_part(std::size_t prompt);
   std::vector<const Choice*> best_choices() const;
-  ChoicePart whole_part(const Choice& choice, int index) const;
+  ChoicePart whole_part(const Choice& choice, int index);
   std::string finish_reason(const Choice& choice, int calls) const;
   static ChoicePart part_of(const Choice& choice);
-  void send_token(Choice& choice, const engine::generate::TokenEvent& event);
+  bool waits_for_scores(const Choice& choice) const;
+  void send_token(Choice& choice, ReportedToken token, std::uint64_t version);
   void send_end(Choice& choice);
   void send(Choice& choice, ChoicePart part);
-  void add_echo(ChoicePart& part) const;
   std::string final_text(const Choice& choice) const;
   bool drops_end_token() const { return request_.message.has_parts() && !request_.skip_special; }
   bool is_end_token(std::int32_t token) const;
@@ -86,8 +111,11 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
   http::Responder responder_;
   AnswerJson json_;
   Clock::time_point received_;
-  std::vector<TextAfterPrompt> texts_;                  // by prompt; empty without a tokenizer
-  std::vector<engine::generate::PromptScores> scores_;  // by prompt
+  std::vector<TextAfterPrompt> texts_;                   // by prompt; empty without a tokenizer
+  std::vector<engine::generate::PromptScores> scores_;   // by prompt
+  std::vector<std::optional<PromptPart>> prompt_parts_;  // by prompt, where they were needed
+  http::HeldBytes waiting_bytes_, result_bytes_;
+  std::size_t held_results_ = 0;
   std::vector<Choice> choices_;
   std::size_t left_ = 0;
   Usage usage_;

@@ -10,6 +10,7 @@
 #include "launch/serve/api/constraint_fields.h"
 #include "launch/serve/api/failure.h"
 #include "launch/serve/api/prompt_fields.h"
+#include "launch/serve/api/request_bounds.h"
 #include "launch/serve/api/sampling_fields.h"
 #include "launch/serve/api/tool_fields.h"
 
@@ -220,6 +221,7 @@ GenerationRequest read_generation_request(const Json& body, Endpoint endpoint,
   auto constraint = read_constraint(fields);
   refuse_others(fields);
   request.params = read_sampling(fields, model);
+  request.allowed = read_allowed(fields, model);
   read_stream(fields, request);
   read_logprobs(fields, request);
   read_choices(fields, request);
@@ -231,6 +233,7 @@ GenerationRequest read_generation_request(const Json& body, Endpoint endpoint,
     read_completion_prompts(fields, model, constraint, request);
   }
   read_lengths(fields, model, request);
+  check_products(request);
   unknown = fields.unknown();
   return request;
 }

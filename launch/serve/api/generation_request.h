@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/base/json.h"
+#include "engine/constraints/token_table.h"
 #include "engine/generate/sampling_params.h"
 #include "launch/serve/api/message/message_reader.h"
 #include "launch/serve/api/served_model.h"
@@ -30,6 +32,8 @@ struct GenerationRequest {
   int best_of = 1;  ///< sequences per prompt, of which the n most likely are returned
   /// max_new_tokens of 1 stands for max_tokens 0, too: see `generates`.
   engine::generate::SamplingParams params;
+  /// allowed_token_ids; nullptr: all tokens.
+  std::shared_ptr<const engine::constraints::TokenMask> allowed;
   OutputConstraint constraint;  ///< of the outputs
   /// Absent max_tokens of a conversation: as many as the context holds. By prompt.
   std::vector<std::int32_t> max_tokens;

@@ -35,8 +35,8 @@ std::string TextAfterPrompt::operator()(std::span<const std::int32_t> ids) const
 }
 
 OutputText::OutputText(const engine::tokenizer::Tokenizer& tokenizer, const TextAfterPrompt& decode,
-                       bool skip_special, std::vector<std::string> stops)
-    : stream_(tokenizer, skip_special), stops_(std::move(stops)), skip_(decode.context_bytes()) {
+                       bool skip_special, const std::vector<std::string>& stops)
+    : stream_(tokenizer, skip_special), stops_(&stops), skip_(decode.context_bytes()) {
   for (const std::int32_t id : decode.context()) skip_ -= std::min(skip_, stream_.push(id).size());
 }
 
@@ -54,7 +54,7 @@ std::string OutputText::push(std::int32_t token) {
 /// Where a stop string begins, or may begin once more text arrives.
 std::size_t OutputText::safe_size() const {
   std::size_t safe = text_.size();
-  for (const std::string& stop : stops_) {
+  for (const std::string& stop : *stops_) {
     if (const auto at = text_.find(stop, sent_); at != std::string::npos) safe = std::min(safe, at);
     const std::size_t longest = std::min(stop.size() - 1, text_.size() - sent_);
     for (std::size_t part = longest; part > 0; --part) {

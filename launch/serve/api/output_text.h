@@ -35,8 +35,9 @@ class TextAfterPrompt {
 /// holds the beginning of a stop string.
 class OutputText {
  public:
+  /// `stops` must outlive this.
   OutputText(const engine::tokenizer::Tokenizer& tokenizer, const TextAfterPrompt& decode,
-             bool skip_special, std::vector<std::string> stops);
+             bool skip_special, const std::vector<std::string>& stops);
   /// The new piece after this token; often empty.
   std::string push(std::int32_t token);
   /// The rest of the whole text.
@@ -48,7 +49,7 @@ class OutputText {
   std::size_t safe_size() const;
 
   engine::tokenizer::StreamDecoder stream_;
-  std::vector<std::string> stops_;
+  const std::vector<std::string>* stops_;
   std::size_t skip_;  // bytes of the context that the stream still holds back
   std::string text_;
   std::size_t sent_ = 0;

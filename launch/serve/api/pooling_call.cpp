@@ -8,9 +8,10 @@
 
 namespace troupe::launch::api {
 
-PoolingCall::PoolingCall(ServedPointer served, PoolingRequest request, std::string id,
-                         http::Responder responder)
+PoolingCall::PoolingCall(ServedPointer served, AnswerQueue& answers, PoolingRequest request,
+                         std::string id, http::Responder responder)
     : served_(std::move(served)),
+      answers_(answers),
       request_(std::move(request)),
       id_(std::move(id)),
       responder_(std::move(responder)),
@@ -18,14 +19,16 @@ PoolingCall::PoolingCall(ServedPointer served, PoolingRequest request, std::stri
       left_(request_.texts.size()) {
 }
 
-void PoolingCall::start(const ServedPointer& served, PoolingRequest request,
+void PoolingCall::start(const ServedPointer& served, AnswerQueue& answers, PoolingRequest request,
                         const http::Request& from, http::Responder responder) {
-  const auto call = std::make_shared<PoolingCall>(served, std::move(request), from.id, responder);
+  const auto call =
+      std::make_shared<PoolingCall>(served, answers, std::move(request), from.id, responder);
   std::vector<engine::serving::PoolingJob> jobs;
   for (std::size_t n = 0; n < call->request_.texts.size(); ++n) {
     jobs.push_back(
         {call->request_.texts[n], served->model->classifies_tokens(),
-         [call, n](Result<std::vector<float>> values) { call->on_end(n, std::move(values)); }});
+         [call, n](Result<std::vector<float>> values) { call->on_end(n, std::move(values)); },
+         [responder] { return !responder.disconnected(); }});
   }
   if (auto accepted = served->pooling->submit(std::move(jobs), from.key); !accepted)
     responder.respond(error_answer(accepted.error()));
@@ -43,8 +46,12 @@ void PoolingCall::on_end(std::size_t text, Result<std::vector<float>> values) {
     return responder_.respond(error_answer(values.error()));
   }
   values_[text] = std::move(*values);
-  if (left_ == 0)
-    responder_.respond({.body = pooling_answer(request_, *served_->model, id_, values_).dump()});
+  if (left_ > 0) return;
+  answers_.post([self = shared_from_this()] {
+    if (self->responder_.disconnected()) return;
+    self->responder_.respond(
+        {.body = pooling_answer(self->request_, *self->served_->model, self->id_, self->values_)});
+  });
 }
 
 }  // namespace troupe::launch::api

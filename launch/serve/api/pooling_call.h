@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "launch/serve/api/answer_queue.h"
 #include "launch/serve/api/model_set.h"
 #include "launch/serve/api/pooling_request.h"
 #include "launch/serve/http/request.h"
@@ -15,11 +16,11 @@ namespace troupe::launch::api {
 /// The service's callbacks hold it, so that it lives until its last text is done.
 class PoolingCall : public std::enable_shared_from_this<PoolingCall> {
  public:
-  /// Submits the texts; the answer follows.
-  static void start(const ServedPointer& served, PoolingRequest request, const http::Request& from,
-                    http::Responder responder);
+  /// Submits the texts; the answer follows. `answers` outlives the call.
+  static void start(const ServedPointer& served, AnswerQueue& answers, PoolingRequest request,
+                    const http::Request& from, http::Responder responder);
 
-  PoolingCall(ServedPointer served, PoolingRequest request, std::string id,
+  PoolingCall(ServedPointer served, AnswerQueue& answers, PoolingRequest request, std::string id,
               http::Responder responder);
 
  private:
@@ -27,6 +28,7 @@ class PoolingCall : public std::enable_shared_from_this<PoolingCall> {
   void on_end(std::size_t text, Result<std::vector<float>> values);
 
   ServedPointer served_;
+  AnswerQueue& answers_;
   PoolingRequest request_;
   std::string id_;
   http::Responder responder_;

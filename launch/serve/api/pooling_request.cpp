@@ -10,6 +10,7 @@
 #include "launch/serve/api/chat_messages.h"
 #include "launch/serve/api/failure.h"
 #include "launch/serve/api/prompt_fields.h"
+#include "launch/serve/api/request_bounds.h"
 
 namespace troupe::launch::api {
 
@@ -54,6 +55,12 @@ void check_endpoint(Pooling endpoint, const ServedModel& model) {
     refuse_unsupported("", "the model classifies tokens; use /pooling");
 }
 
+void check_tokens(const char* field, std::int64_t tokens) {
+  if (tokens > max_pooled_tokens)
+    refuse(field, cat("the texts have ", tokens, " tokens, those of text_1 counted with each ",
+                      "text_2; allowed: ", max_pooled_tokens, " per request"));
+}
+
 /// Pairs of text_1 and text_2, or one text_1 with each text_2: the texts one after the other.
 void read_pairs(RequestFields& fields, const ServedModel& model, PoolingRequest& request) {
   const bool add_special = fields.flag("add_special_tokens", true);
@@ -62,6 +69,10 @@ void read_pairs(RequestFields& fields, const ServedModel& model, PoolingRequest&
   if (first.ids.size() != 1 && first.ids.size() != second.ids.size())
     refuse("text_2", cat("text_2 has ", second.ids.size(), " texts, and text_1 ", first.ids.size(),
                          "; expected as many, or one text_1"));
+  std::int64_t tokens = 0;
+  for (std::size_t n = 0; n < second.ids.size(); ++n)
+    tokens += std::ssize(first.ids[first.ids.size() == 1 ? 0 : n]) + std::ssize(second.ids[n]);
+  check_tokens("text_2", tokens);  // before text_1 is copied for each text_2
   for (std::size_t n = 0; n < second.ids.size(); ++n) {
     request.texts.push_back(first.ids[first.ids.size() == 1 ? 0 : n]);
     request.texts.back().insert(request.texts.back().end(), second.ids[n].begin(),
@@ -86,6 +97,16 @@ void read_texts(RequestFields& fields, const ServedModel& model, PoolingRequest&
 void check_lengths(const PoolingRequest& request, const ServedModel& model) {
   if (request.texts.size() > max_sequences)
     refuse("input", cat(request.texts.size(), " texts; allowed: ", max_sequences, " per request"));
+  std::int64_t tokens = 0;
+  for (const auto& text : request.texts) tokens += std::ssize(text);
+  check_tokens("input", tokens);
+  const bool by_token = model.classifies_tokens();
+  const std::int64_t columns = model.labels() > 0 ? model.labels() : model.width();
+  const std::int64_t values = (by_token ? tokens : std::ssize(request.texts)) * columns;
+  if (values > max_pooled_values)
+    refuse("input",
+           cat("the answer would have ", values, " numbers (", by_token ? "tokens" : "texts", " x ",
+               columns, "); allowed: ", max_pooled_values));
   for (const auto& text : request.texts) {
     if (text.empty()) refuse("input", "input: a text has no tokens");
     if (std::ssize(text) > model.context())
@@ -195,25 +216,27 @@ PoolingRequest read_pooling_request(const Json& body, Pooling endpoint, const Se
   return request;
 }
 
-Json pooling_answer(const PoolingRequest& request, const ServedModel& model, const std::string& id,
-                    const std::vector<std::vector<float>>& values) {
-  Json::Array data;
+std::string pooling_answer(const PoolingRequest& request, const ServedModel& model,
+                           const std::string& id, const std::vector<std::vector<float>>& values) {
+  Json out = Json::Object{{"id", cat(id_prefix(request.endpoint), "-", id)},
+                          {"object", "list"},
+                          {"created", static_cast<std::int64_t>(std::time(nullptr))},
+                          {"model", model.name()}};
+  std::string text = out.dump();
+  text.pop_back();
+  text += ",\"data\":[";
   std::int64_t tokens = 0;
   for (std::size_t n = 0; n < values.size(); ++n) {
     Json entry = Json::Object{{"index", static_cast<std::int64_t>(n)}};
     const Json members = entry_json(request, model, values[n]);
     for (const auto& [name, value] : members.object()) entry.set(name, value);
-    data.push_back(std::move(entry));
+    if (n > 0) text += ',';
+    text += entry.dump();
     tokens += std::ssize(request.texts[n]);
   }
-  return Json::Object{{"id", cat(id_prefix(request.endpoint), "-", id)},
-                      {"object", "list"},
-                      {"created", static_cast<std::int64_t>(std::time(nullptr))},
-                      {"model", model.name()},
-                      {"data", std::move(data)},
-                      {"usage", Json::Object{{"prompt_tokens", tokens},
-                                             {"total_tokens", tokens},
-                                             {"completion_tokens", 0}}}};
+  const Json usage =
+      Json::Object{{"prompt_tokens", tokens}, {"total_tokens", tokens}, {"completion_tokens", 0}};
+  return text += "],\"usage\":" + usage.dump() + "}";
 }
 
 }  // namespace troupe::launch::api

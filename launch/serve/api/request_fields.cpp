@@ -7,6 +7,11 @@ namespace troupe::launch::api {
 
 namespace {
 
+/// Before anything is copied.
+void check_count(const std::string& field, std::size_t count, std::size_t most, const char* what) {
+  if (count > most) refuse(field, cat(field, ": ", count, " ", what, "; allowed: at most ", most));
+}
+
 [[noreturn]] void wrong_type(const std::string& field, const char* expected, const Json& found) {
   refuse(field, cat(field, ": expected ", expected, ", found ", found.type_name()));
 }
@@ -62,23 +67,32 @@ std::optional<std::string> RequestFields::text(std::string_view name) {
   return found->string();
 }
 
-std::vector<std::string> RequestFields::texts(std::string_view name) {
+std::vector<std::string> RequestFields::texts(std::string_view name, std::size_t most,
+                                              std::size_t longest) {
   const Json* found = find(name);
   if (found == nullptr) return {};
-  if (found->is_string()) return {found->string()};
-  if (!found->is_array()) wrong_type(path(name), "a string or a list of strings", *found);
   std::vector<std::string> out;
-  for (const Json& each : found->array()) {
-    if (!each.is_string()) wrong_type(cat(path(name), "[", out.size(), "]"), "a string", each);
+  const auto add = [&](const std::string& field, const Json& each) {
+    if (!each.is_string()) wrong_type(field, "a string", each);
+    check_count(field, each.string().size(), longest, "bytes");
     out.push_back(each.string());
+  };
+  if (found->is_string()) {
+    add(path(name), *found);
+    return out;
   }
+  if (!found->is_array()) wrong_type(path(name), "a string or a list of strings", *found);
+  check_count(path(name), found->array().size(), most, "strings");
+  for (const Json& each : found->array()) add(cat(path(name), "[", out.size(), "]"), each);
   return out;
 }
 
 std::optional<std::vector<std::int32_t>> RequestFields::ids(std::string_view name,
-                                                            std::int64_t vocabulary) {
+                                                            std::int64_t vocabulary,
+                                                            std::size_t most) {
   const Json* found = find(name);
   if (found == nullptr) return std::nullopt;
+  if (found->is_array()) check_count(path(name), found->array().size(), most, "ids");
   return read_ids(*found, vocabulary, path(name));
 }
 

@@ -17,6 +17,7 @@ namespace troupe::launch::api {
 
 class RequestFields {
  public:
+  static constexpr std::size_t any_number = ~std::size_t{0};  ///< the body is bounded
   /// `body` must outlive this. `prefix`: "" or "FIELD.", before the names in
   /// messages.
   explicit RequestFields(const Json& body, std::string prefix = "");
@@ -27,10 +28,11 @@ class RequestFields {
   std::optional<std::int64_t> integer(std::string_view name, std::int64_t low, std::int64_t high);
   std::optional<double> number(std::string_view name, double low, double high);
   std::optional<std::string> text(std::string_view name);
-  /// A string or a list of strings; empty when absent.
-  std::vector<std::string> texts(std::string_view name);
-  /// A list of token ids, each in [0, vocabulary); nothing when absent.
-  std::optional<std::vector<std::int32_t>> ids(std::string_view name, std::int64_t vocabulary);
+  /// A string or a list of at most `most` strings of at most `longest` bytes; empty when absent.
+  std::vector<std::string> texts(std::string_view name, std::size_t most, std::size_t longest);
+  /// A list of at most `most` token ids, each in [0, vocabulary); nothing when absent.
+  std::optional<std::vector<std::int32_t>> ids(std::string_view name, std::int64_t vocabulary,
+                                               std::size_t most = any_number);
 
   /// Accepts the fields without effect on the answer, such as "user".
   void ignore(std::initializer_list<std::string_view> names);

@@ -6,10 +6,12 @@
 #include <random>
 
 #include "engine/base/text.h"
+#include "engine/generate/sampling_bounds.h"
 #include "launch/serve/api/failure.h"
 
 namespace troupe::launch::api {
 
+using engine::constraints::TokenMask;
 using engine::generate::SamplingParams;
 
 namespace {
@@ -39,6 +41,9 @@ void read_logit_bias(RequestFields& fields, std::int64_t vocabulary, SamplingPar
   if (!biases->is_object())
     refuse("logit_bias", cat("logit_bias: expected an object from token ids to biases, found ",
                              biases->type_name()));
+  if (biases->object().size() > engine::generate::max_token_lists)
+    refuse("logit_bias", cat("logit_bias: ", biases->object().size(), " entries; allowed: at most ",
+                             engine::generate::max_token_lists));
   for (const auto& [key, bias] : biases->object()) {
     std::int32_t id = -1;
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
@@ -52,17 +57,19 @@ void read_logit_bias(RequestFields& fields, std::int64_t vocabulary, SamplingPar
   }
 }
 
-/// Bans all tokens but the allowed ones.
-void read_allowed(RequestFields& fields, std::int64_t vocabulary, SamplingParams& params) {
-  const auto allowed = fields.ids("allowed_token_ids", vocabulary);
-  if (!allowed) return;
+}  // namespace
+
+std::shared_ptr<const TokenMask> read_allowed(RequestFields& fields, const ServedModel& model) {
+  const auto allowed = fields.ids("allowed_token_ids", model.vocabulary());
+  if (!allowed) return nullptr;
   if (allowed->empty())
     refuse("allowed_token_ids", "allowed_token_ids is empty; at least one token must be allowed");
-  std::vector<bool> wanted(static_cast<std::size_t>(vocabulary));
-  for (const std::int32_t id : *allowed) wanted[static_cast<std::size_t>(id)] = true;
-  for (std::int32_t id = 0; id < vocabulary; ++id)
-    if (!wanted[static_cast<std::size_t>(id)]) params.token_rules.suppress_tokens.push_back(id);
+  auto mask = std::make_shared<TokenMask>(static_cast<std::size_t>(model.vocabulary()));
+  for (const std::int32_t id : *allowed) mask->set(id);
+  return mask;
 }
+
+namespace {
 
 std::uint64_t random_seed() {
   std::random_device source;
@@ -76,14 +83,15 @@ SamplingParams read_sampling(RequestFields& fields, const ServedModel& model) {
   read_filters(fields, params);
   const auto seed = fields.integer("seed", any_low, any_high);
   params.seed = seed ? static_cast<std::uint64_t>(*seed) : random_seed();
-  params.stop_strings = fields.texts("stop");
+  params.stop_strings = fields.texts("stop", engine::generate::max_stop_strings,
+                                     engine::generate::max_stop_string_bytes);
   params.stop_tokens =
-      fields.ids("stop_token_ids", model.vocabulary()).value_or(std::vector<std::int32_t>());
+      fields.ids("stop_token_ids", model.vocabulary(), engine::generate::max_stop_tokens)
+          .value_or(std::vector<std::int32_t>());
   params.min_new_tokens =
       static_cast<std::int32_t>(fields.integer("min_tokens", 0, model.context()).value_or(0));
   params.ignore_eos = fields.flag("ignore_eos", false);
   read_logit_bias(fields, model.vocabulary(), params);
-  read_allowed(fields, model.vocabulary(), params);
   return params;
 }
 

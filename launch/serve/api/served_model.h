@@ -61,6 +61,8 @@ class ServedModel {
 
   /// Whether the server answers with scores or embeddings instead of generating text.
   bool pools() const { return pools_; }
+  /// Of the hidden states.
+  std::int64_t width() const { return model_.spec().width; }
   /// Outputs of the score head; 0: the model has none.
   int labels() const { return model_.spec().labels; }
   /// The name of a label, or null.

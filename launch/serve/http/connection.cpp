@@ -210,6 +210,9 @@ void Connection::open_exchange(bool keep_alive) {
                               .keep_alive = keep_alive,
                               .head_only = request.method == "HEAD",
                               .stream_bytes = service_->limits.stream_bytes,
+                              .all_bytes = service_->limits.all_answer_bytes,
+                              .small_bytes = service_->limits.small_answer_bytes,
+                              .held = service_->answer_bytes,
                               .draining = {service_, &service_->draining}};
   exchange_ = std::make_shared<Exchange>(terms, on_loop(&Connection::pump));
 }

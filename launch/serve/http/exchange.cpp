@@ -63,11 +63,20 @@ void Exchange::notify(std::unique_lock<std::mutex>& lock) {
 void Exchange::respond(Response response) {
   std::unique_lock lock(mutex_);
   if (state_ != State::open || disconnected_) return;
+  if (!may_hold(response.body.size())) {
+    response = error_response(
+        503, {"the server holds as many bytes of answers that nobody reads as it may; try again"});
+    response.headers = {{"Retry-After", "1"}};
+    held_.grow_to(response.body.size());
+  }
   state_ = State::ended;
   status_ = response.status;
-  queued_ = head_of(response, false);
-  if (!terms_.head_only && response.status != 204) queued_ += response.body;
   body_bytes_ = response.body.size();
+  std::string head = head_of(response, false);
+  if (terms_.head_only || response.status == 204)
+    queued_ = std::move(head);
+  else
+    queued_ = std::move(response.body.insert(0, head));
   notify(lock);
 }
 
@@ -99,7 +108,8 @@ bool Exchange::send_event(std::string_view data) {
   check(one_line(data), "the data of an event must be one line");
   std::unique_lock lock(mutex_);
   if (state_ != State::streaming || disconnected_ || overflow_) return false;
-  if (queued_.size() + in_flight_ + data.size() > terms_.stream_bytes) {
+  const std::size_t waiting = queued_.size() + in_flight_ + data.size();
+  if (waiting > terms_.stream_bytes || !may_hold(waiting)) {
     overflow_ = true;
     woken_ = false;  // the connection may be awake only for the end of a write that never ends
     notify(lock);
@@ -162,6 +172,7 @@ bool Exchange::overflowed() {
 void Exchange::written() {
   const std::unique_lock lock(mutex_);
   in_flight_ = 0;
+  held_.grow_to(queued_.size());
 }
 
 void Exchange::disconnect() {
@@ -171,7 +182,8 @@ void Exchange::disconnect() {
     if (std::exchange(disconnected_, true)) return;
     if (state_ != State::ended) call = std::move(on_disconnect_);
     on_disconnect_ = nullptr;
-    queued_.clear();
+    queued_ = {};
+    held_.grow_to(0);
   }
   if (call) call();
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "launch/serve/http/held_bytes.h"
 #include "launch/serve/http/response.h"
 
 namespace troupe::launch::http {
@@ -21,12 +22,15 @@ class Exchange {
     bool keep_alive = true;
     bool head_only = false;        ///< the request's method is HEAD
     std::size_t stream_bytes = 0;  ///< events that may wait
+    // ServerLimits::all_answer_bytes and small_answer_bytes, and what all exchanges hold now.
+    std::size_t all_bytes = ~std::size_t{0}, small_bytes = 0;
+    std::shared_ptr<std::atomic<std::size_t>> held = std::make_shared<std::atomic<std::size_t>>(0);
     /// Whether the server is draining, so that connections are closed after their answers.
     std::shared_ptr<const std::atomic<bool>> draining;
   };
   /// `wake` is called from any thread when take() has something new, or overflowed() is true.
   Exchange(Terms terms, std::function<void()> wake)
-      : terms_(std::move(terms)), wake_(std::move(wake)) {}
+      : terms_(std::move(terms)), wake_(std::move(wake)), held_(terms_.held) {}
 
   // For Responder, whose comments describe them.
   void respond(Response response);
@@ -60,6 +64,10 @@ class Exchange {
  private:
   enum class State { open, streaming, ended };
   std::string head_of(const Response& response, bool stream) const;
+  /// Whether all answers may hold this one with `bytes` of it waiting, which are counted.
+  bool may_hold(std::size_t bytes) {
+    return held_.grow_to(bytes) <= terms_.all_bytes || bytes <= terms_.small_bytes;
+  }
   bool keep_alive() const { return terms_.keep_alive && !*terms_.draining; }
   void append_chunk(std::string_view bytes);
   /// Calls wake_ after unlocking, unless the connection is awake already.
@@ -71,6 +79,7 @@ class Exchange {
   State state_ = State::open;
   std::string queued_;
   std::size_t in_flight_ = 0;
+  HeldBytes held_;
   bool woken_ = false, disconnected_ = false, overflow_ = false;
   int status_ = 0;
   std::size_t body_bytes_ = 0;

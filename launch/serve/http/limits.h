@@ -21,7 +21,11 @@ struct ServerLimits {
   /// get status 503.
   std::size_t all_body_bytes = 64 << 20;
   std::size_t small_body_bytes = 64 << 10;
-  std::size_t stream_bytes = 1 << 20;            ///< events that wait for a slow reader
+  std::size_t stream_bytes = 1 << 20;  ///< events that wait for a slow reader
+  /// Of all answers that are not read yet; beyond it an answer of more than small_answer_bytes is
+  /// status 503, and a stream of which so much waits is cut off.
+  std::size_t all_answer_bytes = 192 << 20;
+  std::size_t small_answer_bytes = 64 << 10;
   std::chrono::milliseconds header_time{5'000};  ///< from the first byte; TLS handshake likewise
   std::chrono::milliseconds body_time{30'000};   ///< from the end of the header
   std::chrono::milliseconds first_byte_time{5'000};  ///< from the start of a connection

@@ -27,6 +27,8 @@ struct Service {
   IdleConnections idle;
   std::shared_ptr<std::atomic<std::size_t>> body_bytes =
       std::make_shared<std::atomic<std::size_t>>(0);
+  std::shared_ptr<std::atomic<std::size_t>> answer_bytes =
+      std::make_shared<std::atomic<std::size_t>>(0);
   std::atomic<bool> draining = false;
   std::atomic<std::uint64_t> connections = 0, requests = 0, refused = 0, malformed = 0,
                              timeouts = 0, slow = 0, gave_way = 0;

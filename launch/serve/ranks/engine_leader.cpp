@@ -19,14 +19,15 @@ using engine::serving::RequestSource;
 /// Without the numbers of its objects.
 RequestMessage message_of(const Request& request, const RequestSource& source) {
   // Names every member, so that a new one does not compile.
-  const auto& [id, prompt, params, sample_id, decode, constraint, begins_without_space, adapter,
-               cache_salt, prompt_alternatives, generates] = request;
+  const auto& [id, prompt, params, sample_id, decode, constraint, allowed, begins_without_space,
+               adapter, cache_salt, prompt_alternatives, generates] = request;
   return {.id = id,
           .sample_id = sample_id,
           .prompt = prompt,
           .params = params,
           .decodes = decode && !params.stop_strings.empty(),
           .skips_special = source.skips_special,
+          .allowed = allowed ? allowed->words() : std::vector<std::uint64_t>(),
           .begins_without_space = begins_without_space,
           .cache_salt = cache_salt,
           .prompt_alternatives = prompt_alternatives,

@@ -23,6 +23,7 @@ struct RequestMessage {
   bool decodes = false;                       ///< its texts are needed, to end at stop strings
   bool skips_special = true;                  ///< texts leave out special tokens
   std::uint64_t constraint = 0, adapter = 0;  ///< numbers of objects; 0: none
+  std::vector<std::uint64_t> allowed;         ///< words of the TokenMask; empty: all tokens
   bool begins_without_space = false;
   std::string cache_salt;
   std::int32_t prompt_alternatives = -1;
@@ -30,7 +31,7 @@ struct RequestMessage {
 };
 inline auto fields(RequestMessage& r) {
   return std::tie(r.id, r.sample_id, r.prompt, r.params, r.decodes, r.skips_special, r.constraint,
-                  r.adapter, r.begins_without_space, r.cache_salt, r.prompt_alternatives,
+                  r.adapter, r.allowed, r.begins_without_space, r.cache_salt, r.prompt_alternatives,
                   r.generates);
 }
 

@@ -115,6 +115,24 @@ TEST_F(ConstrainedGeneratorTest, GreedyOutputsAreTheMostLikelyOfTheAllowed) {
   EXPECT_EQ(found.logp, expected.logp);
 }
 
+TEST_F(ConstrainedGeneratorTest, AllowedTokensHaveTheBitsOfSuppressingTheOthers) {
+  const auto vocabulary = static_cast<std::int32_t>(model_->spec().vocabulary);
+  for (const char* pattern : {static_cast<const char*>(nullptr), "[a-z0-9]*"}) {
+    Request suppressing = request(3, pattern, 20), allowing = request(3, pattern, 20);
+    auto mask = std::make_shared<constraints::TokenMask>(static_cast<std::size_t>(vocabulary));
+    for (std::int32_t id = 0; id < vocabulary; ++id) {
+      if (id % 3 == 0 || id == end_token)
+        mask->set(id);
+      else
+        suppressing.params.token_rules.suppress_tokens.push_back(id);
+    }
+    allowing.allowed = mask;
+    const Generation expected = generate({suppressing}).at(0), found = generate({allowing}).at(0);
+    EXPECT_EQ(found.ids, expected.ids);
+    EXPECT_EQ(found.logp, expected.logp);
+  }
+}
+
 TEST_F(ConstrainedGeneratorTest, AVocabularyWithoutTheCharactersIsAnError) {
   try {
     generate({request(1, "a[A-Z]", 7)});

@@ -44,7 +44,8 @@ class GenerationServiceTest : public testing::Test {
                                      std::uint64_t* id = nullptr) {
     auto promise = std::make_shared<std::promise<Outcome>>();
     Job job;
-    job.request = std::move(wanted);
+    job.sample_id = wanted.sample_id;
+    job.request = std::make_shared<const Request>(std::move(wanted));
     job.on_end = [promise](Outcome outcome) { promise->set_value(std::move(outcome)); };
     std::vector<Job> jobs;
     jobs.push_back(std::move(job));
@@ -110,8 +111,10 @@ TEST_F(GenerationServiceTest, ReportsEveryTokenBeforeTheEnd) {
   std::vector<std::int32_t> seen;
   std::promise<Outcome> done;
   std::vector<Job> jobs(1);
-  jobs[0].request = request(5);
-  jobs[0].request.params.top_logprobs = 2;
+  Request wanted = request(5);
+  wanted.params.top_logprobs = 2;
+  jobs[0].sample_id = wanted.sample_id;
+  jobs[0].request = std::make_shared<const Request>(std::move(wanted));
   jobs[0].on_token = [&](const generate::TokenEvent& event) {
     EXPECT_EQ(event.index, std::ssize(seen));
     EXPECT_EQ(event.top.size(), 2U);
@@ -127,8 +130,10 @@ TEST_F(GenerationServiceTest, ScoresThePromptAndThenGenerates) {
   std::promise<Outcome> done;
   generate::PromptScores scores;
   std::vector<Job> jobs(1);
-  jobs[0].request = request(5);
-  jobs[0].request.prompt_alternatives = 3;
+  Request wanted = request(5);
+  wanted.prompt_alternatives = 3;
+  jobs[0].sample_id = wanted.sample_id;
+  jobs[0].request = std::make_shared<const Request>(std::move(wanted));
   jobs[0].on_prompt = [&](const generate::PromptScores& found) { scores = found; };
   jobs[0].on_end = [&](Outcome outcome) { done.set_value(std::move(outcome)); };
   value_or_throw(service->submit(std::move(jobs), ""));
@@ -164,11 +169,31 @@ TEST_F(GenerationServiceTest, CancellationsAtRandomLeaveAllPagesFree) {
   EXPECT_EQ(counters.waiting, 0);
 }
 
+TEST_F(GenerationServiceTest, SequencesOfOneRequestDifferInTheirSampleOnly) {
+  const auto service = start();
+  const auto shared = std::make_shared<const Request>(request(8));
+  std::vector<Job> jobs(5);
+  std::vector<std::promise<Outcome>> outcomes(jobs.size());
+  for (std::size_t n = 0; n < jobs.size(); ++n) {
+    jobs[n].request = shared;
+    jobs[n].sample_id = n;
+    jobs[n].on_end = [&outcomes, n](Outcome found) { outcomes[n].set_value(std::move(found)); };
+  }
+  value_or_throw(service->submit(std::move(jobs), ""));
+  for (std::size_t n = 0; n < outcomes.size(); ++n) {
+    Request own = *shared;
+    own.sample_id = n;
+    const Generation found = value_or_throw(outcomes[n].get_future().get());
+    EXPECT_EQ(found.sample_id, n);
+    EXPECT_EQ(found.ids, alone(own).ids);
+  }
+}
+
 TEST_F(GenerationServiceTest, RefusesMoreThanMayWaitAndAcceptsAllOrNone) {
   const auto service = start({.max_batch = 1, .max_waiting = 2});
   std::vector<Job> jobs(3);
   for (Job& job : jobs) {
-    job.request = request(1);
+    job.request = std::make_shared<const Request>(request(1));
     job.on_end = [](const Outcome&) { FAIL() << "a refused job has no outcome"; };
   }
   const auto refused = service->submit(std::move(jobs), "");

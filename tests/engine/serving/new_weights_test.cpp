@@ -28,7 +28,7 @@ class NewWeights : public testing::Test {
   std::future<Outcome> submit(std::int32_t tokens, std::function<void()> on_token = {}) {
     const auto promise = std::make_shared<std::promise<Outcome>>();
     std::vector<Job> jobs(1);
-    jobs[0].request = request(tokens);
+    jobs[0].request = std::make_shared<const Request>(request(tokens));
     if (on_token) jobs[0].on_token = [on_token](const generate::TokenEvent&) { on_token(); };
     jobs[0].on_end = [promise](Outcome outcome) { promise->set_value(std::move(outcome)); };
     value_or_throw(service_->submit(std::move(jobs), "client"));

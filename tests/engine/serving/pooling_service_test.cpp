@@ -79,6 +79,21 @@ TEST(PoolingService, EmbeddingsAreHiddenStatesOfTheLastToken) {
   EXPECT_EQ(service.counters().waiting, 0);
 }
 
+TEST(PoolingService, TextsThatNobodyWaitsForAreNotComputed) {
+  const auto device = ops::make_reference_device();
+  const auto model = model_with(*device, 1);
+  PoolingService service(*model, ops::Precision::f32, {});
+  std::vector<PoolingJob> jobs;
+  std::promise<Values> dropped, kept;
+  jobs.push_back({tokens_of(0), false, [&](Values values) { dropped.set_value(std::move(values)); },
+                  [] { return false; }});
+  jobs.push_back({tokens_of(1), false, [&](Values values) { kept.set_value(std::move(values)); },
+                  [] { return true; }});
+  value_or_throw(service.submit(std::move(jobs), "client"));
+  EXPECT_EQ(dropped.get_future().get().error().code, Errc::cancelled);
+  EXPECT_EQ(value_or_throw(kept.get_future().get()).size(), 1U);
+}
+
 TEST(PoolingService, EveryJobEnds) {
   const auto device = ops::make_reference_device();
   const auto model = model_with(*device, 1);

@@ -56,16 +56,21 @@ api::LoadedEngine load(const Mesh& mesh) {
 
 Job job_of(const api::ServedModel& model, const Wanted& wanted) {
   Job job;
-  job.request.prompt = value_or_throw(model.encode(wanted.prompt, true));
-  job.request.params = wanted.params;
-  job.request.decode = api::TextAfterPrompt(*model.tokenizer(), job.request.prompt, true);
-  job.request.cache_salt = wanted.salt;
-  job.request.prompt_alternatives = wanted.prompt_alternatives;
-  if (wanted.regex.empty()) return job;
+  engine::generate::Request request;
+  request.prompt = value_or_throw(model.encode(wanted.prompt, true));
+  request.params = wanted.params;
+  request.decode = api::TextAfterPrompt(*model.tokenizer(), request.prompt, true);
+  request.cache_salt = wanted.salt;
+  request.prompt_alternatives = wanted.prompt_alternatives;
+  if (wanted.regex.empty()) {
+    job.request = std::make_shared<const engine::generate::Request>(std::move(request));
+    return job;
+  }
   const api::OutputConstraint constraint = value_or_throw(
       model.constrain({.kind = api::ConstraintKind::regex, .value = wanted.regex, .field = ""}));
-  job.request.constraint = constraint.compiled;
+  request.constraint = constraint.compiled;
   job.source.constraint = constraint.source;
+  job.request = std::make_shared<const engine::generate::Request>(std::move(request));
   return job;
 }
 
@@ -165,9 +170,10 @@ TEST(ServedRanks, RequestsAmongOthersHaveTheBitsOfGeneratorsThatGetThemAlone) {
         Job job = job_of(model, all[n]);
         job.on_prompt = [&found, n](const PromptScores& scores) { found[n].scores = scores; };
         outcomes.push_back(submit(service, std::move(job)));
-        Job other = job_of(model, {.prompt = "The", .params = {}});
-        other.request.params.max_new_tokens = 400;
-        other.request.params.ignore_eos = true;
+        engine::generate::SamplingParams endless;
+        endless.max_new_tokens = 400;
+        endless.ignore_eos = true;
+        Job other = job_of(model, {.prompt = "The", .params = endless});
         other.on_token = [&service](const engine::generate::TokenEvent& event) {
           if (event.index == 2) service.cancel(event.id);
         };
