@@ -2,6 +2,8 @@
 
 #include <atomic>
 
+#include "engine/base/work_budget.h"
+
 namespace troupe {
 namespace {
 
@@ -34,10 +36,12 @@ bool cancel_reading() noexcept {
 }
 
 Result<> check_cancelled() {
-  return is_cancelled() ? Result<>(tl::unexpect, cancelled_error()) : Result<>();
+  if (is_cancelled()) return fail(cancelled_error());
+  const WorkBudget* budget = WorkBudget::of_this_thread();
+  return budget == nullptr ? Result<>() : budget->check();
 }
 void throw_if_cancelled() {
-  if (is_cancelled()) throw Failure(cancelled_error());
+  value_or_throw(check_cancelled());
 }
 
 }  // namespace troupe

@@ -22,8 +22,9 @@ class CancellableReading {
 /// handler.
 bool cancel_reading() noexcept;
 
-/// Errc::cancelled after the request. As cheap as reading a variable: for loops over rows, chunks
-/// and tensors.
+/// Errc::cancelled after the request, and the error of this thread's WorkBudget (work_budget.h) if
+/// it has one. As cheap as reading two variables without one: for loops over rows, chunks and
+/// tensors.
 Result<> check_cancelled();
 /// Throws Failure instead.
 void throw_if_cancelled();
