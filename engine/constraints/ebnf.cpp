@@ -5,10 +5,12 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
 #include "engine/constraints/character_set.h"
+#include "engine/constraints/code_points.h"
 #include "engine/constraints/repetition.h"
 
 namespace troupe::engine::constraints {
@@ -113,10 +115,11 @@ class EbnfParser {
       return end;
     }
     if (take("\"")) return literal(from);
-    if (take("[")) return grammar_.code_points(from, character_class().ranges(), TextForm::plain);
+    if (take("["))
+      return add_code_points(grammar_, from, character_class().ranges(), TextForm::plain);
     if (take(".")) {
       const std::vector<CodePointRange> all = {{0, 0x10FFFF}};
-      return grammar_.code_points(from, all, TextForm::plain);
+      return add_code_points(grammar_, from, all, TextForm::plain);
     }
     return grammar_.call(from, rule_of(name()));
   }
@@ -157,8 +160,9 @@ class EbnfParser {
 
   CharacterSet character_class() {
     const bool negated = take("^");
-    CharacterSet out;
+    std::vector<CodePointRange> ranges;
     while (!take("]")) {
+      grammar_.spend(1);
       if (at_end() || peek() == '\n') mistake("[ without ]");
       const char32_t low = character();
       char32_t high = low;
@@ -168,8 +172,9 @@ class EbnfParser {
         high = character();
       }
       if (high < low) mistake("a range whose ends are swapped");
-      out.add(CharacterSet::of({{low, high}}));
+      ranges.emplace_back(low, high);
     }
+    const CharacterSet out = CharacterSet::of(std::move(ranges));
     return negated ? out.complement() : out;
   }
 

@@ -48,6 +48,8 @@ struct Generator::Impl {
   std::size_t special = 0;  ///< unfinished requests that are not plain
   std::vector<Generation> finished;
   std::uint64_t arrivals = 0, version = 0;
+  std::uint64_t mask_work = 0;      ///< that is left of GeneratorConfig::constraint_work
+  std::uint64_t last_prepared = 0;  ///< the sequence with which it was used up
   GeneratorStats stats;
 
   Impl(models::Decoder& model, GeneratorConfig how, SchedulerConfig sizes);
@@ -63,6 +65,7 @@ struct Generator::Impl {
   void restart(std::uint64_t sequence);
 
   void step();
+  void prepare_constraints();
   void count_admissions(const Plan& plan);
   void order_by_adapter(Plan& plan) const;
   void score_prompts(Plan& plan, const Tensor& hidden);
@@ -196,9 +199,32 @@ void Generator::Impl::restart(std::uint64_t sequence) {
   again.result.restarts = before.restarts + 1;
 }
 
+/// Computes the masks of the next tokens, and holds the sequences for which the work of a step is
+/// not enough. Each step begins with the sequence behind the one where the step before ended.
+void Generator::Impl::prepare_constraints() {
+  mask_work = config.constraint_work;
+  auto each = sequences.upper_bound(last_prepared);
+  for (std::size_t n = 0; n < sequences.size(); ++n) {
+    if (each == sequences.end()) each = sequences.begin();
+    const std::uint64_t number = each->first;
+    SequenceState& state = (each++)->second;
+    if (!state.constraint.constrains() || !state.request.generates) continue;
+    const bool was_left = mask_work > 0;
+    try {
+      scheduler.hold(number, !state.constraint.prepare(mask_work));
+    } catch (const Failure& failure) {
+      throw RequestFailure(state.request.id, failure.error());
+    }
+    if (was_left && mask_work == 0) last_prepared = number;
+  }
+}
+
 void Generator::Impl::step() {
   if (std::exchange(weights_are_new, false)) packed.refresh();
+  prepare_constraints();
   Plan plan = scheduler.plan();
+  stats.preemptions += std::ssize(plan.preempted);
+  if (plan.work.empty()) return;  // all wait for their masks
   count_admissions(plan);
   if (special > 0) order_by_adapter(plan);
   if (config.lookup > 0)
@@ -214,7 +240,6 @@ void Generator::Impl::step() {
   });
   ++stats.steps;
   stats.rows += plan.rows;
-  stats.preemptions += std::ssize(plan.preempted);
   stats.shared_pages += plan.shared_pages;
   stats.copied_pages += std::ssize(plan.copies);
   append(sampled);
@@ -223,7 +248,7 @@ void Generator::Impl::step() {
 std::vector<SampledToken> Generator::Impl::sample(const Plan& plan, const BatchSampler& sampler,
                                                   const Tensor& hidden) {
   try {
-    return sampler.sample(rows_to_sample(plan, sequences), hidden);
+    return sampler.sample(rows_to_sample(plan, sequences, mask_work), hidden);
   } catch (const RequestFailure&) {
     scheduler.repeat_samples(plan);  // the others keep what was computed
     throw;
@@ -366,7 +391,7 @@ std::vector<Generation> Generator::step() {
     if (!impl_->sequences.empty())
       ops::in_phase(impl_->decoder.device(), "generate", [&] { impl_->step(); });
   } catch (const RequestFailure&) {
-    throw;  // of sample()
+    throw;  // of prepare_constraints(), score_prompts() or sample()
   } catch (...) {
     // The plan was not completed and no token was appended: the step can be repeated.
     impl_->scheduler.drop_cache();

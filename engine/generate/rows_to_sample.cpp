@@ -20,7 +20,7 @@ std::shared_ptr<const constraints::TokenMask> allowed_tokens(const SequenceState
 
 /// The row of the last token and those of the drafts. `end_row`: after the rows of the work.
 void add_rows(const Work& work, const SequenceState& state, std::int32_t end_row,
-              std::vector<RowToSample>& rows) {
+              std::uint64_t& mask_work, std::vector<RowToSample>& rows) {
   const SamplingParams& params = state.request.params;
   const float inverse = ops::inverse_temperature(params.is_greedy() ? 0 : params.temperature);
   rows.push_back({work.sequence, &state.request, state.tokens, state.end_tokens, state.limit,
@@ -35,6 +35,7 @@ void add_rows(const Work& work, const SequenceState& state, std::int32_t end_row
       if (!row.allowed->has(row.tokens.back())) return;
       constraint.append(row.tokens.back(), state.end_tokens);
       try {
+        if (!constraint.prepare(mask_work)) return;
         row.allowed = constraint.allowed(state.end_tokens);
       } catch (const Failure&) {
         return;  // an error only if the output continues so
@@ -46,12 +47,13 @@ void add_rows(const Work& work, const SequenceState& state, std::int32_t end_row
 
 }  // namespace
 
-std::vector<RowToSample> rows_to_sample(const Plan& plan, const SequenceStates& sequences) {
+std::vector<RowToSample> rows_to_sample(const Plan& plan, const SequenceStates& sequences,
+                                        std::uint64_t& mask_work) {
   std::vector<RowToSample> rows;
   std::int32_t end_row = 0;
   for (const Work& work : plan.work) {
     end_row += work.count;
-    if (work.samples) add_rows(work, sequences.at(work.sequence), end_row, rows);
+    if (work.samples) add_rows(work, sequences.at(work.sequence), end_row, mask_work, rows);
   }
   return rows;
 }
