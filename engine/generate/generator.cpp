@@ -9,6 +9,7 @@
 #include "engine/base/check.h"
 #include "engine/base/text.h"
 #include "engine/generate/batch_sampler.h"
+#include "engine/generate/constraint_turns.h"
 #include "engine/generate/draft_model.h"
 #include "engine/generate/generator_sizes.h"
 #include "engine/generate/kv_cache.h"
@@ -48,8 +49,7 @@ struct Generator::Impl {
   std::size_t special = 0;  ///< unfinished requests that are not plain
   std::vector<Generation> finished;
   std::uint64_t arrivals = 0, version = 0;
-  std::uint64_t mask_work = 0;      ///< that is left of GeneratorConfig::constraint_work
-  std::uint64_t last_prepared = 0;  ///< the sequence with which it was used up
+  ConstraintTurns turns;
   GeneratorStats stats;
 
   Impl(models::Decoder& model, GeneratorConfig how, SchedulerConfig sizes);
@@ -65,7 +65,6 @@ struct Generator::Impl {
   void restart(std::uint64_t sequence);
 
   void step();
-  void prepare_constraints();
   void count_admissions(const Plan& plan);
   void order_by_adapter(Plan& plan) const;
   void score_prompts(Plan& plan, const Tensor& hidden);
@@ -83,7 +82,8 @@ Generator::Impl::Impl(models::Decoder& model, GeneratorConfig how, SchedulerConf
       scheduler(sizes),
       cache(model.make_cache(sizes.pages, sizes.page_size)),
       packed(model, config.precision, config.weights),
-      groups(!model.spec().keys_depend_on_length()) {
+      groups(!model.spec().keys_depend_on_length()),
+      turns(config.constraint_work, config.constraint_bytes) {
   config.pages = sizes.pages;
   config.tokens_per_step = sizes.tokens_per_step;
   if (decoder.spec().keys_depend_on_length()) {  // they would depend on the drafts
@@ -199,29 +199,9 @@ void Generator::Impl::restart(std::uint64_t sequence) {
   again.result.restarts = before.restarts + 1;
 }
 
-/// Computes the masks of the next tokens, and holds the sequences for which the work of a step is
-/// not enough. Each step begins with the sequence behind the one where the step before ended.
-void Generator::Impl::prepare_constraints() {
-  mask_work = config.constraint_work;
-  auto each = sequences.upper_bound(last_prepared);
-  for (std::size_t n = 0; n < sequences.size(); ++n) {
-    if (each == sequences.end()) each = sequences.begin();
-    const std::uint64_t number = each->first;
-    SequenceState& state = (each++)->second;
-    if (!state.constraint.constrains() || !state.request.generates) continue;
-    const bool was_left = mask_work > 0;
-    try {
-      scheduler.hold(number, !state.constraint.prepare(mask_work));
-    } catch (const Failure& failure) {
-      throw RequestFailure(state.request.id, failure.error());
-    }
-    if (was_left && mask_work == 0) last_prepared = number;
-  }
-}
-
 void Generator::Impl::step() {
   if (std::exchange(weights_are_new, false)) packed.refresh();
-  prepare_constraints();
+  turns.prepare(sequences, scheduler);
   Plan plan = scheduler.plan();
   stats.preemptions += std::ssize(plan.preempted);
   if (plan.work.empty()) return;  // all wait for their masks
@@ -248,7 +228,7 @@ void Generator::Impl::step() {
 std::vector<SampledToken> Generator::Impl::sample(const Plan& plan, const BatchSampler& sampler,
                                                   const Tensor& hidden) {
   try {
-    return sampler.sample(rows_to_sample(plan, sequences, mask_work), hidden);
+    return sampler.sample(rows_to_sample(plan, sequences, turns.left()), hidden);
   } catch (const RequestFailure&) {
     scheduler.repeat_samples(plan);  // the others keep what was computed
     throw;
@@ -391,7 +371,7 @@ std::vector<Generation> Generator::step() {
     if (!impl_->sequences.empty())
       ops::in_phase(impl_->decoder.device(), "generate", [&] { impl_->step(); });
   } catch (const RequestFailure&) {
-    throw;  // of prepare_constraints(), score_prompts() or sample()
+    throw;  // of ConstraintTurns, score_prompts() or sample()
   } catch (...) {
     // The plan was not completed and no token was appended: the step can be repeated.
     impl_->scheduler.drop_cache();

@@ -218,6 +218,30 @@ TEST_F(ConstrainedGeneratorTest, WorkBeyondALimitEndsOnlyItsRequest) {
   EXPECT_EQ(tokens, 20U);
 }
 
+TEST_F(ConstrainedGeneratorTest, BytesOfAllConstraintsAreBounded) {
+  GeneratorConfig config;
+  config.eos_ids = {end_token};
+  config.constraint_bytes = 20'000;
+  auto generator = value_or_throw(Generator::create(*model_, config));
+  value_or_throw(generator.submit(request(1, "[a-z]{30}", 30)));
+  value_or_throw(generator.submit(request(2, "([a-z]*a[a-z0-9]{9}|[0-9]{3,9}b){2,5}", 60)));
+  std::size_t tokens = 0;
+  int failures = 0;
+  while (!generator.idle()) {
+    try {
+      for (const Generation& done : generator.step())
+        if (done.id == 1) tokens = done.ids.size();
+    } catch (const RequestFailure& failure) {
+      EXPECT_EQ(failure.id(), 2U);
+      EXPECT_THAT(failure.what(), testing::HasSubstr("the constraints of all requests need more"));
+      generator.cancel(failure.id());
+      ++failures;
+    }
+  }
+  EXPECT_EQ(failures, 1);
+  EXPECT_EQ(tokens, 30U);
+}
+
 TEST_F(ConstrainedGeneratorTest, ALimitEndsTheRequest) {
   Request hostile = request(1, nullptr, 60);
   auto grammar = value_or_throw(constraints::compile_regex("(a|b)*a(a|b){40}c"));
