@@ -27,8 +27,11 @@ Result<Grammar> compile(Reasoning before, Add add) {
 
 }  // namespace
 
-Result<Grammar> compile_schema(const Json& schema, Reasoning before) {
-  return compile(before, [&](Grammar& grammar) { return add_json_schema(grammar, schema); });
+Result<Grammar> compile_schema(const Json& schema, Reasoning before,
+                               std::vector<std::string>* ignored) {
+  std::vector<std::string> names;
+  auto& found = ignored == nullptr ? names : *ignored;
+  return compile(before, [&](Grammar& grammar) { return add_json_schema(grammar, schema, found); });
 }
 
 Result<Grammar> compile_regex(std::string_view pattern, Reasoning before) {

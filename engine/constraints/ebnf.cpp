@@ -103,7 +103,7 @@ class EbnfParser {
       if (peek() == '|' || peek() == ')' || peek() == '\n' || peek() == '\r') break;
       const Rule rule = grammar_.add_rule();
       grammar_.add_empty(item(grammar_.begin(rule), depth), grammar_.end(rule));
-      from = quantified(from, rule);
+      from = quantified(from, rule, depth > 0);
     }
     return from;
   }
@@ -124,21 +124,28 @@ class EbnfParser {
     return grammar_.call(from, rule_of(name()));
   }
 
-  Node quantified(Node from, Rule rule) {
+  /// Spaces may stand before a repetition and in its braces; line ends, too, if `lines`.
+  Node quantified(Node from, Rule rule, bool lines) {
+    skip(lines);
     if (take("*")) return add_repeated(grammar_, from, rule, {0, std::nullopt});
     if (take("+")) return add_repeated(grammar_, from, rule, {1, std::nullopt});
     if (take("?")) return add_repeated(grammar_, from, rule, {0, 1});
     if (!take("{")) return grammar_.call(from, rule);
+    skip(lines);
     Repetitions counts;
-    counts.least = number();
+    counts.least = number(lines);
     counts.most = counts.least;
-    if (take(",")) counts.most = peek() == '}' ? std::nullopt : std::optional(number());
+    if (take(",")) {
+      skip(lines);
+      counts.most = peek() == '}' ? std::nullopt : std::optional(number(lines));
+    }
     if (!take("}")) mistake("{ without }");
     if (counts.most && *counts.most < counts.least) mistake("a count whose ends are swapped");
     return add_repeated(grammar_, from, rule, counts);
   }
 
-  int number() {
+  /// And the spaces behind it.
+  int number(bool lines) {
     int value = 0;
     const std::size_t begin = at_;
     for (; peek() >= '0' && peek() <= '9'; ++at_) {
@@ -146,6 +153,7 @@ class EbnfParser {
       if (value > max_repetitions) mistake(cat("a count above ", max_repetitions));
     }
     if (at_ == begin) mistake("{ without a count");
+    skip(lines);
     return value;
   }
 

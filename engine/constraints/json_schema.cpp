@@ -20,12 +20,19 @@ using Rule = Grammar::Rule;
 
 namespace {
 
+/// Whether $schema is a draft in which $ref has no siblings.
+bool is_before_2019(const Json& root) {
+  const Json* draft = root.find("$schema");
+  return draft != nullptr && draft->is_string() &&
+         draft->string().find("json-schema.org/draft-0") != std::string::npos;
+}
+
 constexpr std::size_t max_options = 1'000;
 
 class SchemaCompiler {
  public:
-  SchemaCompiler(Grammar& grammar, const Json& root)
-      : grammar_(grammar), rules_(grammar), root_(root) {}
+  SchemaCompiler(Grammar& grammar, const Json& root, std::vector<std::string>& ignored)
+      : grammar_(grammar), rules_(grammar), root_(root), ignored_(ignored) {}
 
   Rule compile(const Json& schema, const SchemaPath& where, int depth);
 
@@ -52,6 +59,7 @@ class SchemaCompiler {
   Grammar& grammar_;
   JsonRules rules_;
   const Json& root_;
+  std::vector<std::string>& ignored_;
   MemberIndex members_;
   std::map<std::string, Rule> references_;
 };
@@ -61,11 +69,11 @@ Rule SchemaCompiler::compile(const Json& schema, const SchemaPath& where, int de
   if (schema.is_bool()) return schema.boolean() ? rules_.value() : grammar_.add_rule();
   if (!schema.is_object())
     schema_mistake(where, cat("expected an object or a boolean, found ", schema.type_name()));
-  check_keywords(schema, where);
+  check_keywords(schema, where, ignored_);
   const Place place{schema, where, depth};
   if (const Json* pointer = schema.find("$ref")) {
     if (!pointer->is_string()) schema_mistake(where, "$ref: expected a string");
-    check_alone(schema, "$ref", where);
+    if (!is_before_2019(root_)) check_alone(schema, "$ref", where);
     return reference(place, pointer->string());
   }
   if (const Json* value = schema.find("const")) return constants(place, {*value});
@@ -320,8 +328,9 @@ Node SchemaCompiler::add_members(const Place& place, std::span<const Property> p
 
 }  // namespace
 
-Grammar::Rule add_json_schema(Grammar& grammar, const Json& schema) {
-  return SchemaCompiler(grammar, schema).compile(schema, SchemaPath("#"), 0);
+Grammar::Rule add_json_schema(Grammar& grammar, const Json& schema,
+                              std::vector<std::string>& ignored) {
+  return SchemaCompiler(grammar, schema, ignored).compile(schema, SchemaPath("#"), 0);
 }
 
 }  // namespace troupe::engine::constraints

@@ -41,6 +41,21 @@ constexpr std::array<std::pair<std::string_view, JsonType>, 18> keyword_types = 
     {"uniqueItems", JsonType::array},
 }};
 
+/// Assertions of any draft, and keywords that change what others mean.
+constexpr std::array<std::string_view, 24> unsupported_assertions = {
+    "not",           "if",
+    "then",          "else",
+    "contains",      "minContains",
+    "maxContains",   "unevaluatedItems",
+    "propertyNames", "unevaluatedProperties",
+    "multipleOf",    "patternProperties",
+    "dependencies",  "dependentRequired",
+    "divisibleBy",   "dependentSchemas",
+    "extends",       "additionalItems",
+    "disallow",      "$dynamicRef",
+    "$recursiveRef", "$dynamicAnchor",
+    "$vocabulary",   "$recursiveAnchor"};
+
 constexpr std::string_view date_form =
     "[1-9][0-9]{3}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|"
     "02-(0[1-9]|1[0-9]|2[0-8]))";
@@ -67,13 +82,14 @@ std::string_view format_pattern(std::string_view name) {
   return "";
 }
 
+/// 2.0 is an integer, too.
 int count(const Json& value, std::string_view keyword, const SchemaPath& where) {
-  if (!value.is_integer() || value.integer() < 0)
+  if (!value.is_number() || value.number() < 0 || value.number() != std::floor(value.number()))
     schema_mistake(where, cat(keyword, ": expected an integer of at least 0"));
-  if (value.integer() > max_repetitions)
-    schema_unsupported(where, cat(keyword, " is ", value.integer(), "; at most ", max_repetitions,
-                                  " is supported"));
-  return static_cast<int>(value.integer());
+  if (value.number() > max_repetitions)
+    schema_unsupported(
+        where, cat(keyword, " is ", value.dump(), "; at most ", max_repetitions, " is supported"));
+  return static_cast<int>(value.number());
 }
 
 }  // namespace
@@ -126,25 +142,30 @@ std::vector<std::string_view> schema_keywords() {
 }
 
 std::vector<std::string_view> schema_annotations() {
-  return {"title",         "description", "default", "examples", "deprecated",
-          "$schema",       "$comment",    "$defs",   "readOnly", "writeOnly",
-          "discriminator", "definitions", "$id"};
+  return {"title",           "description",      "default",      "examples", "deprecated",
+          "$schema",         "$comment",         "$defs",        "readOnly", "writeOnly",
+          "discriminator",   "definitions",      "$id",          "id",       "$anchor",
+          "contentEncoding", "contentMediaType", "contentSchema"};
 }
 
-void check_keywords(const Json& schema, const SchemaPath& where) {
+void check_keywords(const Json& schema, const SchemaPath& where,
+                    std::vector<std::string>& ignored) {
   const auto keywords = schema_keywords(), annotations = schema_annotations();
   for (const auto& [name, value] : schema.object()) {
     if (contains(keywords, name) || contains(annotations, name)) continue;
     if (name == "uniqueItems" && value == Json(false)) continue;
-    schema_unsupported(where, cat("the keyword ", quote(name), " is not supported"));
+    if (name == "uniqueItems" || contains(unsupported_assertions, name))
+      schema_unsupported(where, cat("the keyword ", quote(name), " is not supported"));
+    constexpr std::size_t max_ignored = 32;
+    if (ignored.size() < max_ignored && !contains(ignored, name)) ignored.push_back(name);
   }
 }
 
 void check_alone(const Json& schema, std::string_view keyword, const SchemaPath& where) {
-  const auto annotations = schema_annotations();
+  const auto keywords = schema_keywords();
   const bool constant = keyword == "const" || keyword == "enum";
   for (const auto& [name, value] : schema.object()) {
-    if (name == keyword || contains(annotations, name) || (constant && name == "type")) continue;
+    if (name == keyword || !contains(keywords, name) || (constant && name == "type")) continue;
     schema_unsupported(where, cat(keyword, " beside ", name, " is not supported"));
   }
 }

@@ -43,8 +43,9 @@ std::string canonical_text(const Json& value);
 [[noreturn]] void schema_mistake(const SchemaPath& where, const std::string& what);
 [[noreturn]] void schema_unsupported(const SchemaPath& where, const std::string& what);
 
-/// Refuses keywords that are neither supported nor annotations.
-void check_keywords(const Json& schema, const SchemaPath& where);
+/// Refuses assertions of JSON Schema that are not supported. Keywords of no draft are annotations;
+/// their names are added to `ignored`, the first ones once each.
+void check_keywords(const Json& schema, const SchemaPath& where, std::vector<std::string>& ignored);
 /// Refuses keywords beside `keyword`, except annotations, and `type` beside constants.
 void check_alone(const Json& schema, std::string_view keyword, const SchemaPath& where);
 

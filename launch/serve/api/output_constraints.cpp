@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/base/check.h"
+#include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/constraints/compile.h"
 #include "engine/tokenizer/token_bytes.h"
@@ -26,10 +27,10 @@ bool has_room(const Constraint& constraint) {
   return constraint.bytes() < kept_bytes && constraint.used_work() < kept_work;
 }
 
-Result<Grammar> compile_grammar(const ConstraintText& text) {
+Result<Grammar> compile_grammar(const ConstraintText& text, std::vector<std::string>& ignored) {
   switch (text.kind) {
     case ConstraintKind::schema:
-      return engine::constraints::compile_schema(text.value, text.before);
+      return engine::constraints::compile_schema(text.value, text.before, &ignored);
     case ConstraintKind::regex:
       return engine::constraints::compile_regex(text.value.string(), text.before);
     case ConstraintKind::grammar:
@@ -77,9 +78,22 @@ std::shared_ptr<const engine::constraints::TokenTable> OutputConstraints::tokens
   return table().tokens;
 }
 
+/// Once for each keyword, and at most for so many that clients cannot fill the log.
+void OutputConstraints::log_ignored(const std::vector<std::string>& keywords) {
+  constexpr std::size_t max_logged = 100;
+  const std::lock_guard lock(mutex_);
+  for (const std::string& each : keywords) {
+    if (logged_.size() >= max_logged || !logged_.insert(quote(each)).second) continue;
+    log_warning(cat("JSON schemas: the keyword ", quote(each),
+                    " is of no draft of JSON Schema and is ignored"));
+  }
+}
+
 Result<std::shared_ptr<Constraint>> OutputConstraints::compile_alone(const ConstraintText& text) {
-  auto grammar = compile_grammar(text);
+  std::vector<std::string> ignored;
+  auto grammar = compile_grammar(text, ignored);
   RETURN_IF_ERROR(grammar);
+  log_ignored(ignored);
   try {
     return std::make_shared<Constraint>(std::move(*grammar), tokens());
   } catch (const Failure& failure) {
@@ -119,8 +133,7 @@ void OutputConstraints::check_room(const OutputConstraint& made) {
     std::erase_if(alive_, [](const auto& each) { return each.first.expired(); });
     std::size_t bytes = bytes_of(made);
     for (const auto& [compiled, source] : alive_)
-      if (const auto constraint = compiled.lock())
-        bytes += constraint->bytes() + source->size();
+      if (const auto constraint = compiled.lock()) bytes += constraint->bytes() + source->size();
     return bytes;
   };
   while (sum() > max_bytes) {

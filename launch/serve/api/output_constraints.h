@@ -7,8 +7,10 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "engine/base/json.h"
 #include "engine/constraints/constraint.h"
@@ -58,6 +60,7 @@ class OutputConstraints {
     bool drops_first_space = false;
   };
   const Table& table();
+  void log_ignored(const std::vector<std::string>& keywords);
   void check_room(const OutputConstraint& made);
   std::shared_ptr<const engine::constraints::TokenTable> tokens();
 
@@ -66,9 +69,10 @@ class OutputConstraints {
   std::mutex mutex_;  // of what follows
   std::optional<Table> table_;
   std::list<OutputConstraint> latest_;  // the last used first
+  std::set<std::string> logged_;        // ignored keywords of schemas
   /// All that compile() has returned and that are not yet gone.
-  std::list<std::pair<std::weak_ptr<engine::constraints::Constraint>,
-                      std::shared_ptr<const std::string>>>
+  std::list<
+      std::pair<std::weak_ptr<engine::constraints::Constraint>, std::shared_ptr<const std::string>>>
       alive_;
 };
 
