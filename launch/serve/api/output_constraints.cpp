@@ -78,7 +78,7 @@ std::shared_ptr<const engine::constraints::TokenTable> OutputConstraints::tokens
   return table().tokens;
 }
 
-/// Once for each keyword, and at most for so many that clients cannot fill the log.
+/// Once for each keyword, and for a bounded number of them: a client cannot fill the log.
 void OutputConstraints::log_ignored(const std::vector<std::string>& keywords) {
   constexpr std::size_t max_logged = 100;
   const std::lock_guard lock(mutex_);
