@@ -37,11 +37,6 @@ std::optional<CharacterSet> CharacterSet::shorthand(char32_t letter) {
   return out;
 }
 
-void CharacterSet::add(const CharacterSet& other) {
-  ranges_.insert(ranges_.end(), other.ranges_.begin(), other.ranges_.end());
-  normalize();
-}
-
 void CharacterSet::normalize() {
   std::ranges::sort(ranges_);
   std::vector<CodePointRange> merged;

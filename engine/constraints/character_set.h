@@ -5,17 +5,17 @@
 #include <span>
 #include <vector>
 
-#include "engine/constraints/grammar.h"
+#include "engine/constraints/code_points.h"
 
 namespace troupe::engine::constraints {
 
 class CharacterSet {
  public:
+  /// The ranges may overlap, in any order.
   static CharacterSet of(std::vector<CodePointRange> ranges);
   /// The set of \d, \w, \s, \D, \W or \S, all of ASCII.
   static std::optional<CharacterSet> shorthand(char32_t letter);
 
-  void add(const CharacterSet& other);
   CharacterSet complement() const;
   CharacterSet ascii_complement() const;
 

@@ -9,10 +9,14 @@ namespace troupe::engine::constraints {
 
 namespace {
 
+/// About half a second.
+constexpr std::uint64_t max_work = 10'000'000;
+
 template <class Add>
 Result<Grammar> compile(Reasoning before, Add add) {
   try {
-    Grammar grammar;
+    CompileWork work(max_work);
+    Grammar grammar(&work);
     grammar.set_root(add_reasoning(grammar, add(grammar), before));
     RETURN_IF_ERROR(grammar.finish());
     return grammar;
@@ -23,8 +27,11 @@ Result<Grammar> compile(Reasoning before, Add add) {
 
 }  // namespace
 
-Result<Grammar> compile_schema(const Json& schema, Reasoning before) {
-  return compile(before, [&](Grammar& grammar) { return add_json_schema(grammar, schema); });
+Result<Grammar> compile_schema(const Json& schema, Reasoning before,
+                               std::vector<std::string>* ignored) {
+  std::vector<std::string> names;
+  auto& found = ignored == nullptr ? names : *ignored;
+  return compile(before, [&](Grammar& grammar) { return add_json_schema(grammar, schema, found); });
 }
 
 Result<Grammar> compile_regex(std::string_view pattern, Reasoning before) {
@@ -43,8 +50,7 @@ Result<Grammar> compile_ebnf(std::string_view text, Reasoning before) {
 Result<Grammar> compile_choice(const std::vector<std::string>& texts, Reasoning before) {
   return compile(before, [&](Grammar& grammar) {
     const Grammar::Rule rule = grammar.add_rule();
-    for (const std::string& each : texts)
-      grammar.add_empty(grammar.text(grammar.begin(rule), each), grammar.end(rule));
+    grammar.add_empty(grammar.texts(grammar.begin(rule), texts), grammar.end(rule));
     return rule;
   });
 }

@@ -5,10 +5,12 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
 #include "engine/constraints/character_set.h"
+#include "engine/constraints/code_points.h"
 #include "engine/constraints/repetition.h"
 
 namespace troupe::engine::constraints {
@@ -101,7 +103,7 @@ class EbnfParser {
       if (peek() == '|' || peek() == ')' || peek() == '\n' || peek() == '\r') break;
       const Rule rule = grammar_.add_rule();
       grammar_.add_empty(item(grammar_.begin(rule), depth), grammar_.end(rule));
-      from = quantified(from, rule);
+      from = quantified(from, rule, depth > 0);
     }
     return from;
   }
@@ -113,29 +115,37 @@ class EbnfParser {
       return end;
     }
     if (take("\"")) return literal(from);
-    if (take("[")) return grammar_.code_points(from, character_class().ranges(), TextForm::plain);
+    if (take("["))
+      return add_code_points(grammar_, from, character_class().ranges(), TextForm::plain);
     if (take(".")) {
       const std::vector<CodePointRange> all = {{0, 0x10FFFF}};
-      return grammar_.code_points(from, all, TextForm::plain);
+      return add_code_points(grammar_, from, all, TextForm::plain);
     }
     return grammar_.call(from, rule_of(name()));
   }
 
-  Node quantified(Node from, Rule rule) {
+  /// Spaces may stand before a repetition and in its braces; line ends, too, if `lines`.
+  Node quantified(Node from, Rule rule, bool lines) {
+    skip(lines);
     if (take("*")) return add_repeated(grammar_, from, rule, {0, std::nullopt});
     if (take("+")) return add_repeated(grammar_, from, rule, {1, std::nullopt});
     if (take("?")) return add_repeated(grammar_, from, rule, {0, 1});
     if (!take("{")) return grammar_.call(from, rule);
+    skip(lines);
     Repetitions counts;
-    counts.least = number();
+    counts.least = number(lines);
     counts.most = counts.least;
-    if (take(",")) counts.most = peek() == '}' ? std::nullopt : std::optional(number());
+    if (take(",")) {
+      skip(lines);
+      counts.most = peek() == '}' ? std::nullopt : std::optional(number(lines));
+    }
     if (!take("}")) mistake("{ without }");
     if (counts.most && *counts.most < counts.least) mistake("a count whose ends are swapped");
     return add_repeated(grammar_, from, rule, counts);
   }
 
-  int number() {
+  /// And the spaces behind it.
+  int number(bool lines) {
     int value = 0;
     const std::size_t begin = at_;
     for (; peek() >= '0' && peek() <= '9'; ++at_) {
@@ -143,6 +153,7 @@ class EbnfParser {
       if (value > max_repetitions) mistake(cat("a count above ", max_repetitions));
     }
     if (at_ == begin) mistake("{ without a count");
+    skip(lines);
     return value;
   }
 
@@ -157,8 +168,9 @@ class EbnfParser {
 
   CharacterSet character_class() {
     const bool negated = take("^");
-    CharacterSet out;
+    std::vector<CodePointRange> ranges;
     while (!take("]")) {
+      grammar_.spend(1);
       if (at_end() || peek() == '\n') mistake("[ without ]");
       const char32_t low = character();
       char32_t high = low;
@@ -168,8 +180,9 @@ class EbnfParser {
         high = character();
       }
       if (high < low) mistake("a range whose ends are swapped");
-      out.add(CharacterSet::of({{low, high}}));
+      ranges.emplace_back(low, high);
     }
+    const CharacterSet out = CharacterSet::of(std::move(ranges));
     return negated ? out.complement() : out;
   }
 

@@ -2,8 +2,8 @@
 // `root`.
 //
 // Supported: "literals", [classes] with ranges and negation, ., names, (groups), |, *, +, ?, {m},
-// {m,}, {m,n}, # comments; escapes \n \r \t \\ \" \[ \] \- \^ \xHH \uHHHH \UHHHHHHHH. An
-// alternative continues on the next line inside parentheses or behind a |.
+// {m,}, {m,n}, spaces before and in them, # comments; escapes \n \r \t \\ \" \[ \] \- \^ \xHH
+// \uHHHH \UHHHHHHHH. An alternative continues on the next line inside parentheses or behind a |.
 #pragma once
 
 #include <string_view>

@@ -5,25 +5,21 @@
 #include <utility>
 
 #include "engine/base/text.h"
-#include "engine/base/utf8.h"
 
 namespace troupe::engine::constraints {
 
-namespace {
-
-constexpr char32_t last_code_point = 0x10FFFF;
-constexpr std::string_view hex_digits = "0123456789abcdef";
-
-}  // namespace
+void Grammar::spend(std::size_t units) const {
+  if (work_ != nullptr) work_->spend(units);
+}
 
 Grammar::Node Grammar::add_node() {
-  if (edges_.size() >= max_nodes) {
+  spend(1);
+  if (ends_.size() >= max_nodes) {
     throw Failure(Error{Errc::full, cat("the constraint needs more than ", max_nodes,
                                         " states; lower its counts and lengths")});
   }
-  edges_.emplace_back();
   ends_.push_back(false);
-  return static_cast<Node>(edges_.size()) - 1;
+  return static_cast<Node>(ends_.size()) - 1;
 }
 
 Grammar::Rule Grammar::add_rule() {
@@ -35,20 +31,32 @@ Grammar::Rule Grammar::add_rule() {
   return static_cast<Rule>(rules_.size()) - 1;
 }
 
+Grammar::Node Grammar::add_edge(Node from, Edge edge) {
+  spend(1);
+  if (new_edges_.size() >= max_edges)
+    throw Failure(Error{Errc::full, cat("the constraint needs more than ", max_edges,
+                                        " transitions; simplify it")});
+  new_edges_.push_back({from, edge});
+  return edge.target;
+}
+
 void Grammar::add_empty(Node from, Node to) {
-  edges_[static_cast<std::size_t>(from)].push_back({.kind = Kind::nothing, .target = to});
+  add_edge(from, {.kind = Kind::nothing, .target = to});
 }
 
 void Grammar::add_bytes(Node from, unsigned char low, unsigned char high, Node to) {
-  edges_[static_cast<std::size_t>(from)].push_back(
-      {.kind = Kind::bytes, .low = low, .high = high, .target = to});
+  add_edge(from, {.kind = Kind::bytes, .low = low, .high = high, .target = to});
 }
 
 Grammar::Node Grammar::call(Node from, Rule rule) {
-  const Node to = add_node();
-  edges_[static_cast<std::size_t>(from)].push_back(
-      {.kind = Kind::call, .rule = rule, .target = to});
-  return to;
+  return add_edge(from, {.kind = Kind::call, .rule = rule, .target = add_node()});
+}
+
+Grammar::Node Grammar::repeat(Node from, Rule rule, int count, bool exact) {
+  repetitions_.push_back({.rule = rule, .count = count, .exact = exact});
+  return add_edge(from, {.kind = Kind::repeat,
+                         .rule = static_cast<std::int32_t>(repetitions_.size()) - 1,
+                         .target = add_node()});
 }
 
 Grammar::Node Grammar::text(Node from, std::string_view bytes) {
@@ -61,153 +69,151 @@ Grammar::Node Grammar::text(Node from, std::string_view bytes) {
   return from;
 }
 
-/// Splits the range where the encodings of its ends differ in more than the last bytes.
-void Grammar::add_utf8(Node from, char32_t low, char32_t high, Node to) {
-  for (const char32_t last : {U'\x7F', U'\u07FF', U'\uFFFF'}) {
-    if (low > last || high <= last) continue;
-    add_utf8(from, low, last, to);
-    return add_utf8(from, last + 1, high, to);
-  }
-  for (int shift = 6; shift <= 18 && low > 0x7F; shift += 6) {
-    const char32_t mask = (char32_t{1} << shift) - 1;
-    if ((low & ~mask) == (high & ~mask)) break;
-    if ((low & mask) != 0) {
-      add_utf8(from, low, low | mask, to);
-      return add_utf8(from, (low | mask) + 1, high, to);
-    }
-    if ((high & mask) != mask) {
-      add_utf8(from, low, (high & ~mask) - 1, to);
-      return add_utf8(from, high & ~mask, high, to);
-    }
-  }
-  std::string first, last;
-  append_utf8(first, low);
-  append_utf8(last, high);
-  for (std::size_t i = 0; i < first.size(); ++i) {
-    const Node next = i + 1 == first.size() ? to : add_node();
-    add_bytes(from, static_cast<unsigned char>(first[i]), static_cast<unsigned char>(last[i]),
-              next);
-    from = next;
-  }
-}
-
-void Grammar::add_json_escape(Node from, char32_t value, Node to) {
-  constexpr std::array<std::pair<char32_t, std::string_view>, 7> short_forms = {{{'"', "\\\""},
-                                                                                 {'\\', "\\\\"},
-                                                                                 {'\b', "\\b"},
-                                                                                 {'\f', "\\f"},
-                                                                                 {'\n', "\\n"},
-                                                                                 {'\r', "\\r"},
-                                                                                 {'\t', "\\t"}}};
-  const auto found =
-      std::ranges::find(short_forms, value, &std::pair<char32_t, std::string_view>::first);
-  std::string escape = cat("\\u00", hex_digits[value / 16 % 16], hex_digits[value % 16]);
-  if (found != short_forms.end()) escape = found->second;
-  add_empty(text(from, escape), to);
-}
-
-Grammar::Node Grammar::code_points(Node from, std::span<const CodePointRange> ranges,
-                                   TextForm form) {
+Grammar::Node Grammar::texts(Node from, std::vector<std::string> texts) {
+  std::ranges::sort(texts);
+  texts.erase(std::unique(texts.begin(), texts.end()), texts.end());
   const Node to = add_node();
-  const auto is_escaped = [form](char32_t c) {
-    return form == TextForm::json && (c < 0x20 || c == '"' || c == '\\');
-  };
-  const auto add = [&](char32_t low, char32_t high) {
-    if (low < 0xD800 && high > 0xDFFF) {
-      add_utf8(from, low, 0xD7FF, to);
-      low = 0xE000;
-    }
-    if (low >= 0xD800 && low <= 0xDFFF) low = 0xE000;
-    if (high >= 0xD800 && high <= 0xDFFF) high = 0xD7FF;
-    if (low <= high) add_utf8(from, low, high, to);
-  };
-  for (auto [low, high] : ranges) {
-    high = std::min(high, last_code_point);
-    char32_t at = low;
-    for (; at <= std::min<char32_t>(high, '\\'); ++at) {
-      if (!is_escaped(at)) continue;
-      if (low < at) add(low, at - 1);
-      add_json_escape(from, at, to);
-      low = at + 1;
-    }
-    if (low <= high) add(low, high);
+  std::vector<Node> path = {from};  // by the bytes of the text before
+  std::string_view before;
+  for (const std::string& each : texts) {
+    spend(1 + each.size());
+    const auto common =
+        static_cast<std::size_t>(std::ranges::mismatch(before, each).in2 - each.begin());
+    path.resize(common + 1);
+    for (std::size_t i = common; i < each.size(); ++i)
+      path.push_back(text(path.back(), std::string_view(each).substr(i, 1)));
+    add_empty(path.back(), to);
+    before = each;
   }
   return to;
 }
 
-/// Nodes from which the end of their rule can be reached.
-std::vector<bool> Grammar::productive_nodes() const {
-  struct Use {
-    Node from;
-    Edge edge;
-  };
-  std::vector<std::vector<Use>> uses(edges_.size());  // edges by the nodes that they need
-  std::vector<Node> found;
-  for (std::size_t n = 0; n < edges_.size(); ++n) {
-    const auto node = static_cast<Node>(n);
-    if (ends_[n]) found.push_back(node);
-    for (const Edge& edge : edges_[n]) {
-      uses[static_cast<std::size_t>(edge.target)].push_back({node, edge});
-      if (edge.kind == Kind::call)
-        uses[static_cast<std::size_t>(begin(edge.rule))].push_back({node, edge});
+/// The rule that must have a text where the edge is used; -1: none.
+Grammar::Rule Grammar::needed_rule(const Edge& edge) const {
+  if (edge.kind == Kind::call) return edge.rule;
+  if (edge.kind != Kind::repeat) return -1;
+  const Repetition& repeated = repetition(edge);
+  return repeated.exact ? repeated.rule : -1;
+}
+
+/// Nodes from which the end of their rule can be reached, if `silent`, without reading a byte.
+std::vector<bool> Grammar::nodes_with_end(bool silent) const {
+  spend(new_edges_.size() + ends_.size());
+  const auto each_use = [&](auto use) {  // an edge needs its target, and perhaps a rule
+    for (std::size_t e = 0; e < new_edges_.size(); ++e) {
+      const Edge& edge = new_edges_[e].edge;
+      if (silent && edge.kind == Kind::bytes) continue;
+      use(static_cast<std::size_t>(edge.target), e);
+      if (const Rule rule = needed_rule(edge); rule >= 0)
+        use(static_cast<std::size_t>(begin(rule)), e);
     }
-  }
+  };
+  std::vector<std::uint32_t> first(ends_.size() + 1);  // of uses, by node
+  each_use([&](std::size_t node, std::size_t) { ++first[node + 1]; });
+  for (std::size_t n = 0; n < ends_.size(); ++n) first[n + 1] += first[n];
+  std::vector<std::uint32_t> uses(first.back()), next(first.begin(), first.end() - 1);
+  each_use(
+      [&](std::size_t node, std::size_t e) { uses[next[node]++] = static_cast<std::uint32_t>(e); });
   std::vector<bool> good = ends_;
+  std::vector<Node> found;
+  for (std::size_t n = 0; n < ends_.size(); ++n)
+    if (ends_[n]) found.push_back(static_cast<Node>(n));
   while (!found.empty()) {
-    const Node node = found.back();
+    const auto node = static_cast<std::size_t>(found.back());
     found.pop_back();
-    for (const Use& use : uses[static_cast<std::size_t>(node)]) {
-      const bool works =
-          good[static_cast<std::size_t>(use.edge.target)] &&
-          (use.edge.kind != Kind::call || good[static_cast<std::size_t>(begin(use.edge.rule))]);
-      if (!works || good[static_cast<std::size_t>(use.from)]) continue;
-      good[static_cast<std::size_t>(use.from)] = true;
-      found.push_back(use.from);
+    for (std::uint32_t u = first[node]; u < first[node + 1]; ++u) {
+      const auto& [from, edge] = new_edges_[uses[u]];
+      const Rule rule = needed_rule(edge);
+      if (good[static_cast<std::size_t>(from)] || !good[static_cast<std::size_t>(edge.target)] ||
+          (rule >= 0 && !good[static_cast<std::size_t>(begin(rule))]))
+        continue;
+      good[static_cast<std::size_t>(from)] = true;
+      found.push_back(from);
     }
   }
   return good;
 }
 
-/// Rules that match the empty text.
-std::vector<bool> Grammar::nullable_rules() const {
-  Grammar silent = *this;  // without the edges that read bytes
-  for (auto& edges : silent.edges_)
-    std::erase_if(edges, [](const Edge& edge) { return edge.kind == Kind::bytes; });
-  const std::vector<bool> good = silent.productive_nodes();
-  std::vector<bool> out;
-  for (const auto& rule : rules_) out.push_back(good[static_cast<std::size_t>(rule.first)]);
-  return out;
+void Grammar::remove_dead_edges() {
+  const std::vector<bool> good = nodes_with_end(false);
+  const auto is_good = [&](Node node) { return good[static_cast<std::size_t>(node)]; };
+  std::erase_if(new_edges_, [&](const NewEdge& each) {
+    const Rule rule = needed_rule(each.edge);
+    return !is_good(each.edge.target) || (rule >= 0 && !is_good(begin(rule)));
+  });
+  for (auto& [from, edge] : new_edges_)
+    if (edge.kind == Kind::repeat && !is_good(begin(repetition(edge).rule)))
+      edge.kind = Kind::nothing;  // without texts, zero times or more
 }
 
-/// Whether a rule can call itself before it reads a byte: a cycle of nodes that passes a call.
-bool Grammar::is_left_recursive() const {
-  const std::vector<bool> nullable = nullable_rules();
-  std::vector<std::vector<Rule>> calls(rules_.size());
-  std::vector<std::size_t> seen(edges_.size(), rules_.size());  // by node: the rule of the search
-  for (std::size_t r = 0; r < rules_.size(); ++r) {
-    std::vector<Node> open = {rules_[r].first};
+/// Moves the edges to their final places.
+void Grammar::sort_edges() {
+  spend(new_edges_.size() + ends_.size());
+  first_edge_.assign(ends_.size() + 1, 0);
+  for (const NewEdge& each : new_edges_) ++first_edge_[static_cast<std::size_t>(each.from) + 1];
+  for (std::size_t n = 0; n < ends_.size(); ++n) first_edge_[n + 1] += first_edge_[n];
+  std::vector<std::uint32_t> next(first_edge_.begin(), first_edge_.end() - 1);
+  edges_.resize(new_edges_.size());
+  for (const auto& [from, edge] : new_edges_) edges_[next[static_cast<std::size_t>(from)]++] = edge;
+  std::vector<NewEdge>().swap(new_edges_);
+}
+
+void Grammar::classify_bytes() {
+  std::array<bool, 257> begins{};  // a class
+  for (const Edge& edge : edges_) {
+    if (edge.kind != Kind::bytes) continue;
+    begins[edge.low] = true;
+    begins[edge.high + std::size_t{1}] = true;
+  }
+  std::uint8_t number = 0;
+  for (std::size_t byte = 1; byte < byte_classes_.size(); ++byte) {
+    number = static_cast<std::uint8_t>(number + (begins[byte] ? 1 : 0));
+    byte_classes_[byte] = number;
+  }
+}
+
+/// For each rule those that it can call before it reads a byte, all in one list; counts: by rule.
+std::vector<Grammar::Rule> Grammar::silent_calls(const std::vector<bool>& nullable,
+                                                 std::vector<std::size_t>& counts) const {
+  std::vector<Rule> calls;
+  std::vector<bool> seen(ends_.size());  // a node belongs to one rule
+  for (const auto& rule : rules_) {
+    const std::size_t before = calls.size();
+    std::vector<Node> open = {rule.first};
     while (!open.empty()) {
       const Node node = open.back();
       open.pop_back();
       for (const Edge& edge : edges(node)) {
         if (edge.kind == Kind::bytes) continue;
-        if (edge.kind == Kind::call) calls[r].push_back(edge.rule);
-        if (edge.kind == Kind::call && !nullable[static_cast<std::size_t>(edge.rule)]) continue;
-        if (std::exchange(seen[static_cast<std::size_t>(edge.target)], r) != r)
-          open.push_back(edge.target);
+        if (edge.kind != Kind::nothing) {
+          const Rule called = edge.kind == Kind::call ? edge.rule : repetition(edge).rule;
+          calls.push_back(called);
+          if (needed_rule(edge) >= 0 && !nullable[static_cast<std::size_t>(called)]) continue;
+        }
+        if (seen[static_cast<std::size_t>(edge.target)]) continue;
+        seen[static_cast<std::size_t>(edge.target)] = true;
+        open.push_back(edge.target);
       }
     }
+    counts.push_back(calls.size() - before);
+  }
+  return calls;
+}
+
+/// Whether a rule can call itself before it reads a byte.
+bool Grammar::is_left_recursive(const std::vector<bool>& nullable) const {
+  spend(edges_.size() + rules_.size());
+  std::vector<std::size_t> left;  // silent calls of a rule that remain
+  const std::vector<Rule> calls = silent_calls(nullable, left);
+  std::vector<std::vector<Rule>> callers(rules_.size());
+  std::vector<Rule> done;
+  std::size_t call = 0;
+  for (std::size_t r = 0; r < rules_.size(); ++r) {
+    if (left[r] == 0) done.push_back(static_cast<Rule>(r));
+    for (std::size_t i = 0; i < left[r]; ++i)
+      callers[static_cast<std::size_t>(calls[call++])].push_back(static_cast<Rule>(r));
   }
   // Removes the rules that call no remaining rule first; what is left is on or before a cycle.
-  std::vector<std::vector<Rule>> callers(rules_.size());
-  std::vector<std::size_t> left(rules_.size());
-  std::vector<Rule> done;
-  for (std::size_t r = 0; r < rules_.size(); ++r) {
-    left[r] = calls[r].size();
-    if (left[r] == 0) done.push_back(static_cast<Rule>(r));
-    for (const Rule called : calls[r])
-      callers[static_cast<std::size_t>(called)].push_back(static_cast<Rule>(r));
-  }
   std::size_t removed = 0;
   for (; !done.empty(); ++removed) {
     const Rule rule = done.back();
@@ -219,21 +225,31 @@ bool Grammar::is_left_recursive() const {
 }
 
 Result<> Grammar::finish() {
-  const std::vector<bool> good = productive_nodes();
-  if (!good[static_cast<std::size_t>(begin(root_))])
-    return fail(Errc::bad_input, "no text satisfies the constraint");
-  for (auto& edges : edges_) {
-    std::erase_if(edges, [&](const Edge& edge) {
-      return !good[static_cast<std::size_t>(edge.target)] ||
-             (edge.kind == Kind::call && !good[static_cast<std::size_t>(begin(edge.rule))]);
-    });
+  remove_dead_edges();
+  const std::vector<bool> silent = nodes_with_end(true);
+  std::vector<bool> nullable;
+  for (const auto& rule : rules_) nullable.push_back(silent[static_cast<std::size_t>(rule.first)]);
+  for (Repetition& each : repetitions_) {
+    each.nullable = nullable[static_cast<std::size_t>(each.rule)];
+    each.exact = each.exact && !each.nullable;
   }
-  if (is_left_recursive()) {
+  sort_edges();
+  if (edges(begin(root_)).empty() && !is_end(begin(root_)))
+    return fail(Errc::bad_input, "no text satisfies the constraint");
+  if (is_left_recursive(nullable)) {
     return fail(Errc::bad_input,
                 "a rule can call itself before it reads a character (left recursion); rewrite it "
                 "as a repetition");
   }
+  classify_bytes();
+  work_ = nullptr;
   return {};
+}
+
+std::size_t Grammar::bytes() const {
+  return edges_.capacity() * sizeof(Edge) + first_edge_.capacity() * sizeof(std::uint32_t) +
+         repetitions_.capacity() * sizeof(Repetition) + ends_.capacity() / 8 +
+         rules_.capacity() * sizeof(rules_[0]);
 }
 
 }  // namespace troupe::engine::constraints

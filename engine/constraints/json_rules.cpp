@@ -62,7 +62,7 @@ Rule JsonRules::character() {
     const std::array<CodePointRange, 3> unescaped = {
         {{0x20, 0x21}, {0x23, 0x5B}, {0x5D, 0x10FFFF}}};
     const Node begin = grammar_.begin(rule), end = grammar_.end(rule);
-    grammar_.add_empty(grammar_.code_points(begin, unescaped, TextForm::plain), end);
+    grammar_.add_empty(add_code_points(grammar_, begin, unescaped, TextForm::plain), end);
     grammar_.add_empty(add_regex(grammar_, begin, escapes, TextForm::plain), end);
   });
 }

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <span>
 
 #include "engine/base/text.h"
+#include "engine/constraints/exclusive_options.h"
 #include "engine/constraints/json_rules.h"
 #include "engine/constraints/json_schema_types.h"
+#include "engine/constraints/member_index.h"
 #include "engine/constraints/regex.h"
 #include "engine/constraints/repetition.h"
 
@@ -17,17 +20,26 @@ using Rule = Grammar::Rule;
 
 namespace {
 
+/// Whether $schema is a draft in which $ref has no siblings.
+bool is_before_2019(const Json& root) {
+  const Json* draft = root.find("$schema");
+  return draft != nullptr && draft->is_string() &&
+         draft->string().find("json-schema.org/draft-0") != std::string::npos;
+}
+
+constexpr std::size_t max_options = 1'000;
+
 class SchemaCompiler {
  public:
-  SchemaCompiler(Grammar& grammar, const Json& root)
-      : grammar_(grammar), rules_(grammar), root_(root) {}
+  SchemaCompiler(Grammar& grammar, const Json& root, std::vector<std::string>& ignored)
+      : grammar_(grammar), rules_(grammar), root_(root), ignored_(ignored) {}
 
-  Rule compile(const Json& schema, const std::string& where, int depth);
+  Rule compile(const Json& schema, const SchemaPath& where, int depth);
 
  private:
   struct Place {
     const Json& schema;
-    const std::string& where;
+    const SchemaPath& where;
     int depth;
   };
 
@@ -40,26 +52,28 @@ class SchemaCompiler {
   Rule array(const Place& place);
   Rule object(const Place& place);
   Rule map(const Place& place, const Json& values);
-  Node add_members(const Place& place, const Json& properties, Node from);
-  void check_exclusive(const Place& place, const Json::Array& options) const;
-  const Json& at_pointer(const std::string& where, const std::string& pointer) const;
+  Node add_members(const Place& place, std::span<const Property> properties, Node from);
+  std::vector<const Json*> targets_of(const Place& place, const Json::Array& options);
+  const Json& at_pointer(const SchemaPath& where, const std::string& pointer);
 
   Grammar& grammar_;
   JsonRules rules_;
   const Json& root_;
+  std::vector<std::string>& ignored_;
+  MemberIndex members_;
   std::map<std::string, Rule> references_;
 };
 
-Rule SchemaCompiler::compile(const Json& schema, const std::string& where, int depth) {
+Rule SchemaCompiler::compile(const Json& schema, const SchemaPath& where, int depth) {
   if (depth > max_nesting) schema_mistake(where, cat("nested deeper than ", max_nesting));
   if (schema.is_bool()) return schema.boolean() ? rules_.value() : grammar_.add_rule();
   if (!schema.is_object())
     schema_mistake(where, cat("expected an object or a boolean, found ", schema.type_name()));
-  check_keywords(schema, where);
+  check_keywords(schema, where, ignored_);
   const Place place{schema, where, depth};
   if (const Json* pointer = schema.find("$ref")) {
     if (!pointer->is_string()) schema_mistake(where, "$ref: expected a string");
-    check_alone(schema, "$ref", where);
+    if (!is_before_2019(root_)) check_alone(schema, "$ref", where);
     return reference(place, pointer->string());
   }
   if (const Json* value = schema.find("const")) return constants(place, {*value});
@@ -80,12 +94,12 @@ Rule SchemaCompiler::reference(const Place& place, const std::string& pointer) {
   // Known before its target is read, which may refer to it again.
   const Rule rule = grammar_.add_rule();
   references_.emplace(pointer, rule);
-  const Rule found = compile(target, pointer, place.depth + 1);
+  const Rule found = compile(target, SchemaPath(pointer), place.depth + 1);
   grammar_.add_empty(grammar_.call(grammar_.begin(rule), found), grammar_.end(rule));
   return rule;
 }
 
-const Json& SchemaCompiler::at_pointer(const std::string& where, const std::string& pointer) const {
+const Json& SchemaCompiler::at_pointer(const SchemaPath& where, const std::string& pointer) {
   if (!pointer.starts_with("#"))
     schema_unsupported(
         where, cat("$ref: only references within the schema (\"#/...\") are supported, ", "found ",
@@ -94,7 +108,7 @@ const Json& SchemaCompiler::at_pointer(const std::string& where, const std::stri
   for (std::size_t begin = 1; begin < pointer.size();) {
     const std::size_t end = std::min(pointer.find('/', begin + 1), pointer.size());
     const std::string key = unescaped_pointer(pointer.substr(begin + 1, end - begin - 1));
-    const Json* next = pointer[begin] == '/' ? member_or_element(*at, key) : nullptr;
+    const Json* next = pointer[begin] == '/' ? members_.find(*at, key) : nullptr;
     if (next == nullptr)
       schema_mistake(where, cat("$ref: there is no ", quote(pointer), " in the schema"));
     at = next;
@@ -108,14 +122,17 @@ Rule SchemaCompiler::alternatives(const Place& place, std::string_view keyword) 
   const Json& list = *schema.find(keyword);
   if (!list.is_array() || list.array().empty())
     schema_mistake(where, cat(keyword, ": expected a list of at least one schema"));
+  if (list.array().size() > max_options)
+    schema_unsupported(where, cat(keyword, ": ", list.array().size(), " options; at most ",
+                                  max_options, " are supported; use enum for constants"));
   check_alone(schema, keyword, where);
   if (keyword == "allOf" && list.array().size() > 1)
     schema_unsupported(where, "allOf of several schemas is not supported; merge them");
-  if (keyword == "oneOf") check_exclusive(place, list.array());
+  if (keyword == "oneOf") check_exclusive(targets_of(place, list.array()), where, grammar_);
   const Rule rule = grammar_.add_rule();
   std::size_t index = 0;
   for (const Json& each : list.array()) {
-    const Rule option = compile(each, cat(where, "/", keyword, "/", index++), depth + 1);
+    const Rule option = compile(each, SchemaPath(where, keyword, index++), depth + 1);
     grammar_.add_empty(grammar_.call(grammar_.begin(rule), option), grammar_.end(rule));
   }
   return rule;
@@ -124,18 +141,18 @@ Rule SchemaCompiler::alternatives(const Place& place, std::string_view keyword) 
 Rule SchemaCompiler::constants(const Place& place, const Json::Array& values) {
   check_alone(place.schema, place.schema.find("const") != nullptr ? "const" : "enum", place.where);
   const auto types = types_of(place.schema, place.where);
+  std::vector<std::string> texts;
+  for (const Json& value : values)
+    if (types.empty() || has_type(value, types)) texts.push_back(value.dump());
   const Rule rule = grammar_.add_rule();
-  for (const Json& value : values) {
-    if (!types.empty() && !has_type(value, types)) continue;
-    const Node end = grammar_.text(grammar_.begin(rule), value.dump());
-    grammar_.add_empty(end, grammar_.end(rule));
-  }
+  grammar_.add_empty(grammar_.texts(grammar_.begin(rule), std::move(texts)), grammar_.end(rule));
   return rule;
 }
 
 Rule SchemaCompiler::of_types(const Place& place) {
-  std::vector<JsonType> types = types_of(place.schema, place.where);
-  if (types.empty()) types = implied_types(place.schema);
+  JsonTypes given = types_of(place.schema, place.where);
+  if (given.empty()) given = implied_types(place.schema);
+  const std::vector<JsonType> types = given.list();
   if (types.empty()) return rules_.value();
   if (types.size() == 1) return of_type(place, types[0]);
   const Rule rule = grammar_.add_rule();
@@ -198,28 +215,34 @@ Rule SchemaCompiler::array(const Place& place) {
   if (const Json* prefix = schema.find("prefixItems")) {
     if (!prefix->is_array()) schema_mistake(where, "prefixItems: expected a list of schemas");
     for (const Json& each : prefix->array())
-      first.push_back(compile(each, cat(where, "/prefixItems/", first.size()), depth + 1));
+      first.push_back(compile(each, SchemaPath(where, "prefixItems", first.size()), depth + 1));
   }
   const Json* items = schema.find("items");
-  const Rule item = items ? compile(*items, where + "/items", depth + 1) : rules_.value();
+  const Rule item = items ? compile(*items, SchemaPath(where, "items"), depth + 1) : rules_.value();
   const Rule rule = grammar_.add_rule();
   const Node end = grammar_.add_node();
   Node at = grammar_.text(grammar_.begin(rule), "[");
-  const int known = std::max({static_cast<int>(first.size()), counts.least, 1});
-  for (int i = 0; i < counts.most.value_or(known); ++i) {
-    if (i >= counts.least) grammar_.add_empty(at, end);
-    const Node before = i == 0 ? at : grammar_.call(at, rules_.comma());
-    at = grammar_.call(before, i < std::ssize(first) ? first[static_cast<std::size_t>(i)] : item);
+  int read = 0;  // elements before `at`
+  for (; read < counts.most.value_or(std::ssize(first) + 1); ++read) {
+    if (read > 0 && read >= std::ssize(first)) break;
+    if (read >= counts.least) grammar_.add_empty(at, end);
+    const Node before = read == 0 ? at : grammar_.call(at, rules_.comma());
+    at = grammar_.call(before,
+                       read < std::ssize(first) ? first[static_cast<std::size_t>(read)] : item);
   }
-  grammar_.add_empty(at, end);
-  if (!counts.most) grammar_.add_empty(grammar_.call(grammar_.call(at, rules_.comma()), item), at);
+  Repetitions more{std::max(counts.least - read, 0), counts.most};
+  if (more.most) *more.most -= read;
+  const Rule next = grammar_.add_rule();
+  grammar_.add_empty(grammar_.call(grammar_.call(grammar_.begin(next), rules_.comma()), item),
+                     grammar_.end(next));
+  grammar_.add_empty(add_repeated(grammar_, at, next, more), end);
   grammar_.add_empty(grammar_.text(end, "]"), grammar_.end(rule));
   return rule;
 }
 
-/// An instance must satisfy exactly one of the options: they are written like those of anyOf if no
-/// instance satisfies two.
-void SchemaCompiler::check_exclusive(const Place& place, const Json::Array& options) const {
+/// The options of oneOf, without their references.
+std::vector<const Json*> SchemaCompiler::targets_of(const Place& place,
+                                                    const Json::Array& options) {
   std::vector<const Json*> targets;
   for (const Json& each : options) {
     const Json* target = &each;
@@ -230,25 +253,17 @@ void SchemaCompiler::check_exclusive(const Place& place, const Json::Array& opti
     }
     targets.push_back(target);
   }
-  for (std::size_t i = 0; i < targets.size(); ++i) {
-    for (std::size_t j = 0; j < i; ++j) {
-      if (are_exclusive(*targets[i], *targets[j])) continue;
-      schema_unsupported(place.where,
-                         cat("oneOf: an instance could satisfy both option ", j, " and option ", i,
-                             "; give them different types or a required property with different "
-                             "constants, or use anyOf"));
-    }
-  }
+  return targets;
 }
 
 Rule SchemaCompiler::object(const Place& place) {
   const auto& [schema, where, depth] = place;
-  const Json properties = all_properties(schema, where);
+  const std::vector<Property> properties = properties_of(schema, where);
   const Json* others = schema.find("additionalProperties");
   const Counts members = counts_of(schema, "minProperties", "maxProperties", where);
-  if (properties.object().empty() && others != nullptr && !(*others == Json(false)))
+  if (properties.empty() && others != nullptr && !(*others == Json(false)))
     return map(place, *others);
-  if (properties.object().empty() && others == nullptr && schema.find("properties") == nullptr)
+  if (properties.empty() && others == nullptr && schema.find("properties") == nullptr)
     return map(place, Json(true));
   if (members.given)
     schema_unsupported(where,
@@ -264,7 +279,8 @@ Rule SchemaCompiler::map(const Place& place, const Json& values) {
   const auto counts = counts_of(place.schema, "minProperties", "maxProperties", place.where).counts;
   if (counts.least > 1)
     schema_unsupported(place.where, "minProperties above 1 is not supported: names may repeat");
-  const Rule value = compile(values, place.where + "/additionalProperties", place.depth + 1);
+  const Rule value =
+      compile(values, SchemaPath(place.where, "additionalProperties"), place.depth + 1);
   const Rule member = rules_.pair(value), rule = grammar_.add_rule();
   const Node first = grammar_.text(grammar_.begin(rule), "{"), end = grammar_.add_node();
   if (counts.least == 0) grammar_.add_empty(first, end);
@@ -282,10 +298,14 @@ Rule SchemaCompiler::map(const Place& place, const Json& values) {
 
 /// The members in their order; optional ones may be left out. Two chains of nodes: without a member
 /// so far, and behind one, where a comma is needed.
-Node SchemaCompiler::add_members(const Place& place, const Json& properties, Node from) {
+Node SchemaCompiler::add_members(const Place& place, std::span<const Property> properties,
+                                 Node from) {
   Node none = from, some = grammar_.add_node();
-  for (const auto& [name, schema] : properties.object()) {
-    const Rule value = compile(schema, cat(place.where, "/properties/", name), place.depth + 1);
+  for (const auto& [name, schema, required] : properties) {
+    const Rule value =
+        schema == nullptr
+            ? rules_.value()
+            : compile(*schema, SchemaPath(place.where, "properties", name), place.depth + 1);
     const Rule member = grammar_.add_rule();
     const Node key = grammar_.text(grammar_.begin(member), Json(name).dump());
     grammar_.add_empty(grammar_.call(grammar_.call(key, rules_.colon()), value),
@@ -293,7 +313,7 @@ Node SchemaCompiler::add_members(const Place& place, const Json& properties, Nod
     const Node next_none = grammar_.add_node(), next_some = grammar_.add_node();
     grammar_.add_empty(grammar_.call(none, member), next_some);
     grammar_.add_empty(grammar_.call(grammar_.call(some, rules_.comma()), member), next_some);
-    if (!is_required(place.schema, name)) {
+    if (!required) {
       grammar_.add_empty(none, next_none);
       grammar_.add_empty(some, next_some);
     }
@@ -308,8 +328,9 @@ Node SchemaCompiler::add_members(const Place& place, const Json& properties, Nod
 
 }  // namespace
 
-Grammar::Rule add_json_schema(Grammar& grammar, const Json& schema) {
-  return SchemaCompiler(grammar, schema).compile(schema, "#", 0);
+Grammar::Rule add_json_schema(Grammar& grammar, const Json& schema,
+                              std::vector<std::string>& ignored) {
+  return SchemaCompiler(grammar, schema, ignored).compile(schema, SchemaPath("#"), 0);
 }
 
 }  // namespace troupe::engine::constraints

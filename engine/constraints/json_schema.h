@@ -1,4 +1,5 @@
-// JSON schemas (draft 2020-12) as grammars.
+// JSON schemas as grammars: of draft 2020-12, or of the one that $schema names, of which it decides
+// whether keywords beside $ref apply.
 //
 // Every text of the grammar is valid JSON and satisfies the schema; not every instance of the
 // schema has a text: members are written in the order of `properties`, without others unless
@@ -15,8 +16,10 @@ namespace troupe::engine::constraints {
 
 /// A rule for the instances of `schema`. Throws Failure: Errc::bad_input for malformed schemas,
 /// unsupported for keywords that are not supported, full beyond the bounds. Messages have the place
-/// in the schema ("#/properties/name").
-Grammar::Rule add_json_schema(Grammar& grammar, const Json& schema);
+/// in the schema ("#/properties/name"). `ignored`: the first keywords of no draft, which are
+/// annotations, are added.
+Grammar::Rule add_json_schema(Grammar& grammar, const Json& schema,
+                              std::vector<std::string>& ignored);
 
 /// Keywords with an effect on the grammar, and those that are ignored.
 std::vector<std::string_view> schema_keywords();

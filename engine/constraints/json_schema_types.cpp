@@ -4,7 +4,8 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <map>
+#include <span>
+#include <unordered_map>
 
 #include "engine/base/text.h"
 #include "engine/constraints/json_schema.h"
@@ -17,6 +18,7 @@ constexpr std::array<std::string_view, 7> type_names = {"null",   "boolean", "in
                                                         "string", "array",   "object"};
 /// Bounds beyond it are not exact in double precision.
 constexpr double max_bound = 9'007'199'254'740'992;
+constexpr std::size_t max_properties = 5'000;
 
 constexpr std::array<std::pair<std::string_view, JsonType>, 18> keyword_types = {{
     {"minLength", JsonType::string},
@@ -38,6 +40,21 @@ constexpr std::array<std::pair<std::string_view, JsonType>, 18> keyword_types = 
     {"maxProperties", JsonType::object},
     {"uniqueItems", JsonType::array},
 }};
+
+/// Assertions of any draft, and keywords that change what others mean.
+constexpr std::array<std::string_view, 24> unsupported_assertions = {
+    "not",           "if",
+    "then",          "else",
+    "contains",      "minContains",
+    "maxContains",   "unevaluatedItems",
+    "propertyNames", "unevaluatedProperties",
+    "multipleOf",    "patternProperties",
+    "dependencies",  "dependentRequired",
+    "divisibleBy",   "dependentSchemas",
+    "extends",       "additionalItems",
+    "disallow",      "$dynamicRef",
+    "$recursiveRef", "$dynamicAnchor",
+    "$vocabulary",   "$recursiveAnchor"};
 
 constexpr std::string_view date_form =
     "[1-9][0-9]{3}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|"
@@ -65,55 +82,56 @@ std::string_view format_pattern(std::string_view name) {
   return "";
 }
 
-int count(const Json& value, std::string_view keyword, const std::string& where) {
-  if (!value.is_integer() || value.integer() < 0)
+/// 2.0 is an integer, too.
+int count(const Json& value, std::string_view keyword, const SchemaPath& where) {
+  if (!value.is_number() || value.number() < 0 || value.number() != std::floor(value.number()))
     schema_mistake(where, cat(keyword, ": expected an integer of at least 0"));
-  if (value.integer() > max_repetitions)
-    schema_unsupported(where, cat(keyword, " is ", value.integer(), "; at most ", max_repetitions,
-                                  " is supported"));
-  return static_cast<int>(value.integer());
-}
-
-/// The values of `const` or `enum`, or nothing.
-Json::Array constants_of(const Json& schema) {
-  if (const Json* value = schema.find("const")) return {*value};
-  const Json* values = schema.find("enum");
-  return values != nullptr && values->is_array() ? values->array() : Json::Array{};
-}
-
-JsonType type_of(const Json& value) {
-  const std::string_view name = value.type_name();
-  return static_cast<JsonType>(std::ranges::find(type_names, name) - type_names.begin());
-}
-
-bool have_different_constants(const Json& a, const Json& b) {
-  const Json::Array of_a = constants_of(a), of_b = constants_of(b);
-  if (of_a.empty() || of_b.empty()) return false;
-  return std::ranges::none_of(of_a, [&](const Json& value) {
-    return std::ranges::any_of(of_b, [&](const Json& other) {
-      return value == other ||
-             (value.is_number() && other.is_number() && value.number() == other.number());
-    });
-  });
-}
-
-/// All types of the instances of a schema; all of them where nothing is said.
-std::vector<JsonType> possible_types(const Json& schema) {
-  std::vector<JsonType> types;
-  for (const Json& value : constants_of(schema)) types.push_back(type_of(value));
-  if (types.empty()) types = types_of(schema, "oneOf");
-  if (types.empty()) types = implied_types(schema);
-  return types;
+  if (value.number() > max_repetitions)
+    schema_unsupported(
+        where, cat(keyword, " is ", value.dump(), "; at most ", max_repetitions, " is supported"));
+  return static_cast<int>(value.number());
 }
 
 }  // namespace
 
-void schema_mistake(const std::string& where, const std::string& what) {
-  throw Failure(Error{Errc::bad_input, cat("the JSON schema, ", where, ": ", what)});
+void schema_mistake(const SchemaPath& where, const std::string& what) {
+  throw Failure(Error{Errc::bad_input, cat("the JSON schema, ", where.text(), ": ", what)});
 }
 
-void schema_unsupported(const std::string& where, const std::string& what) {
-  throw Failure(Error{Errc::unsupported, cat("the JSON schema, ", where, ": ", what)});
+void schema_unsupported(const SchemaPath& where, const std::string& what) {
+  throw Failure(Error{Errc::unsupported, cat("the JSON schema, ", where.text(), ": ", what)});
+}
+
+std::vector<JsonType> JsonTypes::list() const {
+  std::vector<JsonType> out;
+  for (std::size_t i = 0; i < type_names.size(); ++i)
+    if (has(static_cast<JsonType>(i))) out.push_back(static_cast<JsonType>(i));
+  return out;
+}
+
+JsonType json_type_of(const Json& value) {
+  const std::string_view name = value.type_name();
+  return static_cast<JsonType>(std::ranges::find(type_names, name) - type_names.begin());
+}
+
+std::string canonical_text(const Json& value) {
+  if (value.is_integer()) return Json(static_cast<double>(value.integer())).dump();
+  if (value.is_number()) return Json(value.number() + 0.0).dump();  // no -0
+  std::string out;
+  if (value.is_array()) {
+    for (const Json& each : value.array())
+      out.append(out.empty() ? "[" : ",") += canonical_text(each);
+    return out + "]";
+  }
+  if (!value.is_object()) return value.dump();
+  std::vector<const std::pair<std::string, Json>*> members;
+  for (const auto& member : value.object()) members.push_back(&member);
+  std::ranges::sort(members, {},
+                    [](const auto* member) -> const std::string& { return member->first; });
+  for (const auto* member : members)
+    out.append(out.empty() ? "{" : ",") +=
+        cat(Json(member->first).dump(), ":", canonical_text(member->second));
+  return out + "}";
 }
 
 std::vector<std::string_view> schema_keywords() {
@@ -124,64 +142,66 @@ std::vector<std::string_view> schema_keywords() {
 }
 
 std::vector<std::string_view> schema_annotations() {
-  return {"title",         "description", "default", "examples", "deprecated",
-          "$schema",       "$comment",    "$defs",   "readOnly", "writeOnly",
-          "discriminator", "definitions", "$id"};
+  return {"title",           "description",      "default",      "examples", "deprecated",
+          "$schema",         "$comment",         "$defs",        "readOnly", "writeOnly",
+          "discriminator",   "definitions",      "$id",          "id",       "$anchor",
+          "contentEncoding", "contentMediaType", "contentSchema"};
 }
 
-void check_keywords(const Json& schema, const std::string& where) {
+void check_keywords(const Json& schema, const SchemaPath& where,
+                    std::vector<std::string>& ignored) {
   const auto keywords = schema_keywords(), annotations = schema_annotations();
   for (const auto& [name, value] : schema.object()) {
     if (contains(keywords, name) || contains(annotations, name)) continue;
     if (name == "uniqueItems" && value == Json(false)) continue;
-    schema_unsupported(where, cat("the keyword ", quote(name), " is not supported"));
+    if (name == "uniqueItems" || contains(unsupported_assertions, name))
+      schema_unsupported(where, cat("the keyword ", quote(name), " is not supported"));
+    constexpr std::size_t max_ignored = 32;
+    if (ignored.size() < max_ignored && !contains(ignored, name)) ignored.push_back(name);
   }
 }
 
-void check_alone(const Json& schema, std::string_view keyword, const std::string& where) {
-  const auto annotations = schema_annotations();
+void check_alone(const Json& schema, std::string_view keyword, const SchemaPath& where) {
+  const auto keywords = schema_keywords();
   const bool constant = keyword == "const" || keyword == "enum";
   for (const auto& [name, value] : schema.object()) {
-    if (name == keyword || contains(annotations, name) || (constant && name == "type")) continue;
+    if (name == keyword || !contains(keywords, name) || (constant && name == "type")) continue;
     schema_unsupported(where, cat(keyword, " beside ", name, " is not supported"));
   }
 }
 
-std::vector<JsonType> types_of(const Json& schema, const std::string& where) {
+JsonTypes types_of(const Json& schema, const SchemaPath& where) {
   const Json* type = schema.find("type");
-  std::vector<JsonType> out;
+  JsonTypes out;
   if (type == nullptr) return out;
-  const Json::Array names = type->is_array() ? type->array() : Json::Array{*type};
+  const auto names =
+      type->is_array() ? std::span<const Json>(type->array()) : std::span<const Json>(type, 1);
   for (const Json& name : names) {
     const auto found = std::ranges::find(type_names, name.is_string() ? name.string() : "");
     if (found == type_names.end())
       schema_mistake(
           where, cat("type: expected one of ", join({type_names.begin(), type_names.end()}, ", "),
                      ", found ", quote(name.dump())));
-    out.push_back(static_cast<JsonType>(found - type_names.begin()));
+    out.add(static_cast<JsonType>(found - type_names.begin()));
   }
   if (out.empty()) schema_mistake(where, "type: expected at least one type");
   return out;
 }
 
-std::vector<JsonType> implied_types(const Json& schema) {
-  std::vector<JsonType> out;
-  for (const auto& [name, type] : keyword_types) {
-    if (schema.find(name) != nullptr && std::ranges::find(out, type) == out.end())
-      out.push_back(type);
-  }
+JsonTypes implied_types(const Json& schema) {
+  JsonTypes out;
+  for (const auto& [name, type] : keyword_types)
+    if (schema.find(name) != nullptr) out.add(type);
   return out;
 }
 
-bool has_type(const Json& value, const std::vector<JsonType>& types) {
-  const JsonType type = type_of(value);
-  return std::ranges::any_of(types, [&](JsonType each) {
-    return each == type || (each == JsonType::number && type == JsonType::integer);
-  });
+bool has_type(const Json& value, JsonTypes types) {
+  const JsonType type = json_type_of(value);
+  return types.has(type) || (type == JsonType::integer && types.has(JsonType::number));
 }
 
 Counts counts_of(const Json& schema, std::string_view least, std::string_view most,
-                 const std::string& where) {
+                 const SchemaPath& where) {
   const Json* low = schema.find(least);
   const Json* high = schema.find(most);
   Counts out;
@@ -193,7 +213,7 @@ Counts counts_of(const Json& schema, std::string_view least, std::string_view mo
   return out;
 }
 
-NumberBounds bounds_of(const Json& schema, const std::string& where) {
+NumberBounds bounds_of(const Json& schema, const SchemaPath& where) {
   NumberBounds out;
   const auto read = [&](std::string_view keyword) -> std::optional<double> {
     const Json* bound = schema.find(keyword);
@@ -216,7 +236,7 @@ NumberBounds bounds_of(const Json& schema, const std::string& where) {
   return out;
 }
 
-std::string string_pattern(const Json& schema, const std::string& where) {
+std::string string_pattern(const Json& schema, const SchemaPath& where) {
   const Json* pattern = schema.find("pattern");
   const Json* format = schema.find("format");
   if (pattern != nullptr && !pattern->is_string())
@@ -236,50 +256,32 @@ std::string string_pattern(const Json& schema, const std::string& where) {
   return std::string(found);
 }
 
-bool is_required(const Json& schema, std::string_view name) {
-  const Json* required = schema.find("required");
-  return required != nullptr && required->is_array() &&
-         std::ranges::find(required->array(), Json(name)) != required->array().end();
-}
-
-Json all_properties(const Json& schema, const std::string& where) {
+std::vector<Property> properties_of(const Json& schema, const SchemaPath& where) {
   const Json* properties = schema.find("properties");
   const Json* required = schema.find("required");
   const Json* others = schema.find("additionalProperties");
   if (properties != nullptr && !properties->is_object())
     schema_mistake(where, "properties: expected an object");
-  Json out = properties == nullptr ? Json(Json::Object{}) : *properties;
+  if (required != nullptr && !required->is_array())
+    schema_mistake(where, "required: expected a list of names");
+  std::vector<Property> out;
+  std::unordered_map<std::string_view, std::size_t> places;
+  const auto place = [&](std::string_view name, const Json* described) {
+    const auto [found, is_new] = places.try_emplace(name, out.size());
+    if (is_new) out.push_back({name, described});
+    if (out.size() > max_properties)
+      schema_unsupported(
+          where, cat("an object of more than ", max_properties, " properties is not supported"));
+    return found->second;
+  };
+  if (properties != nullptr)
+    for (const auto& [name, described] : properties->object()) place(name, &described);
   if (required == nullptr) return out;
-  if (!required->is_array()) schema_mistake(where, "required: expected a list of names");
   for (const Json& name : required->array()) {
     if (!name.is_string()) schema_mistake(where, "required: expected a list of names");
-    if (out.find(name.string()) == nullptr)
-      out.set(name.string(), others == nullptr ? Json(true) : *others);
+    out[place(name.string(), others)].required = true;
   }
   return out;
-}
-
-bool are_exclusive(const Json& a, const Json& b) {
-  if (!a.is_object() || !b.is_object()) return false;
-  if (have_different_constants(a, b)) return true;
-  const auto of_a = possible_types(a), of_b = possible_types(b);
-  const auto is_number = [](JsonType t) { return t == JsonType::integer || t == JsonType::number; };
-  const bool overlap = of_a.empty() || of_b.empty() || std::ranges::any_of(of_a, [&](JsonType x) {
-                         return std::ranges::any_of(of_b, [&](JsonType y) {
-                           return x == y || (is_number(x) && is_number(y));
-                         });
-                       });
-  if (!overlap) return true;
-  const Json* of_first = a.find("properties");
-  const Json* of_second = b.find("properties");
-  if (of_first == nullptr || of_second == nullptr || !of_first->is_object()) return false;
-  const std::vector<JsonType> object = {JsonType::object};
-  if (of_a != object || of_b != object) return false;
-  return std::ranges::any_of(of_first->object(), [&](const auto& member) {
-    const Json* other = of_second->find(member.first);
-    return other != nullptr && is_required(a, member.first) && is_required(b, member.first) &&
-           have_different_constants(member.second, *other);
-  });
 }
 
 std::string unescaped_pointer(const std::string& segment) {
@@ -300,15 +302,6 @@ std::string unescaped_pointer(const std::string& segment) {
     }
   }
   return out;
-}
-
-const Json* member_or_element(const Json& value, const std::string& key) {
-  if (!value.is_array()) return value.find(key);
-  std::size_t index = 0;
-  const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), index);
-  if (error != std::errc() || end != key.data() + key.size() || index >= value.array().size())
-    return nullptr;
-  return &value.array()[index];
 }
 
 }  // namespace troupe::engine::constraints

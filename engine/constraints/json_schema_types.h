@@ -2,6 +2,7 @@
 // (Errc::bad_input for malformed values, unsupported) with the place in the schema, `where`.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,24 +10,50 @@
 #include "engine/base/json.h"
 #include "engine/constraints/json_rules.h"
 #include "engine/constraints/repetition.h"
+#include "engine/constraints/schema_path.h"
 
 namespace troupe::engine::constraints {
 
-enum class JsonType { null, boolean, integer, number, string, array, object };
+enum class JsonType : std::uint8_t { null, boolean, integer, number, string, array, object };
 
-[[noreturn]] void schema_mistake(const std::string& where, const std::string& what);
-[[noreturn]] void schema_unsupported(const std::string& where, const std::string& what);
+/// A set of types.
+class JsonTypes {
+ public:
+  JsonTypes() = default;
+  static JsonTypes all() {
+    JsonTypes out;
+    out.bits_ = 0x7F;
+    return out;
+  }
+  void add(JsonType type) { bits_ |= bit(type); }
+  bool has(JsonType type) const { return (bits_ & bit(type)) != 0; }
+  bool empty() const { return bits_ == 0; }
+  /// In the order of the enumeration.
+  std::vector<JsonType> list() const;
+  bool operator==(const JsonTypes&) const = default;
 
-/// Refuses keywords that are neither supported nor annotations.
-void check_keywords(const Json& schema, const std::string& where);
+ private:
+  static unsigned bit(JsonType type) { return 1U << static_cast<unsigned>(type); }
+  unsigned bits_ = 0;
+};
+JsonType json_type_of(const Json& value);
+/// The same for equal values, whatever the order of members and the form of numbers.
+std::string canonical_text(const Json& value);
+
+[[noreturn]] void schema_mistake(const SchemaPath& where, const std::string& what);
+[[noreturn]] void schema_unsupported(const SchemaPath& where, const std::string& what);
+
+/// Refuses assertions of JSON Schema that are not supported. Keywords of no draft are annotations;
+/// their names are added to `ignored`, the first ones once each.
+void check_keywords(const Json& schema, const SchemaPath& where, std::vector<std::string>& ignored);
 /// Refuses keywords beside `keyword`, except annotations, and `type` beside constants.
-void check_alone(const Json& schema, std::string_view keyword, const std::string& where);
+void check_alone(const Json& schema, std::string_view keyword, const SchemaPath& where);
 
 /// The values of `type`; empty when absent.
-std::vector<JsonType> types_of(const Json& schema, const std::string& where);
+JsonTypes types_of(const Json& schema, const SchemaPath& where);
 /// The types that the keywords speak of, where `type` is absent.
-std::vector<JsonType> implied_types(const Json& schema);
-bool has_type(const Json& value, const std::vector<JsonType>& types);
+JsonTypes implied_types(const Json& schema);
+bool has_type(const Json& value, JsonTypes types);
 
 /// Bounds on a length or a number of elements.
 struct Counts {
@@ -34,21 +61,21 @@ struct Counts {
   Repetitions counts;
 };
 Counts counts_of(const Json& schema, std::string_view least, std::string_view most,
-                 const std::string& where);
+                 const SchemaPath& where);
 /// minimum, maximum, exclusiveMinimum and exclusiveMaximum.
-NumberBounds bounds_of(const Json& schema, const std::string& where);
+NumberBounds bounds_of(const Json& schema, const SchemaPath& where);
 /// The expression of `pattern` or `format`; "" without them.
-std::string string_pattern(const Json& schema, const std::string& where);
-/// The properties, and required ones that are not among them.
-Json all_properties(const Json& schema, const std::string& where);
-bool is_required(const Json& schema, std::string_view name);
-
-/// Whether types or constants show that no instance satisfies both schemas.
-bool are_exclusive(const Json& a, const Json& b);
+std::string string_pattern(const Json& schema, const SchemaPath& where);
+/// A member that an object may or must have.
+struct Property {
+  std::string_view name;
+  const Json* schema = nullptr;  ///< nullptr: any value
+  bool required = false;
+};
+/// The properties, and required names that are not among them. The result refers to `schema`.
+std::vector<Property> properties_of(const Json& schema, const SchemaPath& where);
 
 /// A segment of a JSON pointer in a URI fragment without its escapes (~0, ~1, %XX).
 std::string unescaped_pointer(const std::string& segment);
-/// A member of an object, or an element of an array by its index; nullptr when there is none.
-const Json* member_or_element(const Json& value, const std::string& key);
 
 }  // namespace troupe::engine::constraints

@@ -84,11 +84,24 @@ class RegexParser {
   /// An atom with its quantifier.
   Node repeated(Node from, int depth) {
     if (peek() == '*' || peek() == '+' || peek() == '?') malformed("a quantifier without an atom");
-    const Grammar::Rule rule = grammar_.add_rule();
-    grammar_.add_empty(atom(grammar_.begin(rule), depth), grammar_.end(rule));
+    if (take("(")) {
+      const Grammar::Rule rule = grammar_.add_rule();
+      grammar_.add_empty(group(grammar_.begin(rule), depth), grammar_.end(rule));
+      const auto counts = quantifier();
+      return counts ? add_repeated(grammar_, from, rule, *counts) : grammar_.call(from, rule);
+    }
+    const CharacterSet set = characters();
     const auto counts = quantifier();
-    if (!counts) return grammar_.call(from, rule);
-    if (peek() == '*' || peek() == '+' || peek() == '?') malformed("two quantifiers in a row");
+    if (!counts) return add_code_points(grammar_, from, set.ranges(), form_);
+    if (!counts->most && counts->least == 0) {  // without a rule, whose end would need a stack
+      const Node loop = grammar_.add_node();
+      grammar_.add_empty(from, loop);
+      grammar_.add_empty(add_code_points(grammar_, loop, set.ranges(), form_), loop);
+      return loop;
+    }
+    const Grammar::Rule rule = grammar_.add_rule();
+    grammar_.add_empty(add_code_points(grammar_, grammar_.begin(rule), set.ranges(), form_),
+                       grammar_.end(rule));
     return add_repeated(grammar_, from, rule, *counts);
   }
 
@@ -104,6 +117,8 @@ class RegexParser {
       out = braces();
     if (out && peek() == '+') unsupported("a possessive quantifier");
     if (out) take("?");  // lazy: the same texts
+    if (out && (peek() == '*' || peek() == '+' || peek() == '?'))
+      malformed("two quantifiers in a row");
     return out;
   }
 
@@ -128,20 +143,13 @@ class RegexParser {
     return out;
   }
 
-  Node atom(Node from, int depth) {
-    if (take("(")) return group(from, depth);
-    CharacterSet set;
-    if (take("[")) {
-      set = character_class();
-    } else if (take(".")) {
-      set = CharacterSet::of({{'\n', '\n'}}).complement();
-    } else if (peek() == '\\') {
-      set = escape(false);
-    } else {
-      const char32_t value = take_code_point();
-      set = CharacterSet::of({{value, value}});
-    }
-    return grammar_.code_points(from, set.ranges(), form_);
+  /// An atom that is no group.
+  CharacterSet characters() {
+    if (take("[")) return character_class();
+    if (take(".")) return CharacterSet::of({{'\n', '\n'}}).complement();
+    if (peek() == '\\') return escape(false);
+    const char32_t value = take_code_point();
+    return CharacterSet::of({{value, value}});
   }
 
   Node group(Node from, int depth) {
@@ -199,14 +207,15 @@ class RegexParser {
 
   CharacterSet character_class() {
     const bool negated = take("^");
-    CharacterSet out;
+    std::vector<CodePointRange> ranges;
     bool shorthand = false;
     for (bool first = true; first || peek() != ']'; first = false) {
       if (at_end()) malformed("[ without ]");
+      grammar_.spend(1);
       const CharacterSet low = class_atom();
       shorthand = shorthand || low.is_shorthand();
       if (peek() != '-' || pattern_.substr(at_).starts_with("-]")) {
-        out.add(low);
+        ranges.insert(ranges.end(), low.ranges().begin(), low.ranges().end());
         continue;
       }
       ++at_;
@@ -214,9 +223,10 @@ class RegexParser {
       const CharacterSet high = class_atom();
       if (!low.is_single() || !high.is_single()) malformed("a range whose end is not a character");
       if (high.single() < low.single()) malformed("a range whose ends are swapped");
-      out.add(CharacterSet::of({{low.single(), high.single()}}));
+      ranges.emplace_back(low.single(), high.single());
     }
     ++at_;
+    const CharacterSet out = CharacterSet::of(std::move(ranges));
     if (!negated) return out;
     return shorthand ? out.ascii_complement() : out.complement();
   }

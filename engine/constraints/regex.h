@@ -9,7 +9,7 @@
 
 #include <string_view>
 
-#include "engine/constraints/grammar.h"
+#include "engine/constraints/code_points.h"
 
 namespace troupe::engine::constraints {
 

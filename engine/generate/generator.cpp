@@ -9,6 +9,7 @@
 #include "engine/base/check.h"
 #include "engine/base/text.h"
 #include "engine/generate/batch_sampler.h"
+#include "engine/generate/constraint_turns.h"
 #include "engine/generate/draft_model.h"
 #include "engine/generate/generator_sizes.h"
 #include "engine/generate/kv_cache.h"
@@ -49,6 +50,7 @@ struct Generator::Impl {
   std::size_t special = 0;  ///< unfinished requests that are not plain
   std::vector<Generation> finished;
   std::uint64_t arrivals = 0, version = 0;
+  ConstraintTurns turns;
   GeneratorStats stats;
 
   Impl(models::Decoder& model, GeneratorConfig how, SchedulerConfig sizes);
@@ -82,7 +84,8 @@ Generator::Impl::Impl(models::Decoder& model, GeneratorConfig how, SchedulerConf
       scheduler(sizes),
       cache(model.make_cache(sizes.pages, sizes.page_size)),
       packed(model, config.precision, config.weights),
-      groups(!model.spec().keys_depend_on_length()) {
+      groups(!model.spec().keys_depend_on_length()),
+      turns(config.constraint_work, config.constraint_bytes) {
   config.pages = sizes.pages;
   config.tokens_per_step = sizes.tokens_per_step;
   if (decoder.spec().keys_depend_on_length()) {  // they would depend on the drafts
@@ -206,14 +209,15 @@ void Generator::Impl::restart(std::uint64_t sequence) {
 
 void Generator::Impl::step() {
   can_repeat = true;
-  if (weights_are_new) packed.refresh();
-  weights_are_new = false;
+  if (std::exchange(weights_are_new, false)) packed.refresh();
   std::optional<Plan> plan;
   try {
+    turns.prepare(sequences, scheduler);
     plan = scheduler.plan();
-    compute(*plan);
+    if (!plan->work.empty()) compute(*plan);  // otherwise all wait for their masks
+    stats.preemptions += std::ssize(plan->preempted);
   } catch (const RequestFailure&) {
-    throw;  // of sample() and score_prompts()
+    throw;  // of ConstraintTurns, sample() and score_prompts()
   } catch (...) {
     if (plan && can_repeat && !draft_model)  // which has a cache of its own
       scheduler.undo(*plan);
@@ -239,7 +243,6 @@ void Generator::Impl::compute(Plan& plan) {
   });
   ++stats.steps;
   stats.rows += plan.rows;
-  stats.preemptions += std::ssize(plan.preempted);
   stats.shared_pages += plan.shared_pages;
   stats.copied_pages += std::ssize(plan.copies);
   can_repeat = false;
@@ -249,7 +252,7 @@ void Generator::Impl::compute(Plan& plan) {
 std::vector<SampledToken> Generator::Impl::sample(const Plan& plan, const BatchSampler& sampler,
                                                   const Tensor& hidden) {
   try {
-    return sampler.sample(rows_to_sample(plan, sequences), hidden);
+    return sampler.sample(rows_to_sample(plan, sequences, turns.left()), hidden);
   } catch (const RequestFailure&) {
     scheduler.repeat_samples(plan);  // the others keep what was computed
     throw;

@@ -146,6 +146,12 @@ struct GeneratorConfig {
   /// alone uses it; its weights must not change. In a group every rank has a whole one.
   models::Decoder* draft = nullptr;
   std::int32_t draft_tokens = 4;
+  /// Work of one step for the masks of constrained sequences, in the units of
+  /// Constraint::allowed(): about 30 ms. A sequence whose mask takes more waits for the next steps,
+  /// while the others go on. Changes no bit.
+  std::uint64_t constraint_work = 1'000'000;
+  /// Of the constraints of all unfinished requests; beyond it the one with the largest ends.
+  std::size_t constraint_bytes = std::size_t{384} << 20;
   std::vector<std::int32_t> eos_ids;  ///< end tokens (config.json, generation_config.json)
   TextDecoder decode;                 ///< required for stop strings
   TokenCallback on_token;

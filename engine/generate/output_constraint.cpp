@@ -1,6 +1,7 @@
 #include "engine/generate/output_constraint.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "engine/base/text.h"
 
@@ -11,15 +12,6 @@ namespace {
 /// A limit of a constraint is no lack of room in the generator, which would pass.
 Error as_bad_input(const Failure& failure) {
   return {Errc::bad_input, failure.error().what};
-}
-
-std::shared_ptr<const constraints::TokenMask> mask_of(constraints::Constraint& constraint,
-                                                      constraints::Constraint::State state) {
-  try {
-    return constraint.allowed(state);
-  } catch (const Failure& failure) {
-    throw Failure(as_bad_input(failure));
-  }
 }
 
 }  // namespace
@@ -37,6 +29,8 @@ OutputConstraint::OutputConstraint(std::shared_ptr<constraints::Constraint> cons
 void OutputConstraint::append(std::int32_t token, std::span<const std::int32_t> ends) {
   if (!constrains() || error_ || std::ranges::find(ends, token) != ends.end()) return;
   without_space_ = false;
+  mask_.reset();
+  walk_.reset();
   try {
     state_ = constraint_->after(state_, token);
     if (state_ == Automaton::dead)
@@ -46,11 +40,26 @@ void OutputConstraint::append(std::int32_t token, std::span<const std::int32_t> 
   }
 }
 
+bool OutputConstraint::prepare(std::uint64_t& budget) {
+  if (!constrains() || mask_ != nullptr) return true;
+  if (error_) throw Failure(*error_);
+  if (walk_ == nullptr) walk_ = std::make_shared<constraints::MaskWalk>();
+  try {
+    mask_ = constraint_->allowed(state_, *walk_, budget);
+  } catch (const Failure& failure) {
+    throw Failure(as_bad_input(failure));
+  }
+  if (mask_ != nullptr) walk_.reset();
+  return mask_ != nullptr;
+}
+
 std::shared_ptr<const TokenMask> OutputConstraint::allowed(
     std::span<const std::int32_t> ends) const {
   if (!constrains()) return nullptr;
-  if (error_) throw Failure(*error_);
-  auto mask = mask_of(*constraint_, state_);
+  OutputConstraint whole = *this;
+  std::uint64_t budget = std::numeric_limits<std::uint64_t>::max();
+  whole.prepare(budget);
+  std::shared_ptr<const TokenMask> mask = whole.mask_;
   const bool may_end = constraint_->may_end(state_);
   const bool changes =
       std::ranges::any_of(ends, [&](std::int32_t end) { return mask->has(end) != may_end; });

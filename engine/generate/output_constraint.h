@@ -21,9 +21,13 @@ class OutputConstraint {
   bool constrains() const { return constraint_ != nullptr; }
   /// A token was sampled; end tokens of the request are ignored.
   void append(std::int32_t token, std::span<const std::int32_t> ends);
-  /// The tokens that may be sampled; among the request's end tokens, those that may end the output.
-  /// Throws Failure (Errc::bad_input) beyond the limits of the constraint, and when no token of the
-  /// vocabulary continues the output.
+  /// Computes what allowed() needs, within `budget`, which is reduced by the work; false when it is
+  /// not enough, and the next call continues. In the units of Constraint::allowed(). Throws as
+  /// allowed() does.
+  bool prepare(std::uint64_t& budget);
+  /// The tokens that may be sampled, whether or not they are prepared; among the request's end
+  /// tokens, those that may end the output. Throws Failure (Errc::bad_input) beyond the limits of
+  /// the constraint, and when no token of the vocabulary continues the output.
   std::shared_ptr<const constraints::TokenMask> allowed(std::span<const std::int32_t> ends) const;
   /// Whether no further token may follow.
   bool must_end() const;
@@ -33,6 +37,9 @@ class OutputConstraint {
   constraints::Constraint::State state_ = 0;
   bool without_space_ = false;  // of the next token
   std::optional<Error> error_;  // of append()
+  // Of the state, when they are prepared; before that, the part that is computed.
+  std::shared_ptr<const constraints::TokenMask> mask_;
+  std::shared_ptr<constraints::MaskWalk> walk_;
 };
 
 }  // namespace troupe::engine::generate

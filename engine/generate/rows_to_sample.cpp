@@ -30,7 +30,7 @@ Mask allowed_tokens(const SequenceState& state) {
 
 /// The row of the last token and those of the drafts. `end_row`: after the rows of the work.
 void add_rows(const Work& work, const SequenceState& state, std::int32_t end_row,
-              std::vector<RowToSample>& rows) {
+              std::uint64_t& mask_work, std::vector<RowToSample>& rows) {
   const SamplingParams& params = state.request.params;
   const float inverse = ops::inverse_temperature(params.is_greedy() ? 0 : params.temperature);
   rows.push_back({work.sequence, &state.request, state.tokens, state.end_tokens, state.limit,
@@ -45,6 +45,7 @@ void add_rows(const Work& work, const SequenceState& state, std::int32_t end_row
       if (!row.allowed->has(row.tokens.back())) return;
       constraint.append(row.tokens.back(), state.end_tokens);
       try {
+        if (!constraint.prepare(mask_work)) return;
         row.allowed = both(constraint.allowed(state.end_tokens), state.request.allowed);
       } catch (const Failure&) {
         return;  // an error only if the output continues so
@@ -56,12 +57,13 @@ void add_rows(const Work& work, const SequenceState& state, std::int32_t end_row
 
 }  // namespace
 
-std::vector<RowToSample> rows_to_sample(const Plan& plan, const SequenceStates& sequences) {
+std::vector<RowToSample> rows_to_sample(const Plan& plan, const SequenceStates& sequences,
+                                        std::uint64_t& mask_work) {
   std::vector<RowToSample> rows;
   std::int32_t end_row = 0;
   for (const Work& work : plan.work) {
     end_row += work.count;
-    if (work.samples) add_rows(work, sequences.at(work.sequence), end_row, rows);
+    if (work.samples) add_rows(work, sequences.at(work.sequence), end_row, mask_work, rows);
   }
   return rows;
 }

@@ -52,6 +52,10 @@ std::size_t Scheduler::running() const {
                                                 [](const Sequence& s) { return s.running; }));
 }
 
+void Scheduler::hold(std::uint64_t sequence, bool held) {
+  at(sequence).held = held;
+}
+
 Plan Scheduler::plan() {
   Plan plan;
   for (Sequence& s : sequences_) {
@@ -61,19 +65,22 @@ Plan Scheduler::plan() {
   plan_decodes(plan);
   plan_prefills(plan);
   if (plan.preempted.empty()) admit(plan);
-  check(sequences_.empty() || !plan.work.empty(), "Scheduler: no work for the sequences");
+  check(
+      sequences_.empty() || !plan.work.empty() || std::ranges::any_of(sequences_, &Sequence::held),
+      "Scheduler: no work for the sequences");
   return plan;
 }
 
 void Scheduler::plan_decodes(Plan& plan) {
   for (Sequence& s : sequences_) {
-    if (s.running && s.pending() == 1 && grow(s, plan)) take_work(s, plan);
+    if (s.running && !s.held && s.pending() == 1 && grow(s, plan)) take_work(s, plan);
   }
 }
 
 void Scheduler::plan_prefills(Plan& plan) {
   for (Sequence& s : sequences_) {
-    if (s.running && !s.planned() && plan.rows < config_.tokens_per_step) take_work(s, plan);
+    if (s.running && !s.held && !s.planned() && plan.rows < config_.tokens_per_step)
+      take_work(s, plan);
   }
 }
 
@@ -103,7 +110,7 @@ void Scheduler::admit(Plan& plan) {
     if (count >= static_cast<std::size_t>(config_.max_sequences) ||
         plan.rows >= config_.tokens_per_step)
       return;
-    if (s.running) continue;
+    if (s.running || s.held) continue;
     // A sequence that waits for a shared prompt counts as running: otherwise other prompts take its
     // slot, and the shared pages are gone when it is admitted.
     if (!leader_is_busy(s) && !admit_one(s, count == 0, plan)) return;

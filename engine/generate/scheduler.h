@@ -69,7 +69,10 @@ class Scheduler {
   void add(std::uint64_t sequence, std::int32_t prompt_length, std::int32_t max_length,
            std::uint64_t prompt_group, const std::vector<std::int32_t>* tokens = nullptr,
            PrefixCache::Context context = {});
-  /// Plans the next step; empty only without sequences. Planned rows count as computed.
+  /// Whether a sequence is left out of the plans that follow; held ones keep their pages.
+  void hold(std::uint64_t sequence, bool held);
+  /// Plans the next step; empty only without sequences, or when those that are not held wait for
+  /// what held ones have. Planned rows count as computed.
   Plan plan();
   /// Adds rows for at most `wanted` draft tokens to a Work of the plan that samples, where rows and
   /// pages are left. Returns their number.
@@ -108,7 +111,7 @@ class Scheduler {
     std::int32_t prompt_length = 0, length = 0;
     // Tokens whose keys and values are cached before and after the current plan.
     std::int32_t ready = 0, cached = 0;
-    bool running = false, admitted = false;
+    bool running = false, admitted = false, held = false;
     bool unsafe = false;  // has pages since the current plan that it may have to compute
     std::vector<std::int32_t> pages;
     const std::vector<std::int32_t>* tokens = nullptr;

@@ -3,9 +3,11 @@
 #include <algorithm>
 
 #include "engine/base/check.h"
+#include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/constraints/compile.h"
 #include "engine/tokenizer/token_bytes.h"
+#include "launch/serve/api/failure.h"
 
 namespace troupe::launch::api {
 
@@ -16,12 +18,19 @@ namespace {
 
 constexpr std::size_t kept_constraints = 16;
 /// A constraint that has grown beyond is compiled again for its next request.
-constexpr std::size_t kept_bytes = std::size_t{40} << 20;
+constexpr std::size_t kept_bytes = std::size_t{16} << 20;
+constexpr double kept_work = 0.5;
+/// Of all that are kept, wait or are used.
+constexpr std::size_t max_bytes = std::size_t{256} << 20;
 
-Result<Grammar> compile_grammar(const ConstraintText& text) {
+bool has_room(const Constraint& constraint) {
+  return constraint.bytes() < kept_bytes && constraint.used_work() < kept_work;
+}
+
+Result<Grammar> compile_grammar(const ConstraintText& text, std::vector<std::string>& ignored) {
   switch (text.kind) {
     case ConstraintKind::schema:
-      return engine::constraints::compile_schema(text.value, text.before);
+      return engine::constraints::compile_schema(text.value, text.before, &ignored);
     case ConstraintKind::regex:
       return engine::constraints::compile_regex(text.value.string(), text.before);
     case ConstraintKind::grammar:
@@ -69,9 +78,22 @@ std::shared_ptr<const engine::constraints::TokenTable> OutputConstraints::tokens
   return table().tokens;
 }
 
+/// Once for each keyword, and for a bounded number of them: a client cannot fill the log.
+void OutputConstraints::log_ignored(const std::vector<std::string>& keywords) {
+  constexpr std::size_t max_logged = 100;
+  const std::lock_guard lock(mutex_);
+  for (const std::string& each : keywords) {
+    if (logged_.size() >= max_logged || !logged_.insert(quote(each)).second) continue;
+    log_warning(cat("JSON schemas: the keyword ", quote(each),
+                    " is of no draft of JSON Schema and is ignored"));
+  }
+}
+
 Result<std::shared_ptr<Constraint>> OutputConstraints::compile_alone(const ConstraintText& text) {
-  auto grammar = compile_grammar(text);
+  std::vector<std::string> ignored;
+  auto grammar = compile_grammar(text, ignored);
   RETURN_IF_ERROR(grammar);
+  log_ignored(ignored);
   try {
     return std::make_shared<Constraint>(std::move(*grammar), tokens());
   } catch (const Failure& failure) {
@@ -85,7 +107,7 @@ Result<OutputConstraint> OutputConstraints::compile(const ConstraintText& text) 
     const std::lock_guard lock(mutex_);
     const auto found = std::ranges::find_if(
         latest_, [&](const OutputConstraint& each) { return *each.source == *source; });
-    if (found != latest_.end() && found->compiled->bytes() < kept_bytes) {
+    if (found != latest_.end() && has_room(*found->compiled)) {
       latest_.splice(latest_.begin(), latest_, found);
       return *found;
     }
@@ -95,9 +117,33 @@ Result<OutputConstraint> OutputConstraints::compile(const ConstraintText& text) 
   RETURN_IF_ERROR(compiled);
   OutputConstraint made{std::move(*compiled), std::move(source)};
   const std::lock_guard lock(mutex_);
+  check_room(made);
   latest_.push_front(made);
   if (latest_.size() > kept_constraints) latest_.pop_back();
+  alive_.emplace_back(made.compiled, made.source);
   return made;
+}
+
+/// With the mutex held. Drops those that are only kept, the oldest first.
+void OutputConstraints::check_room(const OutputConstraint& made) {
+  const auto bytes_of = [](const OutputConstraint& each) {
+    return each.compiled->bytes() + each.source->size();
+  };
+  const auto sum = [&] {
+    std::erase_if(alive_, [](const auto& each) { return each.first.expired(); });
+    std::size_t bytes = bytes_of(made);
+    for (const auto& [compiled, source] : alive_)
+      if (const auto constraint = compiled.lock()) bytes += constraint->bytes() + source->size();
+    return bytes;
+  };
+  while (sum() > max_bytes) {
+    if (latest_.empty()) {
+      const Error error{Errc::full, cat("the constraints of all requests need more than ",
+                                        max_bytes >> 20, " MiB; try again later")};
+      throw ApiFailure(status_of(error.code), error_body(error));
+    }
+    latest_.pop_back();
+  }
 }
 
 }  // namespace troupe::launch::api

@@ -7,7 +7,10 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "engine/base/json.h"
 #include "engine/constraints/constraint.h"
@@ -42,7 +45,8 @@ class OutputConstraints {
   OutputConstraints(const engine::tokenizer::Tokenizer& tokenizer, std::int64_t vocabulary)
       : tokenizer_(tokenizer), vocabulary_(vocabulary) {}
 
-  /// Errors of compile_schema() and the like.
+  /// Errors of compile_schema() and the like. Throws ApiFailure (429) when the constraints of all
+  /// requests need too much memory.
   Result<OutputConstraint> compile(const ConstraintText& text);
   /// compile() of one that no other request uses.
   Result<std::shared_ptr<engine::constraints::Constraint>> compile_alone(
@@ -56,6 +60,8 @@ class OutputConstraints {
     bool drops_first_space = false;
   };
   const Table& table();
+  void log_ignored(const std::vector<std::string>& keywords);
+  void check_room(const OutputConstraint& made);
   std::shared_ptr<const engine::constraints::TokenTable> tokens();
 
   const engine::tokenizer::Tokenizer& tokenizer_;
@@ -63,6 +69,11 @@ class OutputConstraints {
   std::mutex mutex_;  // of what follows
   std::optional<Table> table_;
   std::list<OutputConstraint> latest_;  // the last used first
+  std::set<std::string> logged_;        // ignored keywords of schemas
+  /// All that compile() has returned and that are not yet gone.
+  std::list<
+      std::pair<std::weak_ptr<engine::constraints::Constraint>, std::shared_ptr<const std::string>>>
+      alive_;
 };
 
 }  // namespace troupe::launch::api

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "tests/engine/constraints/texts.h"
 
 namespace troupe::engine::constraints {
@@ -53,6 +55,65 @@ TEST(Constraint, MasksAreThoseOfEachTokenAlone) {
     }
     ASSERT_FALSE(next.empty());
     state = constraint.after(state, next[random() % next.size()]);
+  }
+}
+
+TEST(Constraint, MasksOfCountsAreThoseOfEachTokenAlone) {
+  const auto table = test::small_vocabulary();
+  for (const char* pattern :
+       {"(a{2,300}|\\d){9,30}x", "((a?b?){0,40}){2,9}", "(\\W{50}\\n{0,9}){0,20}"}) {
+    Constraint constraint(value_or_throw(compile_regex(pattern)), table);
+    std::mt19937 random(4);
+    for (int text = 0; text < 3; ++text) {
+      auto state = constraint.start();
+      for (int step = 0; step < 150; ++step) {
+        const auto mask = constraint.allowed(state);
+        std::vector<std::int32_t> next;
+        for (std::int32_t id = 0; id < static_cast<std::int32_t>(table->size()); ++id) {
+          ASSERT_EQ(mask->has(id), constraint.after(state, id) != Automaton::dead)
+              << pattern << ", step " << step << ", token " << id;
+          if (mask->has(id)) next.push_back(id);
+        }
+        if (next.empty()) break;
+        state = constraint.after(state, next[random() % next.size()]);
+      }
+    }
+  }
+}
+
+TEST(Constraint, StatesThatNoTokenDistinguishesShareAMask) {
+  const auto table = test::small_vocabulary();
+  Constraint constraint(value_or_throw(compile_regex("a{0,5000}")), table);
+  std::set<std::shared_ptr<const TokenMask>> masks;
+  auto state = constraint.start();
+  for (int i = 0; i < 5000; ++i) {
+    masks.insert(constraint.allowed(state));
+    state = constraint.after(state, 'a' + 1);
+  }
+  EXPECT_LE(masks.size(), table->longest() + 2);
+  EXPECT_FALSE(constraint.allowed(state)->has('a' + 1));
+}
+
+TEST(Constraint, AMaskInPartsIsTheSame) {
+  const auto table = test::small_vocabulary();
+  const Grammar grammar = value_or_throw(compile_regex("(.*a.{9}|[^x]{3,9}b){2,5}"));
+  Constraint constraint(grammar, table), other(grammar, table);
+  auto state = constraint.start(), same = other.start();
+  for (int step = 0; step < 30; ++step) {
+    MaskWalk walk;
+    std::shared_ptr<const TokenMask> mask;
+    int parts = 0;
+    for (; mask == nullptr; ++parts) {
+      std::uint64_t budget = 100;
+      mask = constraint.allowed(state, walk, budget);
+      EXPECT_TRUE(mask != nullptr || budget == 0);
+    }
+    EXPECT_GT(parts + step, 1);
+    const auto whole = other.allowed(same);
+    for (std::int32_t id = 0; id < static_cast<std::int32_t>(table->size()); ++id)
+      ASSERT_EQ(mask->has(id), whole->has(id));
+    state = constraint.after(state, 'c' + 1);
+    same = other.after(same, 'c' + 1);
   }
 }
 

@@ -36,6 +36,19 @@ TEST(Ebnf, LiteralsAndClasses) {
                             "yyzzz"));
 }
 
+TEST(Ebnf, SpacesStandBeforeRepetitionsAndInThem) {
+  for (const char* text :
+       {"root ::= \"a\" {2,3}", "root ::= \"a\"{2, 3}", "root ::= \"a\" { 2 , 3 } # two\n",
+        "root ::= (\"a\") {2} \"a\" ?", "root ::= (\"a\"\n  {2\n,3})"}) {
+    Automaton automaton(value_or_throw(compile_ebnf(text)), {});
+    EXPECT_TRUE(test::matches(automaton, "aa")) << text;
+    EXPECT_TRUE(test::matches(automaton, "aaa")) << text;
+    EXPECT_FALSE(test::matches(automaton, "a")) << text;
+    EXPECT_FALSE(test::matches(automaton, "aaaa")) << text;
+  }
+  EXPECT_TRUE(test::matches(compile_ebnf("root ::= rule *\nrule ::= \"x\" +"), "xxx"));
+}
+
 TEST(Ebnf, MistakesAreNamed) {
   const std::pair<const char*, const char*> cases[] = {
       {"", "no rule \"root\""},

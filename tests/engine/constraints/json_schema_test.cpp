@@ -162,13 +162,53 @@ TEST(JsonSchema, MistakesAreNamed) {
   }
 }
 
+TEST(JsonSchema, KeywordsOfNoDraftAreAnnotations) {
+  std::vector<std::string> ignored;
+  const Json schema = schema_of(R"({"id": "http://x/y", "type": "object", "x-order": 1,
+      "properties": {"a": {"type": "string", "example": "b", "x-order": 2}, "b": {"const": 1, "x-c": 0}},
+      "required": ["b"], "minProperties": null, "javaType": {"not": {}}})");
+  Json known = schema;
+  std::erase_if(known.object(), [](const auto& each) { return each.first == "minProperties"; });
+  Automaton automaton(value_or_throw(compile_schema(known, Reasoning::none, &ignored)), {});
+  EXPECT_TRUE(test::matches(automaton, R"({"a":"b","b":1})"));
+  EXPECT_FALSE(test::matches(automaton, R"({"a":1,"b":1})"));
+  EXPECT_THAT(ignored, testing::ElementsAre("x-order", "javaType", "example", "x-c"));
+  for (const char* keyword : {"not", "if", "contains", "unevaluatedProperties", "patternProperties",
+                              "dependencies", "multipleOf", "extends", "$dynamicRef"}) {
+    const auto found = compile_schema(Json::Object{{keyword, Json::Object{}}});
+    ASSERT_FALSE(found) << keyword;
+    EXPECT_THAT(found.error().what, HasSubstr("is not supported")) << keyword;
+  }
+}
+
+TEST(JsonSchema, TheDraftDecidesWhatStandsBesideAReference) {
+  Json schema = schema_of(
+      R"({"definitions": {"n": {"type": "integer"}}, "$ref": "#/definitions/n", "minimum": 3})");
+  EXPECT_THAT(compile_schema(schema).error().what, HasSubstr("$ref beside minimum"));
+  schema.set("$schema", "http://json-schema.org/draft-07/schema#");
+  EXPECT_TRUE(test::matches(compile_schema(schema), "1"));
+  schema.set("$schema", "https://json-schema.org/draft/2019-09/schema");
+  EXPECT_THAT(compile_schema(schema).error().what, HasSubstr("$ref beside minimum"));
+}
+
+TEST(JsonSchema, ACountMayBeWrittenWithAFraction) {
+  EXPECT_TRUE(test::matches(
+      compile_schema(schema_of(R"({"items": {"const": 1}, "minItems": 2.0})")), "[1,1]"));
+  EXPECT_THAT(compile_schema(schema_of(R"({"minItems": 2.5})")).error().what,
+              HasSubstr("minItems: expected an integer"));
+}
+
 TEST(JsonSchema, HostileSchemasEndAtALimit) {
   Json deep = Json::Object{{"type", "integer"}};
   for (int i = 0; i < 200; ++i) deep = Json::Object{{"items", deep}};
   EXPECT_THAT(compile_schema(deep).error().what, HasSubstr("nested deeper"));
-  Json wide = Json::Object{{"type", "string"}, {"maxLength", 65536}};
-  Json::Array many(100, wide);
+  Json::Array many(1000, Json::Object{{"const", std::string(300, 'x')}});
+  for (std::size_t i = 0; i < many.size(); ++i)
+    many[i] = Json::Object{{"const", std::to_string(i) + std::string(300, 'x')}};
   EXPECT_EQ(compile_schema(Json::Object{{"anyOf", many}}).error().code, Errc::full);
+  many.emplace_back(Json::Object{});
+  EXPECT_THAT(compile_schema(Json::Object{{"anyOf", many}}).error().what,
+              HasSubstr("at most 1000 are supported"));
 }
 
 TEST(JsonSchema, RandomTextsOf1000RandomSchemasAreInstances) {

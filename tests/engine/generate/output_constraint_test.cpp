@@ -176,6 +176,90 @@ TEST_F(ConstrainedGeneratorTest, AFailureOfOneRequestDropsNothingOfTheOthers) {
   }
 }
 
+TEST_F(ConstrainedGeneratorTest, ASequenceWaitsForItsMaskWhileOthersContinue) {
+  const char* patterns[] = {"([a-z]*a[a-z0-9]{9}|[0-9]{3,9}b){2,5}", "([a-z]{0,9}[0-9]?){0,30}"};
+  std::vector<Generation> expected;
+  for (std::uint64_t id = 0; id < 4; ++id)
+    expected.push_back(generate({request(id, id < 2 ? patterns[id] : nullptr, 25)}).at(0));
+  for (const std::int32_t lookup : {0, 3}) {
+    GeneratorConfig config;
+    config.eos_ids = {end_token};
+    config.lookup = lookup;
+    config.constraint_work = 20;
+    std::map<std::uint64_t, std::int64_t> first_step, last_step;
+    std::int64_t step = 0;
+    config.on_token = [&](const TokenEvent& event) {
+      first_step.try_emplace(event.id, step);
+      last_step[event.id] = step;
+    };
+    auto generator = value_or_throw(Generator::create(*model_, config));
+    for (std::uint64_t id = 0; id < 4; ++id)
+      value_or_throw(generator.submit(request(id, id < 2 ? patterns[id] : nullptr, 25)));
+    for (; !generator.idle(); ++step) {
+      for (const Generation& done : generator.step()) {
+        EXPECT_EQ(done.ids, expected[done.id].ids) << done.id;
+        EXPECT_EQ(done.logp, expected[done.id].logp) << done.id;
+      }
+    }
+    for (const std::uint64_t free : {2, 3}) {
+      EXPECT_EQ(first_step.at(free), 0);
+      EXPECT_LT(last_step.at(free), 25);
+    }
+    EXPECT_GT(first_step.at(0), 0);
+    EXPECT_GT(step, 30);
+  }
+}
+
+TEST_F(ConstrainedGeneratorTest, WorkBeyondALimitEndsOnlyItsRequest) {
+  auto generator = value_or_throw(Generator::create(*model_, {.eos_ids = {end_token}}));
+  Request hostile = request(1, nullptr, 60);
+  hostile.constraint = std::make_shared<constraints::Constraint>(
+      value_or_throw(constraints::compile_regex("([a-z]*a){40}")), table_,
+      constraints::AutomatonLimits{.work = 500});
+  value_or_throw(generator.submit(hostile));
+  value_or_throw(generator.submit(request(2, nullptr, 20)));
+  std::size_t tokens = 0;
+  int failures = 0;
+  while (!generator.idle()) {
+    try {
+      for (const Generation& done : generator.step())
+        if (done.id == 2) tokens = done.ids.size();
+    } catch (const RequestFailure& failure) {
+      EXPECT_EQ(failure.id(), 1U);
+      EXPECT_EQ(failure.error().code, Errc::bad_input);
+      EXPECT_THAT(failure.what(), testing::HasSubstr("more work than is allowed"));
+      generator.cancel(failure.id());
+      ++failures;
+    }
+  }
+  EXPECT_EQ(failures, 1);
+  EXPECT_EQ(tokens, 20U);
+}
+
+TEST_F(ConstrainedGeneratorTest, BytesOfAllConstraintsAreBounded) {
+  GeneratorConfig config;
+  config.eos_ids = {end_token};
+  config.constraint_bytes = 20'000;
+  auto generator = value_or_throw(Generator::create(*model_, config));
+  value_or_throw(generator.submit(request(1, "[a-z]{30}", 30)));
+  value_or_throw(generator.submit(request(2, "([a-z]*a[a-z0-9]{9}|[0-9]{3,9}b){2,5}", 60)));
+  std::size_t tokens = 0;
+  int failures = 0;
+  while (!generator.idle()) {
+    try {
+      for (const Generation& done : generator.step())
+        if (done.id == 1) tokens = done.ids.size();
+    } catch (const RequestFailure& failure) {
+      EXPECT_EQ(failure.id(), 2U);
+      EXPECT_THAT(failure.what(), testing::HasSubstr("the constraints of all requests need more"));
+      generator.cancel(failure.id());
+      ++failures;
+    }
+  }
+  EXPECT_EQ(failures, 1);
+  EXPECT_EQ(tokens, 30U);
+}
+
 TEST_F(ConstrainedGeneratorTest, ALimitEndsTheRequest) {
   Request hostile = request(1, nullptr, 60);
   auto grammar = value_or_throw(constraints::compile_regex("(a|b)*a(a|b){40}c"));

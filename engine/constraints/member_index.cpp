@@ -1,0 +1,24 @@
+#include "engine/constraints/member_index.h"
+
+#include <charconv>
+
+namespace troupe::engine::constraints {
+
+const Json* MemberIndex::find(const Json& value, std::string_view key) {
+  if (value.is_array()) {
+    std::size_t index = 0;
+    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), index);
+    if (error != std::errc() || end != key.data() + key.size() || index >= value.array().size())
+      return nullptr;
+    return &value.array()[index];
+  }
+  constexpr std::size_t few = 16;
+  if (!value.is_object() || value.object().size() <= few) return value.find(key);
+  const auto [members, is_new] = objects_.try_emplace(&value);
+  if (is_new)
+    for (const auto& [name, member] : value.object()) members->second.emplace(name, &member);
+  const auto found = members->second.find(key);
+  return found == members->second.end() ? nullptr : found->second;
+}
+
+}  // namespace troupe::engine::constraints
