@@ -1,5 +1,6 @@
 #include "engine/data/layouts/messages.h"
 
+#include <algorithm>
 #include <array>
 #include <optional>
 
@@ -148,6 +149,37 @@ Result<Json> to_messages(const Json& list, const Tags& tags) {
     out.push_back(std::move(*item));
   }
   return Json(std::move(out));
+}
+
+Result<Json> parsed_messages(const Json& value, const Tags& tags) {
+  if (!value.is_string()) return value;
+  const std::string& text = value.string();
+  const auto skip = [&](std::size_t from) { return text.find_first_not_of(" \t\r\n", from); };
+  const auto begin = skip(0);
+  if (begin == text.npos || text[begin] != '[') return value;
+  const auto brace = skip(begin + 1);
+  const auto mark = brace != text.npos && text[brace] == '{' ? skip(brace + 1) : text.npos;
+  if (mark == text.npos || (text[mark] != '"' && text[mark] != '\'')) return value;
+  const std::string name = text.substr(mark + 1, text.find(text[mark], mark + 1) - mark - 1);
+  const auto is_member = [&](const char* tag, const char* plain, const char* sharegpt) {
+    const auto named = tags.find(tag);
+    return named != tags.end() ? name == named->second : name == plain || name == sharegpt;
+  };
+  const bool begins =
+      is_member("role_tag", "role", "from") || is_member("content_tag", "content", "value");
+  auto parsed = parse_json(text, "the text");
+  if (!parsed && begins)
+    return bad_row(
+        cat("expected text, or messages as a list or its JSON text; found text that "
+            "begins as a list of messages and is no JSON (",
+            parsed.error().what, "): ", quote(text, 60),
+            ". Python's notation has to be rewritten with json.dumps"));
+  const bool messages =
+      parsed && std::ranges::all_of(parsed->array(), [&](const Json& item) {
+        return item.is_object() && member(item, tags, "role_tag", "role", "from") &&
+               (member(item, tags, "content_tag", "content", "value") || item.find("tool_calls"));
+      });
+  return messages ? *parsed : value;
 }
 
 Result<Json> to_tools(const Json* tools) {

@@ -25,11 +25,21 @@ Result<Json> text_or_messages(const Columns& row, const Json& value, const std::
   return list;
 }
 
+// The value of a column, with messages that are given as JSON text as a list.
+Result<Json> parsed_column(const Columns& row, const std::string& name) {
+  auto value = parsed_messages(*row.find(name), row.tags());
+  if (!value) return bad_row(cat(quote(row.file_name(name)), ": ", value.error().what));
+  return value;
+}
+
 Result<Sample> prompt_and_completion(const Columns& row, const char* prompt, const char* completion,
                                      const LayoutOptions& options) {
-  const auto *given = row.find(prompt), *answer = row.find(completion);
-  if (!given || !answer)
-    return bad_row(cat("nothing under ", quote(row.file_name(given ? completion : prompt))));
+  const bool has_prompt = row(prompt);
+  if (!has_prompt || !row(completion))
+    return bad_row(cat("nothing under ", quote(row.file_name(has_prompt ? completion : prompt))));
+  const auto given = parsed_column(row, prompt), answer = parsed_column(row, completion);
+  RETURN_IF_ERROR(given);
+  RETURN_IF_ERROR(answer);
   // If one side is a list of messages, the other becomes one too.
   const bool chat = options.chat == ChatUse::always || !given->is_string() || !answer->is_string();
   auto left = text_or_messages(row, *given, row.file_name(prompt), "user", chat);
@@ -43,7 +53,9 @@ Result<Sample> prompt_and_completion(const Columns& row, const char* prompt, con
 }
 
 Result<Sample> messages_of(const Columns& row) {
-  auto list = to_messages(*row.first({"messages", "conversations"}), row.tags());
+  const auto value = parsed_column(row, row.first_name({"messages", "conversations"}));
+  RETURN_IF_ERROR(value);
+  auto list = to_messages(*value, row.tags());
   RETURN_IF_ERROR(list);
   const auto system = row.optional_string("system");
   RETURN_IF_ERROR(system);
@@ -102,8 +114,9 @@ Json without_last_messages(Json messages) {
 Result<Json> prompt_of(const Columns& row, const LayoutOptions& options, const char* name) {
   if (std::string_view(name) == "instruction") return alpaca_prompt(row, options);
   if (std::string_view(name) != "messages" && std::string_view(name) != "conversations") {
-    const auto* value = row.find(name);
-    if (!value) return bad_row(cat("nothing under ", quote(row.file_name(name))));
+    if (!row(name)) return bad_row(cat("nothing under ", quote(row.file_name(name))));
+    const auto value = parsed_column(row, name);
+    RETURN_IF_ERROR(value);
     return text_or_messages(row, *value, row.file_name(name), "user",
                             options.chat == ChatUse::always);
   }
