@@ -105,6 +105,36 @@ void add_calls(Json& out, const Json& calls, bool instead_of_text) {
   out.set("tool_calls", std::move(*entries));
 }
 
+// Members with a weight: of LLaMA-Factory, OpenAI and Mistral, axolotl.
+bool is_weight_member(std::string_view key) {
+  return key == "loss_weight" || key == "weight" || key == "train" || key == "training";
+}
+
+// Sets the weight of a message in the loss, where it is not that of its role.
+Result<> set_weight(const Json& item, Json& out) {
+  std::optional<double> weight;
+  for (const auto& [key, value] : item.object()) {
+    if (key == "train_detail" || key == "training_detail")
+      return bad_row(cat(quote(key), ": training on parts of a message is not supported"));
+    if (!is_weight_member(key) || value.is_null()) continue;
+    const bool number = value.is_number() && value.number() >= 0 && value.number() <= 1e6;
+    if (!number && !value.is_bool())
+      return bad_row(cat("expected a number of at least 0, or true or false, under ", quote(key),
+                         ", found ", quote(value.dump(), 24)));
+    const double found = number ? value.number() : value.boolean() ? 1 : 0;
+    if (weight && *weight != found)
+      return bad_row(cat("two different weights of a message, ", *weight, " and ", found));
+    weight = found;
+  }
+  if (!weight) return {};
+  if (is_assistant(out) && *weight != 1) out.set("loss_weight", *weight);
+  if (!is_assistant(out) && *weight != 0)
+    return bad_row(cat("weight ", *weight, " of a message of the role ",
+                       quote(out.find("role")->string()),
+                       ": only messages of the assistant are trained on"));
+  return {};
+}
+
 Result<Json> to_message(const Json& item, const Tags& tags) {
   const auto *role = member(item, tags, "role_tag", "role", "from"),
              *content = member(item, tags, "content_tag", "content", "value");
@@ -120,8 +150,9 @@ Result<Json> to_message(const Json& item, const Tags& tags) {
   Json out = message(name == call ? "assistant" : name, *text);
   for (const auto& [key, value] : item.object())
     if (key != "role" && key != "from" && key != "content" && key != "value" &&
-        key != "function_call" && &value != role && &value != content)
+        key != "function_call" && !is_weight_member(key) && &value != role && &value != content)
       out.set(key, value);
+  RETURN_IF_ERROR(set_weight(item, out));
   if (name == call) add_calls(out, Json(*text), true);
   if (old_call && old_call->is_object()) add_calls(out, *old_call, false);
   if (calls) add_calls(out, *calls, false);

@@ -69,20 +69,19 @@ struct Given {
   const char* column = "";
 };
 
-// The prompt, from the first of its columns.
+// The column with the prompt; "prompt" if there is none.
+const char* prompt_column(const Columns& row) {
+  return row.first_name(
+      {"prompt", "conversations", "messages", "instruction", "question", "input"});
+}
+
 Result<Given> prompt(const Columns& row, const LayoutOptions& options) {
-  for (const char* name : {"prompt", "conversations", "messages", "instruction", "question"}) {
-    if (!row(name)) continue;
-    if (std::string_view(name) == "instruction") {
-      auto text = alpaca_prompt(row, options);
-      RETURN_IF_ERROR(text);
-      return Given{std::move(*text), name};
-    }
-    auto value = completion(row, name);
-    RETURN_IF_ERROR(value);
-    return Given{std::move(*value), name};
-  }
-  return Given{};
+  const char* const name = prompt_column(row);
+  if (!row(name)) return Given{};
+  auto value =
+      std::string_view(name) == "instruction" ? alpaca_prompt(row, options) : completion(row, name);
+  RETURN_IF_ERROR(value);
+  return Given{std::move(*value), name};
 }
 
 Json as_messages(const Json& value, std::string_view role) {
@@ -241,9 +240,8 @@ Result<std::optional<double>> margin_of(const Columns& row) {
 }
 
 Result<Sample> pairwise_sample(const Columns& row, const LayoutOptions& options) {
-  auto chosen = completion(row, "chosen"), rejected = completion(row, "rejected"),
-       tools = to_tools(row.find("tools"));
-  for (const auto* part : {&chosen, &rejected, &tools}) RETURN_IF_ERROR(*part);
+  auto chosen = completion(row, "chosen"), rejected = completion(row, "rejected");
+  for (const auto* part : {&chosen, &rejected}) RETURN_IF_ERROR(*part);
   auto whole = from_dialogues(row, *chosen, *rejected);
   RETURN_IF_ERROR(whole);
   auto sample =
@@ -256,7 +254,14 @@ Result<Sample> pairwise_sample(const Columns& row, const LayoutOptions& options)
     sample->completion = as_messages(sample->completion, "assistant");
     sample->rejected = as_messages(sample->rejected, "assistant");
   }
-  sample->tools = std::move(*tools);
+  if (chat) {  // only a chat template can show tools
+    auto tools = to_tools(row.find("tools"));
+    RETURN_IF_ERROR(tools);
+    sample->tools = std::move(*tools);
+  }
+  const bool alpaca = !*whole && std::string_view("instruction") == prompt_column(row);
+  if (!alpaca)
+    RETURN_IF_ERROR(add_system(row, options, sample->prompt));  // alpaca_prompt() adds it
   const auto margin = margin_of(row);
   RETURN_IF_ERROR(margin);
   sample->margin = *margin;
