@@ -7,15 +7,14 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <filesystem>
 #include <set>
 #include <sstream>
 #include <utility>
-#include <vector>
 
 #include "engine/base/environment_error.h"
 #include "engine/base/file.h"
 #include "engine/base/text.h"
+#include "engine/checkpoint/output_file.h"
 
 namespace troupe::engine::checkpoint {
 namespace {
@@ -42,29 +41,10 @@ std::string owner_of(int fd) {
   return named ? "process " + *owners.begin() : "another process";
 }
 
-// Creates the directory and its parents. Their names are made durable: a power failure would
-// otherwise lose the whole run with its first checkpoints.
-Result<> create_directory(const std::string& directory) {
-  namespace fs = std::filesystem;
-  std::error_code failed;
-  std::vector<fs::path> parents;
-  for (fs::path at = fs::absolute(directory, failed); !failed && !fs::exists(at, failed);) {
-    const fs::path parent = at.parent_path();
-    if (at.has_filename()) parents.push_back(parent);
-    if (parent == at) break;
-    at = parent;
-  }
-  fs::create_directories(directory, failed);
-  if (failed) return fail(os_error(failed.value(), cat(directory, ": cannot create")));
-  // A parent that cannot be read cannot be synchronized, but it can contain a run.
-  for (const fs::path& parent : parents) static_cast<void>(sync_directory(parent.string()));
-  return {};
-}
-
 }  // namespace
 
 Result<DirectoryLock> DirectoryLock::acquire(const std::string& directory) {
-  RETURN_IF_ERROR(create_directory(directory));
+  RETURN_IF_ERROR(create_directory_durably(directory));
   const std::string path = cat(directory, "/.lock");
   // Only its user can open the file: any process that opens it can lock it.
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);

@@ -4,10 +4,13 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <utility>
+#include <vector>
 
 #include "engine/base/check.h"
 #include "engine/base/environment_error.h"
+#include "engine/base/file.h"
 #include "engine/base/file_parts.h"
 #include "engine/base/text.h"
 
@@ -89,6 +92,23 @@ Result<> write_new_file(const std::string& path, std::string_view content) {
   RETURN_IF_ERROR(file);
   RETURN_IF_ERROR(file->write(content));
   return file->finish();
+}
+
+Result<> create_directory_durably(const std::string& directory) {
+  namespace fs = std::filesystem;
+  std::error_code failed;
+  std::vector<fs::path> parents;
+  for (fs::path at = fs::absolute(directory, failed); !failed && !fs::exists(at, failed);) {
+    const fs::path parent = at.parent_path();
+    if (at.has_filename()) parents.push_back(parent);
+    if (parent == at) break;
+    at = parent;
+  }
+  fs::create_directories(directory, failed);
+  if (failed) return fail(os_error(failed.value(), cat(directory, ": cannot create")));
+  // A parent that cannot be read cannot be synchronized, but it can contain the directory.
+  for (const fs::path& parent : parents) static_cast<void>(sync_directory(parent.string()));
+  return {};
 }
 
 }  // namespace troupe::engine::checkpoint

@@ -49,4 +49,8 @@ class OutputFile {
 /// Writes a new file durably (except for its name, see OutputFile::finish).
 Result<> write_new_file(const std::string& path, std::string_view content);
 
+/// Creates a directory and its parents. Their names are made durable: a power failure would
+/// otherwise lose what was written to them. Errc::io.
+Result<> create_directory_durably(const std::string& directory);
+
 }  // namespace troupe::engine::checkpoint

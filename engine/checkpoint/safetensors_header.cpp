@@ -97,17 +97,15 @@ Result<std::vector<std::int64_t>> non_negative(const Json* list, std::string_vie
 
 // Number of bytes of the type and shape. An error where it exceeds 63 bits or is not whole.
 Result<std::size_t> bytes_needed(const StoredTensor& tensor, const std::string& path) {
-  std::int64_t bits = bits_of(tensor.type);
-  for (const auto size : tensor.shape)
-    if (__builtin_mul_overflow(bits, size, &bits))
-      return corrupt(
-          path, tensor.name,
-          cat("the sizes ", shape_text(tensor.shape), " multiply to more than 2^63 bits"));
-  if (bits % 8 != 0)
+  const auto bits = element_count(tensor.shape, bits_of(tensor.type));
+  if (!bits)
+    return corrupt(path, tensor.name,
+                   cat("the sizes ", shape_text(tensor.shape), " multiply to more than 2^63 bits"));
+  if (*bits % 8 != 0)
     return corrupt(
         path, tensor.name,
         cat(to_string(tensor.type), " ", shape_text(tensor.shape), " does not fill whole bytes"));
-  return static_cast<std::size_t>(bits / 8);
+  return static_cast<std::size_t>(*bits / 8);
 }
 
 Result<StoredTensor> parse_tensor(const std::string& name, const Json& value,
@@ -194,6 +192,16 @@ std::int64_t StoredTensor::count() const {
   std::int64_t product = 1;
   for (const auto size : shape) product *= size;
   return product;
+}
+
+std::optional<std::int64_t> element_count(std::span<const std::int64_t> shape, std::int64_t unit) {
+  std::int64_t product = unit;
+  bool empty = false;
+  for (const auto size : shape) {
+    empty = empty || size == 0;
+    if (size != 0 && __builtin_mul_overflow(product, size, &product)) return std::nullopt;
+  }
+  return empty ? 0 : product;
 }
 
 std::string shape_text(std::span<const std::int64_t> shape) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -23,6 +24,12 @@ struct StoredTensor {
 
   std::int64_t count() const;  ///< number of elements; cannot overflow
 };
+
+/// Number of elements of a shape, times `unit`. Nothing where the product of `unit` and the sizes
+/// other than 0 exceeds 63 bits: such a shape is refused in any order of its axes, also with a size
+/// of 0 among them.
+std::optional<std::int64_t> element_count(std::span<const std::int64_t> shape,
+                                          std::int64_t unit = 1);
 
 /// Formats a shape: "[512, 64]"; at most eight axes.
 std::string shape_text(std::span<const std::int64_t> shape);

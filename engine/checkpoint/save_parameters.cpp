@@ -116,17 +116,26 @@ Result<Json> config_of(const nn::Parameters& parameters, const SaveOptions& opti
 
 }  // namespace
 
-Result<> copy_companions(const std::string& folder, const std::string& source,
-                         const std::string& chat_template) {
-  if (!chat_template.empty())
-    RETURN_IF_ERROR(write_new_file(cat(folder, "/", chat_template_file), chat_template));
+Result<std::vector<Companion>> companions_of(const std::string& source,
+                                             const std::string& chat_template) {
+  std::vector<Companion> out;
+  if (!chat_template.empty()) out.push_back({std::string(chat_template_file), chat_template});
   for (const auto name : companions) {
     if (!chat_template.empty() && name.starts_with("chat_template.")) continue;
-    const auto content = read_file(cat(source, "/", name), companion_bytes);
+    auto content = read_file(cat(source, "/", name), companion_bytes);
     if (!content && content.error().code == Errc::not_found) continue;
     RETURN_IF_ERROR(content);
-    RETURN_IF_ERROR(write_new_file(cat(folder, "/", name), *content));
+    out.push_back({std::string(name), std::move(*content)});
   }
+  return out;
+}
+
+Result<> copy_companions(const std::string& folder, const std::string& source,
+                         const std::string& chat_template) {
+  const auto files = companions_of(source, chat_template);
+  RETURN_IF_ERROR(files);
+  for (const Companion& file : *files)
+    RETURN_IF_ERROR(write_new_file(cat(folder, "/", file.name), file.content));
   return {};
 }
 

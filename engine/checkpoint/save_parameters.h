@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "engine/base/error.h"
 #include "engine/base/json.h"
@@ -37,9 +38,15 @@ Result<> save_parameters(const std::string& folder, const nn::Parameters& parame
 Result<> save_parameters(const std::string& folder, TensorParts& tensors,
                          const SaveOptions& options);
 
-/// Copies generation_config.json, the tokenizer files and the chat template of the model folder
-/// `source`, those that exist, into `folder`, durably. `chat_template` replaces the source's, if it
-/// is not empty. Errc::io.
+/// A file and its content.
+struct Companion {
+  std::string name, content;
+};
+/// generation_config.json, the tokenizer files and the chat template of the model folder `source`,
+/// those that exist. `chat_template` replaces the source's, if it is not empty. Errc::io.
+Result<std::vector<Companion>> companions_of(const std::string& source,
+                                             const std::string& chat_template = "");
+/// Writes companions_of() the source into `folder`, durably. Errc::io.
 Result<> copy_companions(const std::string& folder, const std::string& source,
                          const std::string& chat_template = "");
 

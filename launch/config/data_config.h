@@ -20,6 +20,7 @@ struct MixSource {
   std::int64_t epochs = 0;
   engine::data::Layout format = engine::data::Layout::automatic;
   std::map<std::string, std::string> columns;
+  std::string system;
 
   static void each_field(auto& self, auto&& field) {
     field("path", self.path, "file, folder, pattern, or list of them");
@@ -27,6 +28,7 @@ struct MixSource {
     field("epochs", self.epochs, passes_from_0, "passes after which the source ends; 0: no limit");
     field("format", self.format, "row layout");
     field("columns", self.columns, "column names");
+    field("system", self.system, "system message of its rows that have none");
   }
 };
 
@@ -36,6 +38,7 @@ struct DataConfig {
   engine::data::Layout format = engine::data::Layout::automatic;
   std::map<std::string, std::string> columns;  ///< our name to the file's ("prompt": "question")
   std::map<std::string, std::string> tags;     ///< engine/data/layouts/columns.h
+  std::string system;
   engine::data::SampleBy sample_by = engine::data::SampleBy::line;
   std::string separator = "<|endoftext|>";
   std::vector<std::string> column_names;
@@ -53,8 +56,8 @@ struct DataConfig {
           "file, folder, pattern (data/*.jsonl), or list of them (jsonl, json, csv, tsv, txt, each "
           "also .gz; parquet, arrow); this or data.mix is required");
     field("mix", self.mix,
-          "instead of data.path: weighted sources, each {path, weight, epochs, format, columns}; "
-          "epochs 0: repeat without limit");
+          "instead of data.path: weighted sources, each {path, weight, epochs, format, columns, "
+          "system}; epochs 0: repeat without limit");
     field("format", self.format, "row layout; auto: detected from the keys of the first row");
     field("columns", self.columns,
           "map from the expected column name to the file's, such as {prompt: question}; dots "
@@ -63,6 +66,8 @@ struct DataConfig {
     field("tags", self.tags,
           "names used in conversations where they differ from ShareGPT's and OpenAI's: role_tag, "
           "content_tag, user_tag, assistant_tag, system_tag, observation_tag, function_tag");
+    field("system", self.system,
+          "system message of rows without one in a column or message; data.mix: its own");
     field("sample_by", self.sample_by,
           "row of a text file: a line, a paragraph (up to a blank line), the whole document, or "
           "the lines up to data.separator");

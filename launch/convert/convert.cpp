@@ -9,13 +9,12 @@
 #include "engine/base/file.h"
 #include "engine/base/json.h"
 #include "engine/base/text.h"
+#include "engine/checkpoint/manifest.h"
 #include "engine/checkpoint/megatron/megatron_folder.h"
 #include "engine/checkpoint/megatron/megatron_writer.h"
-#include "engine/checkpoint/output_file.h"
-#include "engine/checkpoint/save_parameters.h"
+#include "engine/checkpoint/result_folder.h"
 #include "engine/models/overrides.h"
 #include "launch/convert/hf_folder.h"
-#include "launch/convert/progress.h"
 
 namespace troupe::launch {
 namespace checkpoint = engine::checkpoint;
@@ -139,6 +138,7 @@ Result<checkpoint::MegatronGrid> grid_of(const ConvertOptions& options, const Mo
 Result<Source> open_source(const ConvertOptions& options, const Model& model) {
   Source out;
   if (options.load_type == "hf") {
+    RETURN_IF_ERROR(checkpoint::verify_model_files(options.load_dir));
     auto folder = checkpoint::SafetensorsFolder::open(options.load_dir);
     RETURN_IF_ERROR(folder);
     out.folder = std::make_unique<checkpoint::SafetensorsFolder>(std::move(*folder));
@@ -167,10 +167,15 @@ Result<Source> open_source(const ConvertOptions& options, const Model& model) {
 /// Everything that determines the bytes of the result.
 Result<Json> conversion_of(const ConvertOptions& options, const Model& model,
                            const Source& source) {
-  const auto stamps = stamps_of(source.files);
+  const auto stamps = checkpoint::stamps_of(source.files);
   RETURN_IF_ERROR(stamps);
+  const auto original = checkpoint::stamps_of_folder(model.folder);  // config.json, tokenizer
+  RETURN_IF_ERROR(original);
   return Json(Json::Object{
+      {"command", "convert"},
+      {"save_type", options.save_type},
       {"sources", *stamps},
+      {"original", *original},
       {"config", model.config},
       {"params_dtype", options.params_dtype},
       {"mcore", names_of(options) == MegatronNames::mcore},
@@ -198,34 +203,27 @@ Result<std::unique_ptr<Optimizer>> optimizer_of(const ConvertOptions& options,
   return *has_state ? std::make_unique<Optimizer>(*source.megatron) : nullptr;
 }
 
-Result<std::string> to_megatron(const ConvertOptions& options, const Model& model,
-                                const Source& source, std::optional<StoredType> type) {
+Result<> to_megatron(const ConvertOptions& options, const Model& model, const Source& source,
+                     std::optional<StoredType> type, checkpoint::ResultFolder& folder) {
   auto grid = grid_of(options, model);
   RETURN_IF_ERROR(grid);
-  std::error_code failed;
-  std::filesystem::create_directories(options.save_dir, failed);
-  if (failed) return fail(Errc::io, cat(options.save_dir, ": ", failed.message()));
   const auto optimizer = optimizer_of(options, source);
   RETURN_IF_ERROR(optimizer);
   const checkpoint::MegatronOutput output{
-      .folder = options.save_dir,
+      .folder = folder,
       .grid = std::move(*grid),
       .type = type,
       .optimizer = *optimizer ? &(*optimizer)->source : nullptr,
       .iteration = *optimizer ? source.megatron->iteration() : 1,
-      .keep_complete = true,
       .written = [](auto path) { std::cerr << "wrote " << path << "\n"; }};
-  const auto conversion = conversion_of(options, model, source);
-  RETURN_IF_ERROR(conversion);
-  const std::string progress = cat(options.save_dir, '/', progress_file);
-  if (!is_record_of(progress, *conversion)) {
-    RETURN_IF_ERROR(checkpoint::remove_incomplete(output));
-    RETURN_IF_ERROR(write_record(progress, *conversion));
-  }
-  RETURN_IF_ERROR(checkpoint::write_megatron(model.spec, *source.weights, output));
-  RETURN_IF_ERROR(write_file_durably(options.save_dir + "/config.json", model.config));
-  std::filesystem::remove(progress, failed);
-  return options.save_dir;
+  RETURN_IF_ERROR(folder.add("config.json", model.config));
+  return checkpoint::write_megatron(model.spec, *source.weights, output);
+}
+
+Result<> write_result(const ConvertOptions& options, const Model& model, const Source& source,
+                      std::optional<StoredType> type, checkpoint::ResultFolder& folder) {
+  if (options.save_type == "mg") return to_megatron(options, model, source, type, folder);
+  return write_hf_folder(model.spec, *source.weights, {folder, model.folder, model.config, type});
 }
 
 }  // namespace
@@ -248,15 +246,22 @@ Result<std::string> convert(const ConvertOptions& options) {
   RETURN_IF_ERROR(model);
   const auto source = open_source(options, *model);
   RETURN_IF_ERROR(source);
-  if (options.save_type == "mg") return to_megatron(options, *model, *source, *type);
-  const std::string folder =
-      options.hf_folder.empty() ? model->folder + "/mg2hf" : options.hf_folder;
-  auto conversion = conversion_of(options, *model, *source);
+  const bool to_mg = options.save_type == "mg";
+  const std::string name = to_mg                       ? options.save_dir
+                           : options.hf_folder.empty() ? model->folder + "/mg2hf"
+                                                       : options.hf_folder;
+  const auto conversion = conversion_of(options, *model, *source);
   RETURN_IF_ERROR(conversion);
-  RETURN_IF_ERROR(
-      write_hf_folder(model->spec, *source->weights,
-                      {folder, model->folder, model->config, *type, std::move(*conversion)}));
-  return folder;
+  auto folder = checkpoint::ResultFolder::create(name, *conversion);
+  RETURN_IF_ERROR(folder);
+  if (folder->published()) return name;
+  const auto written = write_result(options, *model, *source, *type, *folder);
+  if (!written && folder->complete_files() > 0)
+    std::cerr << folder->path() << " keeps " << folder->complete_files()
+              << " complete files, behind which the same command continues\n";
+  RETURN_IF_ERROR(written);
+  RETURN_IF_ERROR(folder->publish());
+  return name;
 }
 
 }  // namespace troupe::launch

@@ -10,8 +10,8 @@
 #include "engine/base/file.h"
 #include "engine/base/json.h"
 #include "engine/base/text.h"
-#include "engine/checkpoint/output_file.h"
 #include "engine/checkpoint/pickle/torch_file.h"
+#include "engine/checkpoint/result_folder.h"
 #include "engine/checkpoint/safetensors_folder.h"
 #include "engine/checkpoint/safetensors_writer.h"
 #include "engine/checkpoint/save_parameters.h"
@@ -23,6 +23,7 @@ namespace {
 
 using checkpoint::PickledTensor;
 using checkpoint::PickleKind;
+using checkpoint::ResultFolder;
 using checkpoint::TorchFile;
 
 constexpr std::string_view bin_file = "pytorch_model.bin",
@@ -94,12 +95,9 @@ Result<Tensors> tensors_of(const TorchFile& file) {
 }
 
 Result<> write_tensors(const TorchFile& file, const Tensors& tensors, const std::string& path) {
-  std::error_code ignored;
-  const std::string partial = path + ".partial";
-  std::filesystem::remove(partial, ignored);
   std::vector<checkpoint::SafetensorsWriter::Plan> plans;
   for (const auto& [name, tensor] : tensors) plans.push_back({name, tensor->type, tensor->shape});
-  auto writer = checkpoint::SafetensorsWriter::create(partial, plans);
+  auto writer = checkpoint::SafetensorsWriter::create(path, plans);
   RETURN_IF_ERROR(writer);
   std::vector<std::byte> buffer;
   for (const auto& planned : writer->tensors()) {
@@ -107,15 +105,11 @@ Result<> write_tensors(const TorchFile& file, const Tensors& tensors, const std:
     RETURN_IF_ERROR(bytes);
     RETURN_IF_ERROR(writer->write_bytes(planned.name, *bytes));
   }
-  RETURN_IF_ERROR(writer->finish());
-  std::error_code failed;
-  std::filesystem::rename(partial, path, failed);
-  if (failed) return fail(Errc::io, cat(path, ": ", failed.message()));
-  return {};
+  return writer->finish();
 }
 
 /// Converts one file; adds its tensors to the index.
-Result<> convert_file(const std::string& from, const std::string& to, const std::string& name,
+Result<> convert_file(const std::string& from, ResultFolder& folder, const std::string& name,
                       Json::Object& map, std::uint64_t& total) {
   const auto file = TorchFile::open(from);
   RETURN_IF_ERROR(file);
@@ -127,31 +121,57 @@ Result<> convert_file(const std::string& from, const std::string& to, const std:
     map.emplace_back(tensor, name);
     total += static_cast<std::uint64_t>(view->count()) * checkpoint::bits_of(view->type) / 8;
   }
-  std::cerr << from << ": " << tensors->size() << " tensors -> " << to << "\n";
-  return write_tensors(*file, *tensors, to);
+  std::cerr << from << ": " << tensors->size() << " tensors -> " << folder.target() << '/' << name
+            << "\n";
+  RETURN_IF_ERROR(folder.add(
+      name, [&](const std::string& path) { return write_tensors(*file, *tensors, path); }));
+  return {};
 }
 
-Result<> write_index(const std::string& folder, Json::Object map, std::uint64_t total) {
+Result<> write_index(ResultFolder& folder, Json::Object map, std::uint64_t total) {
   std::sort(map.begin(), map.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   const auto again = std::adjacent_find(
       map.begin(), map.end(), [](const auto& a, const auto& b) { return a.first == b.first; });
   if (again != map.end())
-    return fail(Errc::corrupt, cat(folder, ": tensor ", quote(again->first), " is in two files"));
+    return fail(Errc::corrupt,
+                cat(folder.target(), ": tensor ", quote(again->first), " is in two files"));
   const Json index(Json::Object{{"metadata", Json::Object{{"total_size", total}}},
                                 {"weight_map", std::move(map)}});
-  return checkpoint::write_new_file(cat(folder, "/", checkpoint::index_file), index.dump(2) + "\n");
+  RETURN_IF_ERROR(folder.add(std::string(checkpoint::index_file), index.dump(2) + "\n"));
+  return {};
 }
 
-Result<> make_folder(const FromPickleOptions& options) {
-  std::error_code failed;
-  if (!std::filesystem::create_directory(options.save_dir, failed)) {
-    if (failed) return fail(Errc::io, cat(options.save_dir, ": ", failed.message()));
-    return {};
-  }
-  RETURN_IF_ERROR(checkpoint::copy_companions(options.save_dir, options.folder));
-  const auto config = read_file(options.folder + "/config.json");
+/// config.json and the tokenizer's files.
+Result<> copy_beside(const std::string& from, ResultFolder& folder) {
+  const auto config = read_file(from + "/config.json");
   RETURN_IF_ERROR(config);
-  return checkpoint::write_new_file(options.save_dir + "/config.json", *config);
+  RETURN_IF_ERROR(folder.add("config.json", *config));
+  const auto companions = checkpoint::companions_of(from);
+  RETURN_IF_ERROR(companions);
+  for (const checkpoint::Companion& file : *companions)
+    RETURN_IF_ERROR(folder.add(file.name, file.content));
+  return {};
+}
+
+/// The names of the weights' files in the result.
+std::vector<std::string> result_names(const Weights& weights) {
+  std::vector<std::string> out{std::string(checkpoint::weights_file),
+                               std::string(checkpoint::index_file)};
+  for (const std::string& file : weights.files) out.push_back(safetensors_name(file));
+  return out;
+}
+
+Result<ResultFolder> open_result(const FromPickleOptions& options, const Weights& weights) {
+  std::vector<std::string> sources;
+  for (const std::string& file : weights.files) sources.push_back(cat(options.folder, "/", file));
+  auto stamps = checkpoint::stamps_of(sources);
+  RETURN_IF_ERROR(stamps);
+  const Json job(Json::Object{{"command", "convert --from-pickle"}, {"sources", *stamps}});
+  if (!options.save_dir.empty()) return ResultFolder::create(options.save_dir, job);
+  auto folder = ResultFolder::within(options.folder, job);
+  RETURN_IF_ERROR(folder);
+  for (const std::string& name : result_names(weights)) RETURN_IF_ERROR(folder->check_free(name));
+  return folder;
 }
 
 }  // namespace
@@ -159,23 +179,17 @@ Result<> make_folder(const FromPickleOptions& options) {
 Result<> convert_pickles(const FromPickleOptions& options) {
   const auto weights = find_weights(options.folder);
   RETURN_IF_ERROR(weights);
-  const std::string& target = options.save_dir.empty() ? options.folder : options.save_dir;
-  std::error_code ignored;
-  for (const auto name : {checkpoint::weights_file, checkpoint::index_file})
-    if (std::filesystem::exists(cat(target, "/", name), ignored))
-      return fail(Errc::usage, cat(target, "/", name,
-                                   " exists: these weights are safetensors "
-                                   "already"));
-  if (!options.save_dir.empty()) RETURN_IF_ERROR(make_folder(options));
+  auto folder = open_result(options, *weights);
+  RETURN_IF_ERROR(folder);
+  if (folder->published()) return {};
   Json::Object map;
   std::uint64_t total = 0;
-  for (const std::string& file : weights->files) {
-    const std::string name = safetensors_name(file);
+  for (const std::string& file : weights->files)
     RETURN_IF_ERROR(
-        convert_file(cat(options.folder, "/", file), cat(target, "/", name), name, map, total));
-  }
-  if (weights->sharded) RETURN_IF_ERROR(write_index(target, std::move(map), total));
-  return sync_directory(target);
+        convert_file(cat(options.folder, "/", file), *folder, safetensors_name(file), map, total));
+  if (weights->sharded) RETURN_IF_ERROR(write_index(*folder, std::move(map), total));
+  if (!options.save_dir.empty()) RETURN_IF_ERROR(copy_beside(options.folder, *folder));
+  return folder->publish();
 }
 
 }  // namespace troupe::launch

@@ -13,9 +13,9 @@ struct FromPickleOptions {
 };
 
 /// Writes each .bin file as a safetensors file with the same tensors and types, and the index.
-/// Nothing of a pickle is executed; an entry that is no tensor is an error. Files get their names
-/// when they are complete, so that an interrupted conversion is repeated by the same command.
-/// Errc::usage (weights exist), not_found, corrupt, unsupported, io.
+/// Nothing of a pickle is executed; an entry that is no tensor is an error. Written as a
+/// ResultFolder: the same command continues an interrupted conversion. Errc::usage (weights, or
+/// files in the folder for the result, exist), not_found, corrupt, unsupported, io.
 Result<> convert_pickles(const FromPickleOptions& options);
 
 }  // namespace troupe::launch

@@ -2,17 +2,13 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <iostream>
 #include <unordered_map>
 
-#include "engine/base/file.h"
 #include "engine/base/json.h"
 #include "engine/base/text.h"
-#include "engine/checkpoint/output_file.h"
 #include "engine/checkpoint/safetensors_writer.h"
 #include "engine/checkpoint/save_parameters.h"
-#include "launch/convert/progress.h"
 
 namespace troupe::launch {
 namespace checkpoint = engine::checkpoint;
@@ -58,8 +54,6 @@ Result<std::vector<Shard>> plan_shards(const engine::models::DecoderSpec& spec,
 
 Result<> write_shard_file(const std::string& path, const Shard& shard,
                           const checkpoint::WeightSource& source) {
-  std::error_code ignored;
-  if (std::filesystem::exists(path, ignored)) return {};  // of the interrupted conversion
   std::vector<Plan> plans;
   std::unordered_map<std::string, const engine::models::StoredTensor*> by_name;
   for (const PlannedTensor& each : shard) {
@@ -83,14 +77,22 @@ Result<> write_shard_file(const std::string& path, const Shard& shard,
     RETURN_IF_ERROR(checkpoint::convert_type(converted, *from, tensor.type, tensor.name));
     RETURN_IF_ERROR(writer->write_bytes(tensor.name, converted));
   }
-  std::cerr << "wrote " << path << "\n";
   return writer->finish();
 }
 
-Result<> write_shards(const std::string& folder, const std::vector<Shard>& shards,
+Result<> add_shard(checkpoint::ResultFolder& folder, const std::string& name, const Shard& shard,
+                   const checkpoint::WeightSource& source) {
+  const auto written = folder.add(
+      name, [&](const std::string& path) { return write_shard_file(path, shard, source); });
+  RETURN_IF_ERROR(written);
+  if (*written) std::cerr << "wrote " << folder.target() << '/' << name << "\n";
+  return {};
+}
+
+Result<> write_shards(checkpoint::ResultFolder& folder, const std::vector<Shard>& shards,
                       const checkpoint::WeightSource& source) {
   if (shards.size() == 1)
-    return write_shard_file(cat(folder, "/", checkpoint::weights_file), shards[0], source);
+    return add_shard(folder, std::string(checkpoint::weights_file), shards[0], source);
   std::vector<std::pair<std::string, Json>> map;
   std::uint64_t total = 0;
   for (std::size_t i = 0; i < shards.size(); ++i) {
@@ -100,68 +102,44 @@ Result<> write_shards(const std::string& folder, const std::vector<Shard>& shard
       map.emplace_back(each.plan.name, name);
       total += bytes_of(each.plan);
     }
-    RETURN_IF_ERROR(write_shard_file(cat(folder, "/", name), shards[i], source));
+    RETURN_IF_ERROR(add_shard(folder, name, shards[i], source));
   }
   std::sort(map.begin(), map.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   const Json index(Json::Object{{"metadata", Json::Object{{"total_size", total}}},
                                 {"weight_map", std::move(map)}});
-  return checkpoint::write_new_file(cat(folder, "/", checkpoint::index_file), index.dump(2) + "\n");
+  RETURN_IF_ERROR(folder.add(std::string(checkpoint::index_file), index.dump(2) + "\n"));
+  return {};
 }
 
 /// config.json, unchanged where the weights keep their type.
-Result<> write_config(const std::string& folder, const std::string& text,
-                      std::optional<StoredType> type) {
-  if (!type) return checkpoint::write_new_file(folder + "/config.json", text);
-  auto config = parse_json(text, folder + "/config.json");
+Result<std::string> config_text(const HfOutput& output) {
+  if (!output.type) return output.config;
+  auto config = parse_json(output.config, output.original + "/config.json");
   RETURN_IF_ERROR(config);
-  const char* name = *type == StoredType::f32    ? "float32"
-                     : *type == StoredType::bf16 ? "bfloat16"
-                                                 : "float16";
+  const char* name = *output.type == StoredType::f32    ? "float32"
+                     : *output.type == StoredType::bf16 ? "bfloat16"
+                                                        : "float16";
   const bool has_dtype = config->find("dtype") != nullptr;  // transformers 5; 4 has "torch_dtype"
   if (has_dtype) config->set("dtype", name);
   if (!has_dtype || config->find("torch_dtype")) config->set("torch_dtype", name);
-  return checkpoint::write_new_file(folder + "/config.json", config->dump(2) + "\n");
-}
-
-/// The folder of an interrupted conversion with its complete shards, or an empty one.
-Result<> prepare(const std::string& partial, const Json& conversion) {
-  namespace fs = std::filesystem;
-  std::error_code failed;
-  fs::create_directory(partial, failed);
-  if (failed) return fail(Errc::io, cat(partial, ": ", failed.message()));
-  const std::string progress = cat(partial, '/', progress_file);
-  const bool same = is_record_of(progress, conversion);
-  std::vector<fs::path> stale;
-  for (fs::directory_iterator it(partial, failed), end; !failed && it != end; it.increment(failed))
-    if (it->path() != progress && (!same || it->path().extension() != ".safetensors"))
-      stale.push_back(it->path());
-  for (const fs::path& path : stale)
-    if (!failed) fs::remove_all(path, failed);
-  if (failed) return fail(Errc::io, cat(partial, ": ", failed.message()));
-  if (same) return {};
-  RETURN_IF_ERROR(sync_directory(partial));
-  return write_record(progress, conversion);
+  return config->dump(2) + "\n";
 }
 
 }  // namespace
 
 Result<> write_hf_folder(const engine::models::DecoderSpec& spec,
                          const checkpoint::WeightSource& source, const HfOutput& output) {
-  std::error_code failed;
-  if (std::filesystem::exists(output.folder, failed))
-    return fail(Errc::usage, cat(output.folder, " exists; remove it or rename it"));
   const auto shards = plan_shards(spec, source, output.type);
   RETURN_IF_ERROR(shards);
-  const std::string partial = output.folder + ".partial";
-  RETURN_IF_ERROR(prepare(partial, output.conversion));
-  RETURN_IF_ERROR(write_shards(partial, *shards, source));
-  RETURN_IF_ERROR(write_config(partial, output.config, output.type));
-  RETURN_IF_ERROR(checkpoint::copy_companions(partial, output.original));
-  std::filesystem::remove(cat(partial, '/', progress_file), failed);
-  RETURN_IF_ERROR(sync_directory(partial));
-  std::filesystem::rename(partial, output.folder, failed);
-  if (failed) return fail(Errc::io, cat(output.folder, ": ", failed.message()));
-  return sync_directory(output.original);
+  const auto config = config_text(output);
+  RETURN_IF_ERROR(config);
+  RETURN_IF_ERROR(write_shards(output.folder, *shards, source));
+  RETURN_IF_ERROR(output.folder.add("config.json", *config));
+  const auto companions = checkpoint::companions_of(output.original);
+  RETURN_IF_ERROR(companions);
+  for (const checkpoint::Companion& file : *companions)
+    RETURN_IF_ERROR(output.folder.add(file.name, file.content));
+  return {};
 }
 
 }  // namespace troupe::launch

@@ -8,6 +8,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/text.h"
+#include "engine/checkpoint/result_folder.h"
 #include "launch/convert/convert.h"
 #include "launch/megatron/architecture.h"
 #include "launch/megatron/load_folder.h"
@@ -17,6 +18,7 @@ namespace troupe::launch::megatron {
 namespace {
 
 namespace fs = std::filesystem;
+using engine::checkpoint::ResultFolder;
 
 constexpr std::chrono::minutes conversion_timeout{60};
 constexpr std::array tokenizer_files{"tokenizer.json",
@@ -77,7 +79,9 @@ Result<> make_once(const Places& places, const std::string& origin,
                                    ", not ", quote(origin), "; choose another --save"));
   }
   RETURN_IF_ERROR(write_file_durably(path, origin));
-  return is_there(places.made()) ? Result<>() : make();
+  const bool complete =
+      is_there(places.made()) && !is_there(cat(places.made(), '/', ResultFolder::record_file));
+  return complete ? Result<>() : make();
 }
 
 Result<InitialModel> from_megatron(const Places& places) {
@@ -121,18 +125,16 @@ Result<InitialModel> defined(const CommandLine& line, const Places& places) {
   const auto config = config_of_flags(line);
   RETURN_IF_ERROR(config);
   const auto made = make_once(places, config->dump(), [&]() -> Result<> {
-    const std::string partial = places.made() + ".partial";
-    std::error_code failed;
-    fs::remove_all(partial, failed);
-    fs::create_directories(partial, failed);
-    for (const char* name : tokenizer_files)
-      if (!failed && is_there(cat(places.tokenizer, '/', name)))
-        fs::copy_file(cat(places.tokenizer, '/', name), cat(partial, '/', name), failed);
-    if (failed) return fail(Errc::io, cat(partial, ": ", failed.message()));
-    RETURN_IF_ERROR(write_file_durably(partial + "/config.json", config->dump(2) + "\n"));
-    fs::rename(partial, places.made(), failed);
-    if (failed) return fail(Errc::io, cat(places.made(), ": ", failed.message()));
-    return {};
+    auto folder = ResultFolder::create(places.made(), Json(Json::Object{{"config", *config}}));
+    RETURN_IF_ERROR(folder);
+    for (const char* name : tokenizer_files) {
+      const auto content = read_file(cat(places.tokenizer, '/', name));
+      if (!content && content.error().code == Errc::not_found) continue;
+      RETURN_IF_ERROR(content);
+      RETURN_IF_ERROR(folder->add(name, *content));
+    }
+    RETURN_IF_ERROR(folder->add("config.json", config->dump(2) + "\n"));
+    return folder->publish();
   });
   RETURN_IF_ERROR(made);
   return InitialModel{places.made(), true};

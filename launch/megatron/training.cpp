@@ -128,12 +128,15 @@ Result<> write_checkpoint(const TrainingRun& run) {
   if (failed || step < 0) return fail(Errc::io, cat(run.save, "/latest: no checkpoint"));
   char number[32];
   std::snprintf(number, sizeof number, "iter_%07lld", static_cast<long long>(step));
-  const std::string target = cat(run.save, '/', number), partial = run.save + "/megatron.partial";
-  if (fs::exists(target, failed)) return {};
-  fs::remove_all(partial, failed);
+  const std::string target = cat(run.save, '/', number), made = run.save + "/megatron.new";
+  const auto publish = [&] {
+    return write_file_durably(run.save + "/latest_checkpointed_iteration.txt", cat(step));
+  };
+  if (fs::exists(target, failed)) return publish();  // the last thing that gets its name
+  fs::remove_all(made, failed);
   ConvertOptions options;
   options.load_dir = run.save + "/latest";
-  options.save_dir = partial;
+  options.save_dir = made;
   options.use_mcore = true;
   options.orm = run.algorithm == "orm" || run.algorithm == "prm";
   options.tensor = run.tensor;
@@ -142,11 +145,12 @@ Result<> write_checkpoint(const TrainingRun& run) {
   options.layer_list = run.layer_list;
   options.empty_places = run.empty_places;
   RETURN_IF_ERROR(convert(options));
-  fs::rename(partial + "/iter_0000001", target, failed);
-  if (!failed) fs::rename(partial + "/config.json", run.save + "/config.json", failed);
+  fs::rename(made + "/config.json", run.save + "/config.json", failed);
+  if (!failed) fs::rename(made + "/iter_0000001", target, failed);
   if (failed) return fail(Errc::io, cat(target, ": ", failed.message()));
-  fs::remove_all(partial, failed);
-  return write_file_durably(run.save + "/latest_checkpointed_iteration.txt", cat(step));
+  RETURN_IF_ERROR(sync_directory(run.save));
+  fs::remove_all(made, failed);
+  return publish();
 }
 
 }  // namespace

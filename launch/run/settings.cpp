@@ -118,9 +118,11 @@ Result<engine::data::DataOptions> data_settings(const RunConfig& config,
   out.layout = config.data.format;
   out.columns = config.data.columns;
   out.tags = config.data.tags;
+  out.system = config.data.system;
   out.reading = {config.data.sample_by, config.data.separator, config.data.column_names};
   for (const auto& source : config.data.mix)
-    out.mix.push_back({source.path, source.weight, source.epochs, source.format, source.columns});
+    out.mix.push_back(
+        {source.path, source.weight, source.epochs, source.format, source.columns, source.system});
   out.chat = config.data.chat;
   out.bad_row_limit = config.data.max_bad_rows;
   out.selection = {.first_rows = config.data.max_samples,

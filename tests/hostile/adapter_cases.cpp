@@ -102,9 +102,10 @@ const std::vector<Case> cases = {
      "@/adapter/adapter_model.safetensors: tensor "
      "\"base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight\": expected [8, 64] "
      "(from"},
-    {"AdapterMergedIntoAFolderThatIsThere", [](const Folder& f) { adapter(f).directory("out"); },
+    {"AdapterMergedIntoAFolderThatIsThere",
+     [](const Folder& f) { adapter(f).directory("out").write("out/config.json", "{}"); },
      "merge --model @/base --adapter @/adapter --output @/out", 2,
-     "@/out: already exists; set --output to a new directory"},
+     "@/out/config.json: exists; nothing there is overwritten"},
 };
 
 }  // namespace

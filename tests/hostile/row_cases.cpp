@@ -114,7 +114,7 @@ const std::vector<Case> cases = {
     {"ListOfTextNotClosed", list_of("[\"" + std::string(1'000'000, 'x')), look_list, 5,
      "@/rows.json:1: expected '\"', found the end of the file (it may be truncated)"},
     {"ListOfNumbers", list_of("[1,2,3]"), look_list, 3,
-     "@/rows.json:1: expected an object ({\"key\": value, ...}), found: integer"},
+     "@/rows.json: row 1: expected an object ({\"key\": value, ...}), found: integer"},
     {"ListOfNothing", list_of("[]"), train_list, 3,
      "@/rows.json: expected rows, found none (the file is empty)"},
     {"ListsOfRowsTwice", list_of(R"({"a":[{"x":1}],"b":[{"x":1}]})"), look_list, 6,

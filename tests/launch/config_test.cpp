@@ -157,7 +157,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"ppo.aggregation=dr_grpo", "must be one of grpo, bnpo, dapo, seq-mean-token-sum",
               "ppo"},
         Wrong{"data.mix=[{path: a, wieght: 2}]",
-              "path, weight, epochs, format and columns are known"},
+              "path, weight, epochs, format, columns and system are known"},
         Wrong{"data.shuffle=yes", "true or false is expected, found \"yes\""},
         Wrong{"output=M", "is the model's own directory"},
         Wrong{"dpo.label_smoothing=0.5", "must be at least 0, below 0.5", "dpo"},

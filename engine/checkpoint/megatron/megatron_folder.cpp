@@ -15,6 +15,8 @@ namespace {
 constexpr std::string_view layers_of_names[] = {"decoder.layers.",
                                                 "language_model/encoder/layers."};
 constexpr int rank_limit = 100;  // two digits in a folder's name
+// Of the names of a file's tensors: paths of dicts, which a hostile pickle makes long.
+constexpr std::size_t name_limit = 1000, names_limit = std::size_t{64} << 20;
 
 Result<std::string> iteration_folder(const std::string& folder) {
   const std::string path = cat(folder, "/", tracker_file);
@@ -156,6 +158,15 @@ Result<> MegatronFolder::open_files(const std::string& folder) {
   return {};
 }
 
+namespace {
+/// A dict of a pickle, and the path to it.
+struct DictPlace {
+  const PickleNode* dict;
+  std::string path;
+  int depth;
+};
+}  // namespace
+
 /// The part of a virtual rank: "model", or "model0", "model1", ...
 Result<MegatronFolder::Named> MegatronFolder::named(const TorchFile& file, int virtual_rank) {
   constexpr int depth = 6;
@@ -164,24 +175,31 @@ Result<MegatronFolder::Named> MegatronFolder::named(const TorchFile& file, int v
   if (!model && virtual_rank == 0) model = file.graph().find(file.root(), "model");
   Named out;
   if (!model) return out;
-  struct Place {
-    const PickleNode* dict;
-    std::string path;
-    int depth;
+  std::vector<DictPlace> places{{model, "", 0}};
+  std::set<const PickleNode*> seen{model};
+  std::size_t bytes = 0;
+  const auto refused = [&](std::string_view what) {
+    return fail(Errc::unsupported, cat(file.path(), ": ", what));
   };
-  std::vector<Place> places{{model, "", 0}};
   for (std::size_t i = 0; i < places.size(); ++i) {
-    const Place place = places[i];
+    const DictPlace place = places[i];
     for (std::size_t item = 0; item + 1 < place.dict->items.size(); item += 2) {
       const PickleNode &key = file.graph().at(place.dict->items[item]),
                        &value = file.graph().at(place.dict->items[item + 1]);
-      if (key.kind != PickleKind::text) continue;
-      const std::string path = place.path + key.text;
-      if (value.kind == PickleKind::tensor) out[usual_name(path)] = &file.tensor(value);
-      if (value.kind == PickleKind::dict && place.depth < depth)
-        places.push_back({&value, path + "/", place.depth + 1});
-      if (out.size() + places.size() > limit)
-        return fail(Errc::unsupported, cat(file.path(), ": more than ", limit, " tensors"));
+      const bool is_dict = value.kind == PickleKind::dict && place.depth < depth;
+      if (key.kind != PickleKind::text || (value.kind != PickleKind::tensor && !is_dict)) continue;
+      const std::size_t length = place.path.size() + key.text.size();
+      if (length > name_limit || (bytes += length) > names_limit)
+        return refused(cat("the names of its tensors: one of ", length, " bytes, expected at most ",
+                           name_limit, ", and at most ", names_limit, " in all"));
+      if (is_dict && !seen.insert(&value).second)
+        return refused(cat("the dict ", quote(place.path + key.text),
+                           " is in two places or contains itself; expected a tree of dicts"));
+      if (is_dict)
+        places.push_back({&value, cat(place.path, key.text, "/"), place.depth + 1});
+      else
+        out[usual_name(place.path + key.text)] = &file.tensor(value);
+      if (out.size() + places.size() > limit) return refused(cat("more than ", limit, " tensors"));
     }
   }
   return out;

@@ -32,8 +32,17 @@ class Reader {
       : file_(file), graph_(file.graph()), tensors_(tensors) {}
 
   Result<std::optional<RankOptimizer>> read();
+  /// Errc::unsupported, if read() has left out settings beyond the limit.
+  Result<> check_settings() const;
 
  private:
+  /// Of the texts and numbers that are kept: a pickle may name one text many times.
+  static constexpr std::size_t setting_limit = std::size_t{1} << 20;
+  /// Whether another setting with a text of this size is kept.
+  bool keeps(std::size_t text) const {
+    setting_bytes_ += text + sizeof(PickleValue);
+    return setting_bytes_ <= setting_limit;
+  }
   const PickleNode* child(const PickleNode* node, std::string_view key) const {
     return node && node->kind == PickleKind::dict ? graph_.find(*node, key) : nullptr;
   }
@@ -66,7 +75,14 @@ class Reader {
   const TorchFile& file_;
   const PickleGraph& graph_;
   const std::vector<ShardTensor>& tensors_;
+  mutable std::size_t setting_bytes_ = 0;
 };
+
+Result<> Reader::check_settings() const {
+  if (setting_bytes_ <= setting_limit) return {};
+  return fail(Errc::unsupported, cat(file_.path(), ": the optimizer's settings have more than ",
+                                     setting_limit, " bytes"));
+}
 
 const PickleNode* Reader::numbered(const PickleNode& dict, std::int64_t key) const {
   if (dict.kind != PickleKind::dict) return nullptr;
@@ -96,14 +112,14 @@ PickleValue Reader::scalar(const PickleNode& node) const {
     case PickleKind::real:
       return PickleValue(TensorSlot::number(node.real));
     case PickleKind::text:
-      return node.text;
+      return keeps(node.text.size()) ? PickleValue(node.text) : PickleValue();
     case PickleKind::tensor:
       return number(file_.tensor(node));
     case PickleKind::list:
     case PickleKind::tuple: {
       PickleValue::Tuple out;  // betas
       for (const PickleId id : node.items)
-        if (graph_.at(id).items.empty()) out.items.push_back(scalar(graph_.at(id)));
+        if (graph_.at(id).items.empty() && keeps(0)) out.items.push_back(scalar(graph_.at(id)));
       return out;
     }
     default:
@@ -116,7 +132,7 @@ PickleValue::Dict Reader::scalars(const PickleNode* dict) const {
   if (!dict || dict->kind != PickleKind::dict) return out;
   for (std::size_t i = 0; i + 1 < dict->items.size(); i += 2) {
     const PickleNode& key = graph_.at(dict->items[i]);
-    if (key.kind == PickleKind::text && key.text != "params")
+    if (key.kind == PickleKind::text && key.text != "params" && keeps(key.text.size()))
       out.items.emplace_back(key.text, scalar(graph_.at(dict->items[i + 1])));
   }
   return out;
@@ -280,7 +296,10 @@ Result<PickleValue> Writer::write() {
 
 Result<std::optional<RankOptimizer>> read_optimizer(const TorchFile& file,
                                                     const std::vector<ShardTensor>& tensors) {
-  return Reader(file, tensors).read();
+  Reader reader(file, tensors);
+  auto out = reader.read();
+  RETURN_IF_ERROR(reader.check_settings());
+  return out;
 }
 
 Result<PickleValue> optimizer_value(const std::vector<ShardTensor>& tensors,

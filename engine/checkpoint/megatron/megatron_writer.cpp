@@ -1,11 +1,7 @@
 #include "engine/checkpoint/megatron/megatron_writer.h"
 
-#include <filesystem>
-
-#include "engine/base/file.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/megatron/megatron_folder.h"
-#include "engine/checkpoint/output_file.h"
 #include "engine/checkpoint/pickle/torch_writer.h"
 
 namespace troupe::engine::checkpoint {
@@ -116,10 +112,7 @@ class RankWriter {
   Result<> write_file(const std::string& path, PickleValue::Dict root,
                       const std::vector<PlannedTensor>& tensors,
                       const std::vector<OptimizerSlot>& slots) {
-    std::error_code failed;
-    const std::string partial = path + ".partial";
-    std::filesystem::remove(partial, failed);
-    auto writer = TorchWriter::create(partial, std::move(root));
+    auto writer = TorchWriter::create(path, std::move(root));
     RETURN_IF_ERROR(writer);
     for (const PlannedTensor& each : tensors) {
       auto bytes = gather_shard(each.shard, source_, bits_of(each.from) / 8);
@@ -135,10 +128,7 @@ class RankWriter {
       RETURN_IF_ERROR(bytes);
       RETURN_IF_ERROR(writer->write(*bytes));
     }
-    RETURN_IF_ERROR(writer->finish());
-    std::filesystem::rename(partial, path, failed);
-    if (failed) return fail(Errc::io, cat(path, ": ", failed.message()));
-    return {};
+    return writer->finish();
   }
 
   const DecoderSpec& spec_;
@@ -146,56 +136,24 @@ class RankWriter {
   const MegatronOutput& output_;
 };
 
-/// Calls `use` with the folder of each rank's file, in the order in which they are written.
-template <typename Use>
-Result<> for_each_rank(const MegatronOutput& output, Use use) {
-  for (int pipeline = 0; pipeline < output.grid.pipeline(); ++pipeline)
-    for (int tensor = 0; tensor < output.grid.tensor; ++tensor)
-      RETURN_IF_ERROR(use(tensor, pipeline,
-                          cat(output.folder, '/', iteration_name(output.iteration), '/',
-                              rank_folder(tensor, pipeline, output.grid.pipeline()))));
-  return {};
-}
-
-Result<> check_no_checkpoint(const std::string& folder) {
-  const std::string tracker = cat(folder, "/", tracker_file);
-  std::error_code ignored;
-  if (!std::filesystem::exists(tracker, ignored)) return {};
-  return fail(Errc::usage,
-              cat(tracker, " exists: set --save-dir to a folder without a checkpoint"));
-}
-
 }  // namespace
-
-Result<> remove_incomplete(const MegatronOutput& output) {
-  RETURN_IF_ERROR(check_no_checkpoint(output.folder));
-  return for_each_rank(output, [](int, int, const std::string& folder) -> Result<> {
-    const std::string path = cat(folder, "/", rank_file);
-    std::error_code failed;
-    if (!std::filesystem::remove(path, failed) && !failed) return {};
-    if (failed) return fail(Errc::io, cat(path, ": ", failed.message()));
-    return sync_directory(folder);
-  });
-}
 
 Result<> write_megatron(const DecoderSpec& spec, const WeightSource& source,
                         const MegatronOutput& output) {
-  RETURN_IF_ERROR(check_no_checkpoint(output.folder));
   RankWriter writer(spec, source, output);
-  const auto write = [&](int tensor, int pipeline, const std::string& folder) -> Result<> {
-    std::error_code failed;
-    std::filesystem::create_directories(folder, failed);
-    if (failed) return fail(Errc::io, cat(folder, ": ", failed.message()));
-    const std::string path = cat(folder, "/", rank_file);
-    if (output.keep_complete && std::filesystem::exists(path, failed)) return {};
-    RETURN_IF_ERROR(writer.write(tensor, pipeline, path));
-    RETURN_IF_ERROR(sync_directory(folder));
-    if (output.written) output.written(path);
-    return {};
-  };
-  RETURN_IF_ERROR(for_each_rank(output, write));
-  return write_file_durably(cat(output.folder, "/", tracker_file),
-                            std::to_string(output.iteration));
+  ResultFolder& folder = output.folder;
+  for (int pipeline = 0; pipeline < output.grid.pipeline(); ++pipeline)
+    for (int tensor = 0; tensor < output.grid.tensor; ++tensor) {
+      const std::string name =
+          cat(iteration_name(output.iteration), '/',
+              rank_folder(tensor, pipeline, output.grid.pipeline()), '/', rank_file);
+      const auto written = folder.add(
+          name, [&](const std::string& path) { return writer.write(tensor, pipeline, path); });
+      RETURN_IF_ERROR(written);
+      if (*written && output.written) output.written(cat(folder.target(), '/', name));
+    }
+  RETURN_IF_ERROR(folder.add(std::string(tracker_file), std::to_string(output.iteration)));
+  return {};
 }
 
 }  // namespace troupe::engine::checkpoint

@@ -9,30 +9,25 @@
 #include "engine/checkpoint/megatron/layout.h"
 #include "engine/checkpoint/megatron/megatron_optimizer.h"
 #include "engine/checkpoint/megatron/weight_source.h"
+#include "engine/checkpoint/result_folder.h"
 #include "engine/models/spec.h"
 
 namespace troupe::engine::checkpoint {
 
 struct MegatronOutput {
-  std::string folder;                          ///< exists; gets iter_NNNNNNN/ and the tracker
+  ResultFolder& folder;                        ///< gets iter_NNNNNNN/ and the tracker
   MegatronGrid grid;                           ///< accepted by check_megatron
   std::optional<StoredType> type;              ///< none: as stored
   const OptimizerSource* optimizer = nullptr;  ///< its state is written as well
   std::int64_t iteration = 1;
-  bool keep_complete = false;  ///< an interrupted conversion is continued: its files stay
   /// Called with the path of each file that has been written.
   std::function<void(const std::string&)> written;
 };
 
-/// Removes the files of ranks that another write_megatron(), which was interrupted, left where this
-/// one writes. Errc::usage where the folder has a tracker; Errc::io.
-Result<> remove_incomplete(const MegatronOutput& output);
-
 /// Writes the files of all ranks: checkpoint_version 3, the iteration, the weights, and the
 /// architecture as a plain dict; with an optimizer also its state, as Megatron's without
-/// --use-distributed-optimizer. A file gets its name when it is complete; the tracker is written
-/// last. Memory: one tensor of a rank and the parameters that it has parts of. Errors of
-/// the source; Errc::usage where the folder has a tracker; Errc::io.
+/// --use-distributed-optimizer. Memory: one tensor of a rank and the parameters that it has parts
+/// of. Errors of the source and of the folder.
 Result<> write_megatron(const models::DecoderSpec& spec, const WeightSource& source,
                         const MegatronOutput& output);
 

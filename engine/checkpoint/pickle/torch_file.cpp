@@ -1,5 +1,6 @@
 #include "engine/checkpoint/pickle/torch_file.h"
 
+#include <cstdint>
 #include <cstring>
 
 #include "engine/base/text.h"
@@ -82,7 +83,19 @@ const ZipEntry* TorchFile::storage(const PickledTensor& tensor) const {
   return zip_.find(cat(folder_, "data/", tensor.key));
 }
 
+/// Views of one storage would make a small file a result of any size.
+Result<> TorchFile::check_views(std::uint64_t view_bytes) const {
+  constexpr std::uint64_t most = 4;
+  if (view_bytes <= most * zip_.size()) return {};
+  return fail(Errc::unsupported,
+              cat(path(), ": its ", graph_.tensors.size(), " tensors have ", view_bytes,
+                  " bytes in all, more than ", most, " times the ", zip_.size(),
+                  " bytes of the file: they are views of the same storages. If that is intended, "
+                  "save copies (tensor.clone())"));
+}
+
 Result<> TorchFile::check_storages() const {
+  std::uint64_t view_bytes = 0;
   for (const PickledTensor& tensor : graph_.tensors) {
     const ZipEntry* entry = storage(tensor);
     if (!entry)
@@ -94,8 +107,10 @@ Result<> TorchFile::check_storages() const {
     if (entry->size != expected)
       return fail(Errc::corrupt, cat(path(), ": entry ", quote(entry->name), ": expected ",
                                      expected, " bytes, found ", entry->size));
+    const auto bytes = static_cast<std::uint64_t>(tensor.count()) * element_bytes(tensor);
+    if (__builtin_add_overflow(view_bytes, bytes, &view_bytes)) view_bytes = UINT64_MAX;
   }
-  return {};
+  return check_views(view_bytes);
 }
 
 Result<std::span<const std::byte>> TorchFile::bytes(const PickledTensor& tensor,

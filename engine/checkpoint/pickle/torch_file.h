@@ -17,7 +17,8 @@ namespace troupe::engine::checkpoint {
 class TorchFile {
  public:
   /// Errors of ZipFile::open and read_pickle. Errc::unsupported for the format of torch before 1.6
-  /// and for big-endian files; Errc::corrupt for a storage that is missing or has another size.
+  /// and for big-endian files, and for tensors that have more bytes in all than four times the
+  /// file; Errc::corrupt for a storage that is missing or has another size.
   static Result<TorchFile> open(const std::string& path);
 
   const std::string& path() const { return zip_.path(); }
@@ -35,6 +36,7 @@ class TorchFile {
  private:
   TorchFile(ZipFile zip, std::string folder) : zip_(std::move(zip)), folder_(std::move(folder)) {}
   Result<> check_storages() const;
+  Result<> check_views(std::uint64_t view_bytes) const;
   const ZipEntry* storage(const PickledTensor& tensor) const;
 
   ZipFile zip_;

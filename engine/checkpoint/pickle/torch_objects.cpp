@@ -41,17 +41,17 @@ Result<std::vector<std::int64_t>> axes(const PickleGraph& graph, PickleId id, st
 
 /// Whether the elements lie inside the storage and are not more than it has.
 bool fits(const PickledTensor& tensor) {
-  std::int64_t count = 1, last = tensor.offset;
-  for (const auto axis : tensor.shape)
-    if (axis == 0) return tensor.offset <= tensor.storage_count;
+  const auto count = element_count(tensor.shape, bits_of(tensor.type));
+  if (!count) return false;
+  if (*count == 0) return tensor.offset <= tensor.storage_count;
+  std::int64_t last = tensor.offset;
   for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
     std::int64_t reach = 0;
-    if (__builtin_mul_overflow(count, tensor.shape[i], &count) ||
-        __builtin_mul_overflow(tensor.shape[i] - 1, tensor.strides[i], &reach) ||
+    if (__builtin_mul_overflow(tensor.shape[i] - 1, tensor.strides[i], &reach) ||
         __builtin_add_overflow(last, reach, &last))
       return false;
   }
-  return last < tensor.storage_count && count <= tensor.storage_count;
+  return last < tensor.storage_count && *count / bits_of(tensor.type) <= tensor.storage_count;
 }
 
 }  // namespace

@@ -32,6 +32,7 @@ class ZipFile {
   static Result<ZipFile> open(const std::string& path);
 
   const std::string& path() const { return path_; }
+  std::uint64_t size() const { return file_.bytes().size(); }  ///< bytes of the file
   const std::vector<ZipEntry>& entries() const { return entries_; }
   /// The entry of that name, or nullptr.
   const ZipEntry* find(std::string_view name) const;

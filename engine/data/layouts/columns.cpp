@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
+#include <sstream>
 
 #include "engine/base/text.h"
 
@@ -15,6 +17,11 @@ const Json* inside(const Json& value, std::string_view part) {
   const auto [end, code] = std::from_chars(part.data(), part.data() + part.size(), item);
   const bool number = code == std::errc() && end == part.data() + part.size();
   return number && item < value.array().size() ? &value.array()[item] : nullptr;
+}
+
+std::vector<std::string> words_of(const std::string& words) {
+  std::istringstream in(words);
+  return {std::istream_iterator<std::string>(in), {}};
 }
 
 Result<> check_names(const std::map<std::string, std::string>& names,
@@ -41,6 +48,25 @@ std::string Columns::file_name(const std::string& name) const {
 }
 
 const Json* Columns::find(const std::string& name) const {
+  const Json* value = look(name);
+  if (!value) return nullptr;
+  const std::string path = file_name(name);
+  read_.insert(row_.find(path) ? path : path.substr(0, path.find('.')));
+  return value;
+}
+
+std::vector<std::string> Columns::unread() const {
+  std::vector<std::string> out;
+  if (!row_.is_object()) return out;
+  for (const auto& [key, value] : row_.object()) {
+    const auto mapped = names_.find(key);
+    const bool left_out = mapped != names_.end() && mapped->second.empty();
+    if (!value.is_null() && !left_out && !read_.contains(key)) out.push_back(key);
+  }
+  return out;
+}
+
+const Json* Columns::look(const std::string& name) const {
   const std::string path = file_name(name);
   if (path.empty()) return nullptr;
   const Json* value = row_.find(path);  // a key may have dots itself
@@ -63,7 +89,7 @@ const Json* Columns::first(std::initializer_list<const char*> names) const {
 
 const char* Columns::first_name(std::initializer_list<const char*> names) const {
   for (const auto* name : names)
-    if (find(name)) return name;
+    if (look(name)) return name;
   return *names.begin();
 }
 
@@ -84,27 +110,20 @@ Result<std::string> Columns::string(const std::string& name) const {
 }
 
 Result<std::string> Columns::optional_string(const std::string& name) const {
-  return find(name) ? string(name) : std::string();
+  return look(name) ? string(name) : std::string();
 }
 
 Result<> check_column_names(const std::map<std::string, std::string>& names) {
-  static const std::vector<std::string> known = {"prompt",          "completion",
-                                                 "response",        "answer",
-                                                 "chosen",          "rejected",
-                                                 "messages",        "conversations",
-                                                 "tools",           "system",
-                                                 "question",        "problem",
-                                                 "solution",        "instruction",
-                                                 "input",           "output",
-                                                 "history",         "text",
-                                                 "input_ids",       "labels",
-                                                 "ground_truth",    "chosen_input_ids",
-                                                 "chosen_labels",   "rejected_input_ids",
-                                                 "rejected_labels", "margin",
-                                                 "label",           "completions",
-                                                 "value",           "kto_tag",
-                                                 "steps",           "mistake_index",
-                                                 "error_steps"};
+  static const std::vector<std::string> known = words_of(
+      "prompt completion response answer chosen rejected messages conversations tools system "
+      "question problem solution instruction input context output history text input_ids labels "
+      "completion_mask assistant_masks assistant_mask loss_mask attention_mask position_ids "
+      "seq_lengths "
+      "ground_truth prompt_input_ids prompt_attention_mask chosen_attention_mask "
+      "rejected_attention_mask chosen_input_ids chosen_labels rejected_input_ids "
+      "rejected_labels margin label completions value kto_tag steps mistake_index error_steps "
+      "weight loss_weight sample_weight train images image videos video audios audio documents "
+      "functions chat_template chat_template_kwargs");
   return check_names(names, known, "data.columns: the column ");
 }
 

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/base/json.h"
 
@@ -24,10 +26,16 @@ class Columns {
   Columns(const Json& row, const std::map<std::string, std::string>& names, const Tags& tags)
       : row_(row), names_(names), tags_(tags) {}
 
-  /// The member, or nullptr; null counts as absent.
+  /// The member, or nullptr; null counts as absent. The member counts as read.
   const Json* find(const std::string& name) const;
   const Json& row() const { return row_; }
-  bool operator()(const std::string& name) const { return find(name) != nullptr; }
+  /// Whether the row has the member, which does not count as read.
+  bool operator()(const std::string& name) const { return look(name) != nullptr; }
+  /// Counts a member of the row, under its name in the file, as read.
+  void mark_read(const std::string& key) const { read_.insert(key); }
+  /// Names in the file of the members that are not null, have not been read and are not left out by
+  /// a "" in `names`.
+  std::vector<std::string> unread() const;
   /// Whether the row has the member, including null.
   bool has_key(const std::string& name) const { return row_.find(file_name(name)) != nullptr; }
   const Tags& tags() const { return tags_; }
@@ -46,9 +54,12 @@ class Columns {
   Result<std::string> optional_string(const std::string& name) const;
 
  private:
+  const Json* look(const std::string& name) const;
+
   const Json& row_;
   const std::map<std::string, std::string>& names_;
   const Tags& tags_;
+  mutable std::set<std::string> read_;  ///< names in the file
 };
 
 /// Checks the keys of a column map and of a tag map. Errc::usage for unknown ones, with the most

@@ -134,6 +134,20 @@ Result<> check_layout(Layout layout, Purpose purpose) {
                                ", found ", name_of(layout)));
 }
 
+bool takes_system(Layout layout) {
+  switch (layout) {
+    case Layout::messages:
+    case Layout::prompt_completion:
+    case Layout::question_answer:
+    case Layout::alpaca:
+    case Layout::pairwise:
+    case Layout::prompt_answer:
+      return true;
+    default:
+      return false;
+  }
+}
+
 Result<Layout> detect_layout(const Row& row, const LayoutOptions& options) {
   const Columns has(row.value, options.columns, options.tags);
   const auto found = layout_for(options.purpose, has);

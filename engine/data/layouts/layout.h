@@ -66,10 +66,14 @@ struct LayoutOptions {
   ChatUse chat = ChatUse::automatic;
   bool chat_template = true;    ///< the model has one
   std::int64_t vocabulary = 0;  ///< of rows that are ids; 0: not checked
+  /// System message of rows that have none, neither as a column nor as a message.
+  std::string system = {};
 };
 
 /// Errc::usage if the layout does not fit the purpose.
 Result<> check_layout(Layout layout, Purpose purpose);
+/// Whether rows of this layout have a prompt to which a system message can be added.
+bool takes_system(Layout layout);
 
 /// Detects the layout from the keys of the row. Errc::bad_input, with the keys and the known
 /// layouts.

@@ -1,5 +1,6 @@
 #include "engine/data/layouts/messages.h"
 
+#include <algorithm>
 #include <array>
 #include <optional>
 
@@ -104,6 +105,36 @@ void add_calls(Json& out, const Json& calls, bool instead_of_text) {
   out.set("tool_calls", std::move(*entries));
 }
 
+// Members with a weight: of LLaMA-Factory, OpenAI and Mistral, axolotl.
+bool is_weight_member(std::string_view key) {
+  return key == "loss_weight" || key == "weight" || key == "train" || key == "training";
+}
+
+// Sets the weight of a message in the loss, where it is not that of its role.
+Result<> set_weight(const Json& item, Json& out) {
+  std::optional<double> weight;
+  for (const auto& [key, value] : item.object()) {
+    if (key == "train_detail" || key == "training_detail")
+      return bad_row(cat(quote(key), ": training on parts of a message is not supported"));
+    if (!is_weight_member(key) || value.is_null()) continue;
+    const bool number = value.is_number() && value.number() >= 0 && value.number() <= 1e6;
+    if (!number && !value.is_bool())
+      return bad_row(cat("expected a number of at least 0, or true or false, under ", quote(key),
+                         ", found ", quote(value.dump(), 24)));
+    const double found = number ? value.number() : value.boolean() ? 1 : 0;
+    if (weight && *weight != found)
+      return bad_row(cat("two different weights of a message, ", *weight, " and ", found));
+    weight = found;
+  }
+  if (!weight) return {};
+  if (is_assistant(out) && *weight != 1) out.set("loss_weight", *weight);
+  if (!is_assistant(out) && *weight != 0)
+    return bad_row(cat("weight ", *weight, " of a message of the role ",
+                       quote(out.find("role")->string()),
+                       ": only messages of the assistant are trained on"));
+  return {};
+}
+
 Result<Json> to_message(const Json& item, const Tags& tags) {
   const auto *role = member(item, tags, "role_tag", "role", "from"),
              *content = member(item, tags, "content_tag", "content", "value");
@@ -119,8 +150,9 @@ Result<Json> to_message(const Json& item, const Tags& tags) {
   Json out = message(name == call ? "assistant" : name, *text);
   for (const auto& [key, value] : item.object())
     if (key != "role" && key != "from" && key != "content" && key != "value" &&
-        key != "function_call" && &value != role && &value != content)
+        key != "function_call" && !is_weight_member(key) && &value != role && &value != content)
       out.set(key, value);
+  RETURN_IF_ERROR(set_weight(item, out));
   if (name == call) add_calls(out, Json(*text), true);
   if (old_call && old_call->is_object()) add_calls(out, *old_call, false);
   if (calls) add_calls(out, *calls, false);
@@ -148,6 +180,37 @@ Result<Json> to_messages(const Json& list, const Tags& tags) {
     out.push_back(std::move(*item));
   }
   return Json(std::move(out));
+}
+
+Result<Json> parsed_messages(const Json& value, const Tags& tags) {
+  if (!value.is_string()) return value;
+  const std::string& text = value.string();
+  const auto skip = [&](std::size_t from) { return text.find_first_not_of(" \t\r\n", from); };
+  const auto begin = skip(0);
+  if (begin == text.npos || text[begin] != '[') return value;
+  const auto brace = skip(begin + 1);
+  const auto mark = brace != text.npos && text[brace] == '{' ? skip(brace + 1) : text.npos;
+  if (mark == text.npos || (text[mark] != '"' && text[mark] != '\'')) return value;
+  const std::string name = text.substr(mark + 1, text.find(text[mark], mark + 1) - mark - 1);
+  const auto is_member = [&](const char* tag, const char* plain, const char* sharegpt) {
+    const auto named = tags.find(tag);
+    return named != tags.end() ? name == named->second : name == plain || name == sharegpt;
+  };
+  const bool begins =
+      is_member("role_tag", "role", "from") || is_member("content_tag", "content", "value");
+  auto parsed = parse_json(text, "the text");
+  if (!parsed && begins)
+    return bad_row(
+        cat("expected text, or messages as a list or its JSON text; found text that "
+            "begins as a list of messages and is no JSON (",
+            parsed.error().what, "): ", quote(text, 60),
+            ". Python's notation has to be rewritten with json.dumps"));
+  const bool messages =
+      parsed && std::ranges::all_of(parsed->array(), [&](const Json& item) {
+        return item.is_object() && member(item, tags, "role_tag", "role", "from") &&
+               (member(item, tags, "content_tag", "content", "value") || item.find("tool_calls"));
+      });
+  return messages ? *parsed : value;
 }
 
 Result<Json> to_tools(const Json* tools) {

@@ -14,6 +14,11 @@ Json message(std::string_view role, std::string text);
 /// location.
 Result<Json> to_messages(const Json& list, const Tags& tags);
 
+/// A list of messages that a column has as JSON text, as tables do; any other value unchanged.
+/// Errc::bad_input, without the location, for a text that begins as such a list and is no JSON,
+/// such as the notation of Python.
+Result<Json> parsed_messages(const Json& value, const Tags& tags);
+
 /// The `tools` column: a list, or its JSON text; null or empty gives null.
 Result<Json> to_tools(const Json* tools);
 

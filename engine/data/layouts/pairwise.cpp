@@ -50,8 +50,10 @@ Result<Sample> split_messages(const Json& chosen, const Json& rejected) {
 
 // The completion under `name`: text or messages.
 Result<Json> completion(const Columns& row, const std::string& name) {
-  const auto* value = row.find(name);
-  if (!value) return bad_row(cat("nothing under ", quote(row.file_name(name))));
+  const auto* found = row.find(name);
+  if (!found) return bad_row(cat("nothing under ", quote(row.file_name(name))));
+  const auto value = parsed_messages(*found, row.tags());
+  if (!value) return bad_row(cat(quote(row.file_name(name)), ": ", value.error().what));
   if (value->is_string()) return *value;
   if (!value->is_array() && !value->is_object())
     return bad_row(cat("expected text or a list of messages under ", quote(row.file_name(name)),
@@ -61,25 +63,168 @@ Result<Json> completion(const Columns& row, const std::string& name) {
   return list;
 }
 
-// The prompt, from any of its columns: text or messages; null if there is none.
-Result<Json> prompt(const Columns& row, const LayoutOptions& options) {
-  if (const auto* list = row.first({"conversations", "messages"}))
-    return to_messages(*list, row.tags());
-  if (!row("prompt") && row("instruction")) return alpaca_prompt(row, options);
-  const auto* value = row.first({"prompt", "question"});
-  if (!value) return Json();
-  if (value->is_string()) return *value;
-  if (value->is_array() || value->is_object()) return to_messages(*value, row.tags());
-  return bad_row(
-      cat("expected text or a list of messages as the prompt, found ", value->type_name()));
+// Text or messages, and the column that has them; null if there is none.
+struct Given {
+  Json value;
+  const char* column = "";
+};
+
+// The column with the prompt; "prompt" if there is none.
+const char* prompt_column(const Columns& row) {
+  return row.first_name(
+      {"prompt", "conversations", "messages", "instruction", "question", "input"});
+}
+
+Result<Given> prompt(const Columns& row, const LayoutOptions& options) {
+  const char* const name = prompt_column(row);
+  if (!row(name)) return Given{};
+  auto value =
+      std::string_view(name) == "instruction" ? alpaca_prompt(row, options) : completion(row, name);
+  RETURN_IF_ERROR(value);
+  return Given{std::move(*value), name};
 }
 
 Json as_messages(const Json& value, std::string_view role) {
   return value.is_string() ? Json(Json::Array{message(role, value.string())}) : value;
 }
 
+std::string_view member_text(const Json& message, const char* member) {
+  const auto* value = message.find(member);
+  return value && value->is_string() ? std::string_view(value->string()) : std::string_view();
+}
+
+// A conversation from its beginning, not the continuation of a prompt.
 bool is_whole_dialogue(const Json& value) {
-  return value.is_array() && value.array().size() > 1 && !is_assistant(value.array().front());
+  if (!value.is_array() || value.array().size() < 2) return false;
+  const auto role = member_text(value.array().front(), "role");
+  return role != "assistant" && role != "tool";
+}
+
+// HH-RLHF's dialogues.
+bool is_whole_text(const Json& value) {
+  return value.is_string() && value.string().starts_with("\n\nHuman:");
+}
+
+bool ends_with(const Json::Array& list, const Json::Array& end) {
+  return list.size() >= end.size() && std::equal(end.rbegin(), end.rend(), list.rbegin());
+}
+bool begins_with(const Json::Array& list, const Json::Array& begin) {
+  return list.size() >= begin.size() && std::equal(begin.begin(), begin.end(), list.begin());
+}
+
+// The messages of a column beside two whole dialogues: the same beginning, one of the dialogues, or
+// the beginning with messages before it, such as a system message.
+Result<> agree(const Columns& row, const char* column, const Json& list, Sample& sample,
+               const Json& chosen, const Json& rejected) {
+  if (list == chosen || list == rejected || begins_with(sample.prompt.array(), list.array()))
+    return {};
+  if (ends_with(list.array(), sample.prompt.array())) {
+    sample.prompt = list;
+    return {};
+  }
+  return bad_row(cat(quote(row.file_name(column)),
+                     " has other messages than the beginning that chosen and rejected have in "
+                     "common; remove the prompt's messages from chosen and rejected, or set "
+                     "data.columns.",
+                     column, " to \"\", which leaves the column out"));
+}
+
+// Two whole dialogues have the prompt, whatever other columns say of it (as in TRL).
+Result<std::optional<Sample>> from_dialogues(const Columns& row, const Json& chosen,
+                                             const Json& rejected) {
+  if (is_whole_text(chosen) && is_whole_text(rejected))
+    return split_texts(chosen.string(), rejected.string());
+  if (!is_whole_dialogue(chosen) || !is_whole_dialogue(rejected)) return std::optional<Sample>();
+  auto sample = split_messages(chosen, rejected);
+  RETURN_IF_ERROR(sample);
+  for (const char* name : {"prompt", "conversations", "messages"}) {
+    if (!row(name)) continue;
+    const auto list = completion(row, name);
+    RETURN_IF_ERROR(list);
+    if (list->is_array()) RETURN_IF_ERROR(agree(row, name, *list, *sample, chosen, rejected));
+  }
+  return std::optional(std::move(*sample));
+}
+
+// The messages of a second column: those of the prompt, with one of the answers or without.
+Result<> check_second_column(const Columns& row, const Given& given, const Sample& sample) {
+  if (std::string_view(given.column) != "prompt") return {};
+  const Json::Array first = as_messages(given.value, "user").array();
+  for (const char* name : {"conversations", "messages"}) {
+    if (!row(name)) continue;
+    const auto list = completion(row, name);
+    RETURN_IF_ERROR(list);
+    Json::Array other = as_messages(*list, "user").array();
+    for (const Json* answer : {&sample.completion, &sample.rejected}) {
+      const Json::Array end = as_messages(*answer, "assistant").array();
+      if (other.size() > end.size() && ends_with(other, end)) {
+        other.resize(other.size() - end.size());
+        break;
+      }
+    }
+    if (other != first)
+      return bad_row(cat(quote(row.file_name("prompt")), " and ", quote(row.file_name(name)),
+                         " are two different prompts; set data.columns.prompt or data.columns.",
+                         name, " to \"\", which leaves the column out"));
+  }
+  return {};
+}
+
+std::string_view without_spaces(std::string_view text) {
+  constexpr std::string_view spaces = " \t\r\n";
+  const auto begin = text.find_first_not_of(spaces);
+  if (begin == text.npos) return {};
+  return text.substr(begin, text.find_last_not_of(spaces) + 1 - begin);
+}
+
+// The text of the answer that a prompt already ends with; empty without one.
+std::string_view answer_in(const Json& prompt) {
+  if (prompt.is_array())
+    return is_assistant(prompt.array().back()) ? member_text(prompt.array().back(), "content")
+                                               : std::string_view();
+  constexpr std::string_view marker = "\n\nAssistant:";
+  const std::string_view text = prompt.string();
+  const auto last = text.rfind(marker);
+  return last == text.npos ? std::string_view() : text.substr(last + marker.size());
+}
+
+// A prompt with the chosen answer would show it to the model before both answers.
+Result<> check_prompt(const Columns& row, const Given& given, const Sample& sample) {
+  const std::string_view held = without_spaces(answer_in(sample.prompt));
+  if (held.empty()) return {};
+  for (const auto& [name, answer] :
+       {std::pair("chosen", &sample.completion), {"rejected", &sample.rejected}}) {
+    const std::string_view text =
+        answer->is_string() ? answer->string() : member_text(answer->array().front(), "content");
+    if (held == without_spaces(text))
+      return bad_row(cat("the prompt under ", quote(row.file_name(given.column)),
+                         " already ends with the answer under ", quote(row.file_name(name)),
+                         ", which would be in the prompt of both answers; remove it from the "
+                         "prompt, or set data.columns.",
+                         given.column, " to \"\", which leaves the column out"));
+  }
+  return {};
+}
+
+// The sample from a column with the prompt, or from what two texts have in common.
+Result<Sample> from_prompt(const Columns& row, const LayoutOptions& options, const Json& chosen,
+                           const Json& rejected) {
+  const auto given = prompt(row, options);
+  RETURN_IF_ERROR(given);
+  if (is_whole_dialogue(chosen) != is_whole_dialogue(rejected))
+    return bad_row(cat("expected two whole dialogues or two answers; only ",
+                       quote(row.file_name(is_whole_dialogue(chosen) ? "chosen" : "rejected")),
+                       " is a whole dialogue"));
+  if (given->value.is_null()) {
+    if (!chosen.is_string() || !rejected.is_string())
+      return bad_row(
+          "there is no prompt: expected \"prompt\", or whole dialogues in chosen and rejected");
+    return split_texts(chosen.string(), rejected.string());
+  }
+  Sample out{.prompt = given->value, .completion = chosen, .rejected = rejected};
+  RETURN_IF_ERROR(check_prompt(row, *given, out));
+  RETURN_IF_ERROR(check_second_column(row, *given, out));
+  return out;
 }
 
 }  // namespace
@@ -95,22 +240,13 @@ Result<std::optional<double>> margin_of(const Columns& row) {
 }
 
 Result<Sample> pairwise_sample(const Columns& row, const LayoutOptions& options) {
-  auto chosen = completion(row, "chosen"), rejected = completion(row, "rejected"),
-       given = prompt(row, options), tools = to_tools(row.find("tools"));
-  for (const auto* part : {&chosen, &rejected, &given, &tools}) RETURN_IF_ERROR(*part);
-  Result<Sample> sample = Sample{.prompt = *given, .completion = *chosen, .rejected = *rejected};
-  // UltraFeedback has whole conversations, and the prompt as a separate column.
-  const bool whole =
-      is_whole_dialogue(*chosen) && is_whole_dialogue(*rejected) && !given->is_array();
-  if (whole) {
-    sample = split_messages(*chosen, *rejected);
-  } else if (given->is_null()) {
-    if (!chosen->is_string() || !rejected->is_string())
-      return bad_row(
-          "there is no prompt: expected \"prompt\", or whole dialogues in chosen and rejected");
-    sample = split_texts(chosen->string(), rejected->string());
-  }
-  if (!sample) return sample;
+  auto chosen = completion(row, "chosen"), rejected = completion(row, "rejected");
+  for (const auto* part : {&chosen, &rejected}) RETURN_IF_ERROR(*part);
+  auto whole = from_dialogues(row, *chosen, *rejected);
+  RETURN_IF_ERROR(whole);
+  auto sample =
+      *whole ? Result<Sample>(std::move(**whole)) : from_prompt(row, options, *chosen, *rejected);
+  RETURN_IF_ERROR(sample);
   const bool chat = options.chat == ChatUse::always || sample->prompt.is_array() ||
                     sample->completion.is_array() || sample->rejected.is_array();
   if (chat) {
@@ -118,7 +254,14 @@ Result<Sample> pairwise_sample(const Columns& row, const LayoutOptions& options)
     sample->completion = as_messages(sample->completion, "assistant");
     sample->rejected = as_messages(sample->rejected, "assistant");
   }
-  sample->tools = std::move(*tools);
+  if (chat) {  // only a chat template can show tools
+    auto tools = to_tools(row.find("tools"));
+    RETURN_IF_ERROR(tools);
+    sample->tools = std::move(*tools);
+  }
+  const bool alpaca = !*whole && std::string_view("instruction") == prompt_column(row);
+  if (!alpaca)
+    RETURN_IF_ERROR(add_system(row, options, sample->prompt));  // alpaca_prompt() adds it
   const auto margin = margin_of(row);
   RETURN_IF_ERROR(margin);
   sample->margin = *margin;

@@ -1,13 +1,12 @@
 #include "engine/data/layouts/sample.h"
 
-#include <cmath>
-#include <limits>
-
 #include "engine/base/text.h"
 #include "engine/data/layouts/messages.h"
 #include "engine/data/layouts/pairwise.h"
 #include "engine/data/layouts/steps.h"
+#include "engine/data/layouts/token_sample.h"
 #include "engine/data/layouts/unpaired.h"
+#include "engine/data/layouts/unread.h"
 
 namespace troupe::engine::data {
 
@@ -25,29 +24,45 @@ Result<Json> text_or_messages(const Columns& row, const Json& value, const std::
   return list;
 }
 
+// The column `tools`, which only a chat template can show: of texts it is not read.
+Result<Json> tools_of(const Columns& row, bool chat) {
+  return chat ? to_tools(row.find("tools")) : Json();
+}
+
+// The value of a column, with messages that are given as JSON text as a list.
+Result<Json> parsed_column(const Columns& row, const std::string& name) {
+  auto value = parsed_messages(*row.find(name), row.tags());
+  if (!value) return bad_row(cat(quote(row.file_name(name)), ": ", value.error().what));
+  return value;
+}
+
 Result<Sample> prompt_and_completion(const Columns& row, const char* prompt, const char* completion,
                                      const LayoutOptions& options) {
-  const auto *given = row.find(prompt), *answer = row.find(completion);
-  if (!given || !answer)
-    return bad_row(cat("nothing under ", quote(row.file_name(given ? completion : prompt))));
+  const bool has_prompt = row(prompt);
+  if (!has_prompt || !row(completion))
+    return bad_row(cat("nothing under ", quote(row.file_name(has_prompt ? completion : prompt))));
+  const auto given = parsed_column(row, prompt), answer = parsed_column(row, completion);
+  RETURN_IF_ERROR(given);
+  RETURN_IF_ERROR(answer);
   // If one side is a list of messages, the other becomes one too.
   const bool chat = options.chat == ChatUse::always || !given->is_string() || !answer->is_string();
   auto left = text_or_messages(row, *given, row.file_name(prompt), "user", chat);
   RETURN_IF_ERROR(left);
   auto right = text_or_messages(row, *answer, row.file_name(completion), "assistant", chat);
   RETURN_IF_ERROR(right);
-  auto tools = to_tools(row.find("tools"));
+  RETURN_IF_ERROR(add_system(row, options, *left));
+  auto tools = tools_of(row, chat);
   RETURN_IF_ERROR(tools);
   return Sample{
       .prompt = std::move(*left), .completion = std::move(*right), .tools = std::move(*tools)};
 }
 
-Result<Sample> messages_of(const Columns& row) {
-  auto list = to_messages(*row.first({"messages", "conversations"}), row.tags());
+Result<Sample> messages_of(const Columns& row, const LayoutOptions& options) {
+  const auto value = parsed_column(row, row.first_name({"messages", "conversations"}));
+  RETURN_IF_ERROR(value);
+  auto list = to_messages(*value, row.tags());
   RETURN_IF_ERROR(list);
-  const auto system = row.optional_string("system");
-  RETURN_IF_ERROR(system);
-  if (!system->empty()) list->array().insert(list->array().begin(), message("system", *system));
+  RETURN_IF_ERROR(add_system(row, options, *list));
   auto tools = to_tools(row.find("tools"));
   RETURN_IF_ERROR(tools);
   return Sample{.completion = std::move(*list), .tools = std::move(*tools)};
@@ -67,7 +82,7 @@ Result<Sample> split_last_message(Sample sample) {
 
 Result<Sample> conversation(const Columns& row, const LayoutOptions& options) {
   if (!row.first({"messages", "conversations"})) return bad_row("nothing under \"messages\"");
-  auto sample = messages_of(row);
+  auto sample = messages_of(row, options);
   if (!sample) return sample;
   if (options.purpose == Purpose::unpaired) return split_last_message(std::move(*sample));
   for (const auto& item : sample->completion.array())
@@ -86,9 +101,13 @@ Result<Sample> alpaca(const Columns& row, const LayoutOptions& options) {
   RETURN_IF_ERROR(prompt);
   const auto output = row.string(row.first_name({"output", "completion", "response"}));
   RETURN_IF_ERROR(output);
+  auto tools = tools_of(row, prompt->is_array());
+  RETURN_IF_ERROR(tools);
   Json completion =
       prompt->is_array() ? Json(Json::Array{message("assistant", *output)}) : Json(*output);
-  return Sample{.prompt = std::move(*prompt), .completion = std::move(completion)};
+  return Sample{.prompt = std::move(*prompt),
+                .completion = std::move(completion),
+                .tools = std::move(*tools)};
 }
 
 // A prompt ends before the completion: the last assistant messages of a conversation are not part
@@ -102,12 +121,16 @@ Json without_last_messages(Json messages) {
 Result<Json> prompt_of(const Columns& row, const LayoutOptions& options, const char* name) {
   if (std::string_view(name) == "instruction") return alpaca_prompt(row, options);
   if (std::string_view(name) != "messages" && std::string_view(name) != "conversations") {
-    const auto* value = row.find(name);
-    if (!value) return bad_row(cat("nothing under ", quote(row.file_name(name))));
-    return text_or_messages(row, *value, row.file_name(name), "user",
-                            options.chat == ChatUse::always);
+    if (!row(name)) return bad_row(cat("nothing under ", quote(row.file_name(name))));
+    const auto value = parsed_column(row, name);
+    RETURN_IF_ERROR(value);
+    auto out =
+        text_or_messages(row, *value, row.file_name(name), "user", options.chat == ChatUse::always);
+    RETURN_IF_ERROR(out);
+    RETURN_IF_ERROR(add_system(row, options, *out));
+    return out;
   }
-  auto sample = messages_of(row);
+  auto sample = messages_of(row, options);
   RETURN_IF_ERROR(sample);
   return std::move(sample->completion);
 }
@@ -122,12 +145,15 @@ Result<Sample> prompt_and_answer(const Columns& row, const LayoutOptions& option
     if (prompt->array().empty())
       return bad_row("the prompt has no message before the assistant message");
   }
-  auto tools = to_tools(row.find("tools"));
+  auto tools = tools_of(row, prompt->is_array());
   RETURN_IF_ERROR(tools);
   Sample sample{.prompt = std::move(*prompt), .tools = std::move(*tools)};
   const auto* answer = row.first({"answer", "ground_truth", "solution"});
   static const std::map<std::string, std::string> verl = {{"answer", "reward_model.ground_truth"}};
-  if (!answer) answer = Columns(row.row(), verl, row.tags()).find("answer");
+  if (!answer) {
+    answer = Columns(row.row(), verl, row.tags()).find("answer");
+    if (answer) row.mark_read("reward_model");
+  }
   if (!answer && std::string_view(name) == "instruction") answer = row.find("output");
   if (answer) sample.answer = *answer;
   sample.columns = row.others({name, "answer"});
@@ -169,9 +195,36 @@ Result<Sample> dispatch(const Columns& row, const LayoutOptions& options) {
 
 }  // namespace
 
+Result<std::string> system_of(const Columns& row, const LayoutOptions& options) {
+  auto column = row.optional_string("system");
+  if (column && column->empty()) return options.system;
+  return column;
+}
+
+Result<> add_system(const Columns& row, const LayoutOptions& options, Json& prompt) {
+  const auto system = system_of(row, options);
+  RETURN_IF_ERROR(system);
+  if (system->empty()) return {};
+  if (prompt.is_string()) {
+    prompt = Json(cat(*system, "\n\n", prompt.string()));
+    return {};
+  }
+  auto& messages = prompt.array();
+  const Json own = message("system", *system);
+  if (!messages.empty() && messages.front().find("role") &&
+      *messages.front().find("role") == Json("system")) {
+    if (messages.front() == own || !row("system")) return {};
+    return bad_row(cat("two different system messages: the first message, and the column ",
+                       quote(row.file_name("system")),
+                       "; remove one of them, or set data.columns.system to \"\""));
+  }
+  messages.insert(messages.begin(), own);
+  return {};
+}
+
 Result<Json> alpaca_prompt(const Columns& row, const LayoutOptions& options) {
-  const auto instruction = row.string("instruction"), input = row.optional_string("input"),
-             system = row.optional_string("system");
+  const auto instruction = row.string("instruction"), system = system_of(row, options),
+             input = row.optional_string(row.first_name({"input", "context"}));  // Dolly's context
   for (const auto* text : {&instruction, &input, &system}) RETURN_IF_ERROR(*text);
   const bool chat = options.chat == ChatUse::always ||
                     (options.chat == ChatUse::automatic && options.chat_template);
@@ -214,89 +267,11 @@ Result<Sample> to_sample(const Row& row, const LayoutOptions& options) {
   auto sample = dispatch(columns, options);
   const bool labelled = options.purpose == Purpose::unpaired && options.layout != Layout::pairwise;
   if (labelled) sample = with_label(std::move(sample), columns);
+  if (sample) {
+    sample->unread = columns.unread();
+    if (auto harmless = check_unread(columns, sample->unread); !harmless) sample = fail(harmless);
+  }
   if (!sample) return fail(sample.error().code, cat(row.where(), ": ", sample.error().what));
-  return sample;
-}
-
-namespace {
-
-constexpr std::int32_t not_trained = -100;
-
-// Tables with missing values have their integers as floating-point numbers (416.0).
-std::optional<std::int64_t> whole_number(const Json& item) {
-  if (item.is_integer()) return item.integer();
-  if (!item.is_number()) return std::nullopt;
-  const double value = item.number();
-  if (std::floor(value) != value || std::abs(value) > 1e9) return std::nullopt;
-  return static_cast<std::int64_t>(value);
-}
-
-Result<std::vector<std::int32_t>> integers(const Columns& row, const std::string& name,
-                                           std::int64_t lowest, std::int64_t end) {
-  const auto* list = row.find(name);
-  if (!list || !list->is_array())
-    return bad_row(cat("expected a list of token ids under ", quote(row.file_name(name)),
-                       ", found ", list ? list->type_name() : "nothing"));
-  std::vector<std::int32_t> out;
-  out.reserve(list->array().size());
-  for (const auto& item : list->array()) {
-    const auto id = whole_number(item);
-    const bool fits = id && (*id == lowest || (*id >= 0 && *id < end));
-    if (!fits) {
-      return bad_row(cat(quote(row.file_name(name)), ", item ", out.size(),
-                         ": expected a token id from 0 to ", end - 1, lowest < 0 ? ", or -100" : "",
-                         ", found ",
-                         item.is_number() ? item.dump() : std::string(item.type_name())));
-    }
-    out.push_back(static_cast<std::int32_t>(*id));
-  }
-  return out;
-}
-
-Result<TokenRow> token_row(const Columns& row, const std::string& ids, const std::string& labels,
-                           const LayoutOptions& options) {
-  const auto end = options.vocabulary > 0 ? options.vocabulary
-                                          : std::int64_t{std::numeric_limits<std::int32_t>::max()};
-  auto tokens = integers(row, ids, 0, end);
-  RETURN_IF_ERROR(tokens);
-  if (tokens->empty()) return bad_row(cat(quote(row.file_name(ids)), " is empty"));
-  if (!row(labels)) return TokenRow{*tokens, *tokens};
-  auto targets = integers(row, labels, not_trained, end);
-  RETURN_IF_ERROR(targets);
-  if (targets->size() != tokens->size())
-    return bad_row(cat("expected as many labels as token ids, found ", targets->size(), " under ",
-                       quote(row.file_name(labels)), " and ", tokens->size(), " under ",
-                       quote(row.file_name(ids))));
-  for (std::size_t i = 0; i < tokens->size(); ++i) {
-    if ((*targets)[i] == not_trained || (*targets)[i] == (*tokens)[i]) continue;
-    return bad_row(cat(quote(row.file_name(labels)), ", item ", i,
-                       ": expected -100 or the token itself, ", (*tokens)[i],
-                       " (labels are not shifted), found ", (*targets)[i]));
-  }
-  return TokenRow{std::move(*tokens), std::move(*targets)};
-}
-
-}  // namespace
-
-Result<Sample> token_sample(const Columns& row, const LayoutOptions& options) {
-  Sample sample;
-  const bool pairs = options.purpose == Purpose::pairs;
-  auto tokens = pairs ? token_row(row, "chosen_input_ids", "chosen_labels", options)
-                      : token_row(row, "input_ids", "labels", options);
-  RETURN_IF_ERROR(tokens);
-  sample.tokens = std::move(*tokens);
-  if (pairs) {
-    auto rejected = token_row(row, "rejected_input_ids", "rejected_labels", options);
-    RETURN_IF_ERROR(rejected);
-    sample.rejected_tokens = std::move(*rejected);
-    const auto margin = margin_of(row);
-    RETURN_IF_ERROR(margin);
-    sample.margin = *margin;
-  }
-  if (options.purpose == Purpose::prompts) {
-    if (const auto* answer = row.first({"answer", "ground_truth"})) sample.answer = *answer;
-    sample.columns = row.others({"input_ids", "labels", "answer"});
-  }
   return sample;
 }
 

@@ -44,17 +44,24 @@ struct Sample {
   std::optional<bool> desirable;            ///< unpaired data: the label
   std::optional<double> margin;  ///< pairs: how much better the chosen one is, if the row has it
   std::optional<StepLabels> step_labels;  ///< process rewards
+  /// Names in the file of columns that this layout does not read; prompts: they are in `columns`.
+  std::vector<std::string> unread;
 };
 
 /// Converts the row to its normal form. `options.layout` is not automatic. Errc::bad_input: file,
-/// line, key, what was expected and found.
+/// line, key, what was expected and found; also for a column that is not read and would change the
+/// result, such as weights, masks, images and texts that belong to the prompt.
 Result<Sample> to_sample(const Row& row, const LayoutOptions& options);
 
 /// Returns the columns instruction, input, system and history as the prompt: messages for a chat,
 /// else Stanford Alpaca's text. Errc::bad_input, without the location.
 Result<Json> alpaca_prompt(const Columns& row, const LayoutOptions& options);
 
-/// Errc::bad_input, without the location.
-Result<Sample> token_sample(const Columns& row, const LayoutOptions& options);
+/// The column `system`, or `options.system`. Errc::bad_input, without the location.
+Result<std::string> system_of(const Columns& row, const LayoutOptions& options);
+/// Puts the column `system`, or `options.system`, before a prompt: a message, or a paragraph of a
+/// text. A prompt that begins with a system message stays as it is; Errc::bad_input, without the
+/// location, if the column has another one.
+Result<> add_system(const Columns& row, const LayoutOptions& options, Json& prompt);
 
 }  // namespace troupe::engine::data

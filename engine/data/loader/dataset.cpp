@@ -65,7 +65,7 @@ Result<FileFingerprint> sampled_fingerprint(const std::string& path) {
 
 namespace {
 
-constexpr std::size_t max_reasons = 16;
+constexpr std::size_t max_reasons = 16, max_unread = 32;
 
 template <class T>
 Result<> load_source(const DataOptions& options, DataSource source, const TextEncoder& encoder,
@@ -87,6 +87,8 @@ Result<> load_source(const DataOptions& options, DataSource source, const TextEn
     out.files.push_back(std::move(*print));
   }
   reader->report().bad -= out.report.bad;
+  if (!reader->report().unread.empty())
+    log_info(cat("data: ", reader->files().front(), ": ", reader->report().unread_text()));
   out.report.add(reader->report());
   info.size = out.examples.size() - before;
   if (info.size == 0) return reader->no_examples();
@@ -98,7 +100,12 @@ Result<> load_source(const DataOptions& options, DataSource source, const TextEn
 
 std::vector<DataSource> DataOptions::sources() const {
   if (!mix.empty()) return mix;
-  return {{.paths = paths, .weight = 1, .epochs = 0, .layout = layout, .columns = columns}};
+  return {{.paths = paths,
+           .weight = 1,
+           .epochs = 0,
+           .layout = layout,
+           .columns = columns,
+           .system = system}};
 }
 
 void DataReport::add_unused(const UnusedRows& more) {
@@ -110,6 +117,21 @@ void DataReport::add_unused(const UnusedRows& more) {
   if (unused.size() < max_reasons) return unused.push_back(more);
   if (unused.size() == max_reasons) unused.push_back({"other reasons", more.first, false, 0});
   unused.back().rows += more.rows;
+}
+
+void DataReport::add_unread(const std::string& column, std::int64_t rows_with_it) {
+  if (const auto known = unread.find(column); known != unread.end())
+    known->second += rows_with_it;
+  else if (unread.size() < max_unread)
+    unread.emplace(column, rows_with_it);
+}
+
+std::string DataReport::unread_text() const {
+  std::vector<std::string> out;
+  for (const auto& [column, count] : unread)
+    out.push_back(cat(quote(column, 40), " (", count, count == 1 ? " row)" : " rows)"));
+  if (unread.size() == max_unread) out.push_back("...");
+  return out.empty() ? "" : cat("unread columns: ", join(out, ", "));
 }
 
 void DataReport::add(const DataReport& other) {
@@ -124,6 +146,7 @@ void DataReport::add(const DataReport& other) {
   chunked += other.chunked;
   chunks += other.chunks;
   for (const auto& reason : other.unused) add_unused(reason);
+  for (const auto& [column, count] : other.unread) add_unread(column, count);
 }
 
 std::string DataReport::text() const {
@@ -143,6 +166,7 @@ std::string DataReport::text() const {
   if (bad > 0) out += cat(", ", bad, " malformed");
   if (malformed != unused.end())
     out += cat(" (first: ", malformed->first, ": ", malformed->why, ")");
+  if (!unread.empty()) out += cat("; ", unread_text());
   return out;
 }
 

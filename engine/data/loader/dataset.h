@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,7 @@ struct DataSource {
   std::int64_t epochs = 0;         ///< maximum number of passes over the source; 0: no limit
   Layout layout = Layout::automatic;
   std::map<std::string, std::string> columns;
+  std::string system = {};  ///< LayoutOptions::system; empty: that of all sources
 };
 
 struct DataOptions {
@@ -44,6 +46,7 @@ struct DataOptions {
   std::map<std::string, std::string> columns;
   std::vector<DataSource> mix;  ///< instead of paths, layout and columns
   Tags tags;
+  std::string system = {};  ///< of all sources, LayoutOptions::system
   ReadOptions reading;
   ChatUse chat = ChatUse::automatic;
   /// Maximum number of malformed rows that are skipped (each is logged); one more stops the run.
@@ -80,8 +83,13 @@ struct DataReport {
   std::int64_t chunked = 0;        ///< used, and split into several examples
   std::int64_t chunks = 0;         ///< those examples
   std::vector<UnusedRows> unused;  ///< by reason; the rarest reasons are counted together
+  /// Columns that the layout does not read, with the number of rows that have them; at most 32.
+  std::map<std::string, std::int64_t> unread;
   std::int64_t used() const { return rows - bad - untrainable - held_out; }
   void add_unused(const UnusedRows& rows);
+  void add_unread(const std::string& column, std::int64_t rows);
+  /// "unread columns: id (8 rows), source (8 rows)"; empty: there are none.
+  std::string unread_text() const;
   /// Adds the counts of another source.
   void add(const DataReport& other);
   /// The report as one line for a log.

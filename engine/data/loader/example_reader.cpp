@@ -126,6 +126,7 @@ ExampleReader<T>::ExampleReader(const DataOptions& options, DataSource source,
              .chat = options.chat};
   layout_.chat_template = encoder.has_chat_template();
   layout_.vocabulary = encoder.vocabulary();
+  layout_.system = source_.system.empty() ? options.system : source_.system;
 }
 
 template <class T>
@@ -277,8 +278,14 @@ Result<Sample> ExampleReader<T>::sample_of(const Row& row) {
     layout_file_ = position_.file;
   }
   report_.layout = layout_.layout;
+  if (!layout_.system.empty() && !takes_system(layout_.layout))
+    return fail(Errc::usage,
+                cat("data.system: rows of the layout ", name_of(layout_.layout), " (", row.where(),
+                    ") have no prompt to which a system message can be added; remove the key"));
   auto sample = to_sample(row, layout_);
   if (!sample) RETURN_IF_ERROR(check_other_layout(row));
+  if (sample)
+    for (const std::string& column : sample->unread) report_.add_unread(column, 1);
   return sample;
 }
 

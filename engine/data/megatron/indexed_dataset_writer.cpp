@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <type_traits>
 
@@ -111,8 +112,13 @@ Result<IndexedDatasetWriter> IndexedDatasetWriter::open(const std::string& prefi
   IndexedDatasetWriter out(prefix, type);
   RETURN_IF_ERROR(out.data_.open());
   RETURN_IF_ERROR(out.entries_.open());
-  if (std::remove((prefix + ".idx").c_str()) != 0 && errno != ENOENT)
-    return system_error(prefix + ".idx", "remove");
+  const bool replaces = std::remove((prefix + ".idx").c_str()) == 0;
+  if (!replaces && errno != ENOENT) return system_error(prefix + ".idx", "remove");
+  // Before the data changes: a power failure would otherwise leave the old index beside new data.
+  if (replaces) {
+    const std::string parent = std::filesystem::path(prefix).parent_path().string();
+    RETURN_IF_ERROR(sync_directory(parent.empty() ? "." : parent));
+  }
   RETURN_IF_ERROR(out.data_.truncate(from.bytes));
   RETURN_IF_ERROR(out.entries_.truncate(from.entries * 4));
   RETURN_IF_ERROR(out.read_entries(from));

@@ -1,5 +1,7 @@
 #include "engine/data/readers/json_reader.h"
 
+#include <algorithm>
+
 #include "engine/base/text.h"
 #include "engine/data/readers/line_readers.h"
 #include "engine/data/readers/text_stream.h"
@@ -186,13 +188,16 @@ Result<std::optional<std::vector<RowSpan>>> find_rows(std::string_view text,
 
 JsonReader::JsonReader(std::string path, WholeText file, std::vector<RowSpan> rows)
     : path_(std::move(path)), file_(std::move(file)), rows_(std::move(rows)) {
+  share_lines_ = std::ranges::adjacent_find(rows_, {}, &RowSpan::line) != rows_.end();
 }
 
 Result<std::optional<PendingRow>> JsonReader::next_pending() {
   if (at_ == rows_.size()) return std::nullopt;
   const auto& span = rows_[at_];
-  PendingRow pending{.row = {Json(), path_, span.line, static_cast<std::int64_t>(at_++)},
-                     .text = std::nullopt};
+  const auto index = static_cast<std::int64_t>(at_++);
+  PendingRow pending{
+      .row = {Json(), path_, share_lines_ ? index + 1 : span.line, index, share_lines_},
+      .text = std::nullopt};
   RETURN_IF_ERROR(check_row_size(span.end - span.begin, pending.row));
   pending.text.emplace(file_.text().substr(span.begin, span.end - span.begin));
   return pending;

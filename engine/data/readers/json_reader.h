@@ -50,6 +50,7 @@ class JsonReader : public JsonRowReader {
   WholeText file_;
   std::vector<RowSpan> rows_;
   std::size_t at_ = 0;
+  bool share_lines_ = false;  ///< a line has several rows, so their numbers are given
 };
 
 }  // namespace troupe::engine::data

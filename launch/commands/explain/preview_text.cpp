@@ -68,6 +68,12 @@ std::string rows_text(const DataPreview& preview) {
                                                        ", which were tokenized")));
   if (report.held_out > 0)
     text += labelled_line("held out", cat(grouped(report.held_out), " rows, by data.split"));
+  if (!report.unread.empty()) {
+    std::vector<std::string> columns;
+    for (const auto& [column, rows] : report.unread)
+      columns.push_back(cat(quote(column, 40), " (", grouped(rows), ")"));
+    text += labelled_line("unread columns", join(columns, ", "));
+  }
   for (const auto& reason : report.unused)
     text +=
         labelled_line(reason.malformed ? "malformed" : "dropped",

@@ -1,11 +1,13 @@
 #include "launch/commands/info/data.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "engine/base/fields.h"
 #include "engine/base/text.h"
 #include "engine/data/layouts/sample.h"
+#include "engine/data/loader/dataset.h"
 #include "engine/data/readers/file_list.h"
 #include "engine/data/readers/row_reader.h"
 #include "launch/recipes/recipes.h"
@@ -14,14 +16,26 @@ namespace troupe::launch {
 
 namespace {
 
+/// A layout in which some algorithms would read the rows, and what becomes of them.
+struct Use {
+  engine::data::Purpose purpose;
+  engine::data::Layout layout;
+  std::vector<std::string> algorithms;
+  std::int64_t good = 0, bad = 0;
+  std::string first_bad;
+  engine::data::DataReport report;  ///< its unread columns
+};
+
 /// Counts over all files.
 struct Rows {
   std::int64_t good = 0, bad = 0;
   std::int64_t prompts = 0, unanswered = 0;  // prompts without an answer, of those with a layout
   std::string first_bad;
-  Json uses = Json::Object{};  // layouts_of() the first row
+  std::optional<engine::data::Row> first;
+  std::vector<Use> uses;          // of the first row
+  Json layouts = Json::Object{};  // layouts_of() the first row
   std::string first_file, other_file;
-  Json other_uses = Json::Object{};
+  Json other_layouts = Json::Object{};
 };
 
 void report_columns(const engine::data::Row& row, Report& report) {
@@ -52,50 +66,93 @@ Json layouts_of(const engine::data::Row& row) {
   return uses;
 }
 
-/// Whether the row has an answer for reward rules; nullopt: it is not a prompt.
-std::optional<bool> has_answer(const engine::data::Row& row) {
-  engine::data::LayoutOptions options;
-  options.purpose = engine::data::Purpose::prompts;
-  const auto layout = engine::data::detect_layout(row, options);
-  if (!layout) return std::nullopt;
-  options.layout = *layout;
-  const auto sample = engine::data::to_sample(row, options);
-  if (!sample) return std::nullopt;
-  return !sample->answer.is_null();
+std::vector<Use> uses_of(const engine::data::Row& row) {
+  std::vector<Use> out;
+  for (const Recipe& recipe : recipes()) {
+    const auto layout = engine::data::detect_layout(row, {.purpose = recipe.rows});
+    const bool automatic = recipe.layout == engine::data::Layout::automatic;
+    if (!layout || (!automatic && recipe.layout != *layout)) continue;
+    const auto same = std::ranges::find_if(
+        out, [&](const Use& use) { return use.purpose == recipe.rows && use.layout == *layout; });
+    Use& use = same != out.end() ? *same : out.emplace_back(Use{recipe.rows, *layout, {}});
+    use.algorithms.emplace_back(recipe.name);
+  }
+  return out;
 }
 
-void report_layouts(const engine::data::Row& row, const Json& uses, Report& report) {
-  std::vector<std::string> none;
-  report_columns(row, report);
-  report.fact("uses", uses);
-  const std::string answer = has_answer(row).value_or(false)
-                                 ? ", with an answer for the reward rules"
-                                 : ", without an answer: for reward rules that need none";
-  for (const Recipe& recipe : recipes()) {
-    const Json* layout = uses.find(recipe.name);
-    const bool prompts = recipe.rows == engine::data::Purpose::prompts;
-    if (layout)
-      report.line(cat("for ", recipe.name, ": ", layout->string(), prompts ? answer : ""));
-    else
-      none.emplace_back(recipe.name);
+/// Reads the row in the layout of each use.
+void see_row(const engine::data::Row& row, Rows& rows) {
+  for (Use& use : rows.uses) {
+    const auto sample =
+        engine::data::to_sample(row, {.purpose = use.purpose, .layout = use.layout});
+    if (!sample && use.bad++ == 0) use.first_bad = sample.error().what;
+    if (!sample) continue;
+    ++use.good;
+    for (const std::string& column : sample->unread) use.report.add_unread(column, 1);
+    if (use.purpose != engine::data::Purpose::prompts) continue;
+    ++rows.prompts;
+    rows.unanswered += sample->answer.is_null();
   }
+}
+
+void report_use(const Use& use, bool answered, Report& report) {
+  const std::string algorithms = join(use.algorithms, ", ");
+  if (use.good == 0)
+    return report.line(
+        cat("not for ", algorithms, ", as ", name_of(use.layout), ": ", use.first_bad));
+  const bool prompts = use.purpose == engine::data::Purpose::prompts;
+  for (const std::string& algorithm : use.algorithms)
+    report.line(cat("for ", algorithm, ": ", name_of(use.layout),
+                    !prompts   ? ""
+                    : answered ? ", with an answer for the reward rules"
+                               : ", without an answer: for reward rules that need none"));
+  if (use.bad > 0)
+    report.note(
+        cat(use.bad, " rows are malformed for ", algorithms, "; the first: ", use.first_bad));
+  if (!use.report.unread.empty())
+    report.line(cat("for ", algorithms, ": ", use.report.unread_text()));
+}
+
+/// What the algorithms make of the rows, all of which have been read.
+void report_layouts(const Rows& rows, Report& report) {
+  report_columns(*rows.first, report);
+  Json uses = Json::Object{}, unread = Json::Object{};
+  std::vector<std::string> none;
+  for (const Use& use : rows.uses) {
+    auto first =
+        engine::data::to_sample(*rows.first, {.purpose = use.purpose, .layout = use.layout});
+    report_use(use, first && !first->answer.is_null(), report);
+    for (const std::string& algorithm : use.algorithms)
+      if (use.good > 0) uses.set(algorithm, std::string(name_of(use.layout)));
+    Json::Array columns;
+    for (const auto& [column, count] : use.report.unread) columns.emplace_back(column);
+    for (const std::string& algorithm : use.algorithms)
+      if (!columns.empty()) unread.set(algorithm, columns);
+  }
+  for (const Recipe& recipe : recipes())
+    if (!rows.layouts.find(recipe.name)) none.emplace_back(recipe.name);
   if (!none.empty()) report.line(cat("not without data.columns: ", join(none, ", ")));
   if (uses.object().empty())
-    report.note(
-        "no algorithm reads these rows as they are; --set data.columns.NAME=COLUMN maps them "
-        "(docs/formats.md)");
+    report.problem(
+        {Errc::bad_input,
+         "no algorithm reads these rows as they are; --set data.columns.NAME=COLUMN maps "
+         "them (docs/formats.md)"});
+  report.fact("uses", std::move(uses));
+  report.fact("unread_columns", std::move(unread));
 }
 
-/// The first row of a file: its layouts are reported, or compared with those of the files before.
-void see_first_row(const engine::data::Row& row, Rows& rows, Report& report) {
-  Json uses = layouts_of(row);
-  if (rows.good == 0) {
-    report_layouts(row, uses, report);
-    rows.uses = std::move(uses);
+/// The first row of a file: its layouts are those of all rows, or compared with those of the files
+/// before.
+void see_first_row(const engine::data::Row& row, Rows& rows) {
+  Json layouts = layouts_of(row);
+  if (!rows.first) {
+    rows.first = row;
+    rows.uses = uses_of(row);
+    rows.layouts = std::move(layouts);
     rows.first_file = row.file;
-  } else if (rows.other_file.empty() && uses != rows.uses) {
+  } else if (rows.other_file.empty() && layouts != rows.layouts) {
     rows.other_file = row.file;
-    rows.other_uses = std::move(uses);
+    rows.other_layouts = std::move(layouts);
   }
 }
 
@@ -113,8 +170,8 @@ void report_problems(const Rows& rows, Report& report) {
                     "need"));
   if (!rows.other_file.empty())
     report.problem({Errc::usage, cat("the files have different layouts: ", rows.first_file,
-                                     " is read ", uses_text(rows.uses), "; ", rows.other_file, " ",
-                                     uses_text(rows.other_uses),
+                                     " is read ", uses_text(rows.layouts), "; ", rows.other_file,
+                                     " ", uses_text(rows.other_layouts),
                                      "; give each layout a source of its own in data.mix")});
   if (rows.bad > 0) {
     report.problem({Errc::bad_input, cat(rows.bad, " malformed rows; the first: ", rows.first_bad,
@@ -123,8 +180,7 @@ void report_problems(const Rows& rows, Report& report) {
   if (rows.good == 0) report.problem({Errc::bad_input, "no rows"});
 }
 
-Result<> read_file(const std::string& path, const engine::data::ReadOptions& options, Rows& rows,
-                   Report& report) {
+Result<> read_file(const std::string& path, const engine::data::ReadOptions& options, Rows& rows) {
   auto reader = engine::data::open_rows(path, options);
   RETURN_IF_ERROR(reader);
   bool first = true;
@@ -133,11 +189,9 @@ Result<> read_file(const std::string& path, const engine::data::ReadOptions& opt
     if (!row && row.error().code != Errc::bad_input) return fail(row);
     if (row && !*row) return {};
     if (row) {
-      if (std::exchange(first, false)) see_first_row(**row, rows, report);
+      if (std::exchange(first, false)) see_first_row(**row, rows);
       ++rows.good;
-      const auto answer = has_answer(**row);
-      rows.prompts += answer.has_value();
-      rows.unanswered += !answer.value_or(true);
+      see_row(**row, rows);
     } else if (rows.bad++ == 0) {
       rows.first_bad = row.error().what;
     }
@@ -158,9 +212,9 @@ void inspect_data(const std::string& path, const std::vector<std::string>& colum
   options.column_names = column_names;
   Rows rows;
   for (const std::string& file : *files) {
-    if (auto read = read_file(file, options, rows, report); !read)
-      return report.problem(read.error());
+    if (auto read = read_file(file, options, rows); !read) return report.problem(read.error());
   }
+  if (rows.first) report_layouts(rows, report);
   report.say("rows", rows.good, cat(rows.good, rows.good == 1 ? " row" : " rows"));
   report_problems(rows, report);
 }

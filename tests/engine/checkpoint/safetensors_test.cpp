@@ -168,6 +168,8 @@ std::vector<Hostile> hostile_files() {
        "multiply to more than"},
       {"bits overflow", of(tensor("a", "F32", "[1152921504606846976]", "[0,0]"), 0),
        "multiply to more than"},
+      {"overflow behind a zero", of(tensor("a", "F32", "[0,4294967296,4294967296]", "[0,0]"), 0),
+       "multiply to more than"},
       {"overflow beside a zero", of(tensor("a", "F32", "[4294967296,4294967296,0]", "[0,0]"), 0),
        "multiply to more than"},
       {"half a byte", of(tensor("a", "F4", "[3]", "[0,2]"), 2), "whole bytes"},

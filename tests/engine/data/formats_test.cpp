@@ -255,7 +255,7 @@ TEST(Formats, LinesThatAreOneArrayAreReadAsTheArray) {
   const std::vector<std::string> expected = {"2 {\"a\":1}", "3 {\"a\":2}"};
   EXPECT_EQ(read_all(scratch.write("a.jsonl", "[\n{\"a\":1},\n{\"a\":2}]\n")), expected);
   EXPECT_EQ(read_all(scratch.write("b.jsonl", "[{\"a\":1},{\"a\":2}]\n")),
-            (std::vector<std::string>{"1 {\"a\":1}", "1 {\"a\":2}"}));
+            (std::vector<std::string>{"1 {\"a\":1}", "2 {\"a\":2}"}));  // rows, not lines
   // An array that ends with its line is one malformed row among others.
   EXPECT_THAT(read_all(scratch.write("c.jsonl", "[1,2]\n{\"a\":1}\n")),
               ElementsAre(HasSubstr("c.jsonl:1: expected an object"), "2 {\"a\":1}"));

@@ -211,7 +211,7 @@ const std::vector<BadCase> malformed_rows = {
     {Purpose::pairs, Layout::pairwise, R"({"prompt":"a","chosen":"b","rejected":2})",
      "under rejected, found integer"},
     {Purpose::pairs, Layout::pairwise, R"({"prompt":2,"chosen":"b","rejected":"c"})",
-     "as the prompt, found integer"},
+     "expected text or a list of messages under prompt, found integer"},
     {Purpose::pairs, Layout::pairwise,
      R"({"chosen":[{"role":"assistant","content":"a"}],"rejected":[{"role":"assistant","content":"b"}]})",
      "no prompt"},

@@ -49,6 +49,14 @@ std::vector<HostilePickle> bad_tensors() {
        tensor_of(floats, raw("K\x00\x8a\x05\x00\x00\x00\x00\x01\x8a\x05\x00\x00\x00\x00\x01\x86"
                              "K\x00K\x00\x86")),
        "does not fit"},
+      {"overflow of the count with an axis of 0",
+       tensor_of(floats, raw("K\x00\x8a\x08\x00\x00\x00\x00\x00\x00\x00\x40\x8a\x08\x00\x00\x00"
+                             "\x00\x00\x00\x00\x40K\x00\x87K\x01K\x01K\x01\x87")),
+       "does not fit"},
+      {"an axis of 0 first",
+       tensor_of(floats, raw("K\x00K\x00\x8a\x08\x00\x00\x00\x00\x00\x00\x00\x40\x8a\x08\x00\x00"
+                             "\x00\x00\x00\x00\x00\x40\x87K\x01K\x01K\x01\x87")),
+       "does not fit"},
       {"negative axis", tensor_of(floats, raw("K\x00J\xff\xff\xff\xff\x85K\x01\x85")),
        "non-negative"},
       {"negative stride", tensor_of(floats, raw("K\x00K\x02\x85J\xff\xff\xff\xff\x85")),
