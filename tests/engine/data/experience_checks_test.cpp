@@ -1,4 +1,4 @@
-// What no sample can have is found and named, whoever made the sample.
+// What no sample can have is found and named.
 #include "engine/data/experience_checks.h"
 
 #include <gmock/gmock.h>
