@@ -15,7 +15,7 @@ from live_run import LiveRun, folder
 from served import DIGITS, PROGRAM, SOURCE
 
 PAGE = os.path.join(SOURCE, "docs/agents.md")
-RUN = {"rollout.source": "service", "serve.listen": 0, "train.max_length": 64, "rollout.max_new_tokens": 24, "train.schedule": "constant",
+RUN = {"rollout.source": "service", "serve.listen": 0, "train.max_length": 64, "rollout.max_new_tokens": 256, "train.schedule": "constant",
        "train.threads": 1, "train.log_every": 0, "data.shuffle": "false"}
 
 

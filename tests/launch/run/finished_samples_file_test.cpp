@@ -101,6 +101,7 @@ class KeptFiles : public FinishedSamplesFile {
     const auto in = now ? folder_ / "checkpoint-2/training" : folder_ / "versions/checkpoint-2";
     std::filesystem::create_directories(folder_ / "checkpoint-2/training");
     std::filesystem::create_directories(in);
+    std::filesystem::remove(in / "samples.safetensors");
     write_finished_samples(in / "samples.safetensors", finished);
   }
   /// What is said of samples, one of which has been changed.
