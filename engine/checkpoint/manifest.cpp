@@ -85,14 +85,15 @@ using Measure = std::function<Result<Manifest::File>(const std::string&)>;
 Result<> compare(const Manifest::File& expected, const std::string& folder,
                  const Measure& measure = measure_file) {
   const std::string path = cat(folder, "/", expected.path);
+  const std::string by = cat(" (by ", folder, "/", manifest_file, ")");  // may be what is damaged
   const auto found = measure(path);
-  if (!found) return fail(Errc::corrupt, found.error().what);
+  if (!found) return fail(Errc::corrupt, cat(found.error().what, by));
   if (found->bytes != expected.bytes)
     return fail(Errc::corrupt,
-                cat(path, ": expected ", expected.bytes, " bytes, found ", found->bytes));
+                cat(path, ": expected ", expected.bytes, " bytes, found ", found->bytes, by));
   if (found->xxh3_128 != expected.xxh3_128)
     return fail(Errc::corrupt, cat(path, ": expected checksum ", quote(expected.xxh3_128),
-                                   ", found ", quote(found->xxh3_128)));
+                                   ", found ", quote(found->xxh3_128), by));
   return {};
 }
 
