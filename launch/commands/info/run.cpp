@@ -33,26 +33,36 @@ RunConfig config_of_run(const std::string& folder, Report& report) {
   return config;
 }
 
+// After damage to the newest checkpoint: what the same command does.
+void inspect_fallback(const RunConfig& config, Report& report) {
+  const auto found = find_resumable(config);
+  if (!found) return report.problem(found.error());
+  if (!*found) return;
+  const std::string name = fs::path((*found)->path).filename().string();
+  report.fact("next_step", (*found)->step);
+  report.say("resumes_from", name,
+             cat("the same command resumes from ", name, ", after step ", (*found)->step,
+                 "; the steps since then are trained again"));
+}
+
 void inspect_latest(const std::string& folder, Report& report) {
   std::error_code ignored;
   const fs::path latest = fs::read_symlink(fs::path(folder) / "latest", ignored);
   report.say("latest", latest.string(),
              cat("newest checkpoint: ", latest.empty() ? "none" : latest.string()));
   if (latest.empty()) return;
-  const auto found = find_resumable(config_of_run(folder, report));
-  if (!found) return report.problem(found.error());
-  if (!*found) return;
-  const std::string name = fs::path((*found)->path).filename().string();
-  report.fact("next_step", (*found)->step);
-  if (name != latest.string()) {
-    for (const std::string& damage : (*found)->warnings) report.problem({Errc::corrupt, damage});
-    return report.say("resumes_from", name,
-                      cat("the same command resumes from ", name, ", after step ", (*found)->step,
-                          "; the steps since then are trained again"));
+  const RunConfig config = config_of_run(folder, report);
+  const std::string path = (fs::path(folder) / latest).string();
+  const auto verified = verify_resumable(config, path);
+  if (!verified) {
+    report.problem(verified.error());
+    return inspect_fallback(config, report);
   }
-  for (const std::string& warning : (*found)->warnings) report.note(warning);
-  report.say("resumes_from", name,
-             cat("checksums match; the same command resumes after step ", (*found)->step,
+  for (const std::string& warning : *verified) report.note(warning);
+  const auto state = engine::checkpoint::read_training_state(path);
+  if (!state) return report.problem(state.error());
+  report.say("next_step", state->step,
+             cat("checksums match; the same command resumes after step ", state->step,
                  "; `troupe generate --model ", folder, "/latest` uses its model"));
 }
 
