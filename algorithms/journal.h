@@ -72,8 +72,9 @@ class Journal {
   /// Some of the samples of a step; call it before record() of that step.
   virtual void sample(std::int64_t step, const Sample& sample) = 0;
   /// Makes the records durable; called before the checkpoint of step `step` is saved, so that no
-  /// checkpoint has steps that a power failure takes from the journal.
-  virtual void commit(std::int64_t /*step*/) {}
+  /// checkpoint has steps that a power failure takes from the journal. Returns what a resumed run
+  /// compares the records with (RunState::journal).
+  virtual Json commit(std::int64_t /*step*/) { return {}; }
   /// The current activity between steps ("generating 64 samples"); replaced by the next.
   virtual void status(std::string_view text) = 0;
   /// As status(), with the number of parts that are done.

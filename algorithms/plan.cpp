@@ -56,18 +56,19 @@ Task<void> save(Cluster& cluster, const Plan& plan, std::int64_t step, protocol:
   auto before = end_saving(cluster, true);
   co_await before;
   const bool overlapped = how == Saving::overlapped && cluster.overlaps_saves;
-  cluster.journal.commit(step);
+  state.journal = cluster.journal.commit(step);
   state.selection = plan.selection.state();
   state.best_step = plan.selection.best_step();
   const std::int64_t models = 1 + cluster.critic.has_value() + cluster.synced_reference.has_value();
   std::int64_t saved = 0;
-  if (plan.before_save) plan.before_save(step);  // as the others below
+  if (plan.before_save) plan.before_save(step, state);  // as the others below
   const auto show = [&] {
     cluster.journal.progress(cat("saving checkpoint-", step), saved++, models);
   };
   if (cluster.critic) {  // first: a policy's checkpoint marks the whole step as complete
     show();
     protocol::Save critic{step, state, overlapped};
+    critic.state.kept.clear();  // files of the policy's checkpoint
     auto saving_critic = cluster.critic->ask(std::move(critic), cluster.timeout);
     const auto saved_critic = co_await saving_critic.get();
     cluster.critic_saving = saved_critic.empty();
@@ -129,8 +130,8 @@ Task<bool> end_step(Cluster& cluster, const Plan& plan, std::int64_t previous, s
 }
 
 Task<void> end_early(Cluster& cluster, const Plan& plan, std::int64_t previous, std::int64_t step,
-                     protocol::RunState state) {
-  if (step == plan.done || due(plan, previous, step))
+                     protocol::RunState state, bool added) {
+  if (!added && (step == plan.done || due(plan, previous, step)))
     co_await end_saving(cluster, true);
   else
     co_await save(cluster, plan, step, std::move(state), Saving::waits);

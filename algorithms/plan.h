@@ -23,9 +23,9 @@ struct Plan {
   std::int64_t batches_done = 0;  ///< batches of samples of the `done` steps
   /// Older versions of the weights that the checkpoint kept (RunState::versions).
   std::vector<std::uint64_t> versions = {};
-  std::uint64_t finished = 0;  ///< samples that the checkpoint kept (RunState::finished)
-  /// Called before the checkpoint of a step is saved; may be empty.
-  std::function<void(std::int64_t step)> before_save = {};
+  /// Called at the moment at which the checkpoint of a step is saved, to complete its state; may be
+  /// empty.
+  std::function<void(std::int64_t step, protocol::RunState& state)> before_save = {};
   bool done_is_saved = true;  ///< the output has the checkpoint of `done`
   bool resumable = true;      ///< checkpoints have what a resumed run needs
 
@@ -53,9 +53,9 @@ Task<bool> end_step(Cluster& cluster, const Plan& plan, std::int64_t previous, s
                     protocol::RunState state);
 
 /// Ends a run early because its prompts are used up: saves step `step`, unless end_step has saved
-/// it.
+/// it and nothing was `added` to its state since.
 Task<void> end_early(Cluster& cluster, const Plan& plan, std::int64_t previous, std::int64_t step,
-                     protocol::RunState state);
+                     protocol::RunState state, bool added = false);
 
 /// True if the run ends within the rollout step that follows `step`, which has `updates` steps.
 bool ends_within(const Plan& plan, std::int64_t step, std::int64_t updates);

@@ -1,10 +1,11 @@
-// WeightVersions: the port through which an asynchronous run keeps older weights with its
+// WeightVersions: the port through which an asynchronous run keeps older weights in its
 // checkpoints, for the batches that are still to be sampled with them, and finished samples of the
 // batches that are still to be trained.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "actors/protocol/generate.h"
@@ -26,14 +27,13 @@ inline auto fields(FinishedSample& s) {
 class WeightVersions {
  public:
   virtual ~WeightVersions() = default;
-  /// Makes the weights durable for the checkpoint of `step`, which is saved afterwards. Throws
-  /// Failure.
-  virtual void save(std::int64_t step, const std::vector<SharedWeights>& weights) = 0;
-  /// The weights that were saved with that checkpoint. Throws Failure.
+  /// Writes weights and samples durably, as files for the checkpoint of `step`, which is saved next
+  /// and takes them over: returns RunState::kept for its message. Throws Failure.
+  virtual std::string save(std::int64_t step, const std::vector<SharedWeights>& weights,
+                           const std::vector<FinishedSample>& samples) = 0;
+  /// The weights that are part of that checkpoint. Throws Failure.
   virtual SharedWeights load(std::int64_t step, std::uint64_t version) = 0;
-  /// Makes finished samples durable, after save() of the same step. Throws Failure.
-  virtual void save_samples(std::int64_t step, const std::vector<FinishedSample>& samples) = 0;
-  /// The samples that were saved with that checkpoint. Throws Failure.
+  /// The samples that are part of that checkpoint; none where it has none. Throws Failure.
   virtual std::vector<FinishedSample> load_samples(std::int64_t step) = 0;
 };
 

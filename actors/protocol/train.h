@@ -92,17 +92,21 @@ struct RunState {
   std::int64_t best_step = 0;
   /// Batches of samples that were trained; 0 for methods without rollouts.
   std::int64_t batches = 0;
-  /// Older versions of the weights that the next batches are sampled with, saved beside it.
+  /// Older versions of the weights that the next batches are sampled with, which it has.
   std::vector<std::uint64_t> versions = {};
   /// Where the run ends within a rollout step: the step before it, whose checkpoint is kept, for a
   /// run that is extended; -1: the rollout step is complete.
   std::int64_t round_start = -1;
-  /// Samples that are finished but not trained, saved beside it (async.mode free).
+  /// Samples that are finished but not trained, which it has (async.mode free).
   std::uint64_t finished = 0;
+  /// Folder below OUTPUT with the files of these versions and samples, which the policy's
+  /// checkpoint takes over; "": none.
+  std::string kept = {};
+  Json journal = {};  ///< what the journal has at this step, an object, or null
 };
 inline auto fields(RunState& s) {
   return std::tie(s.data, s.algorithm, s.selection, s.best_step, s.batches, s.versions,
-                  s.round_start, s.finished);
+                  s.round_start, s.finished, s.kept, s.journal);
 }
 
 /// Writes OUTPUT/checkpoint-STEP (weights, optimizer, `state`) and points `latest` at it. Replies

@@ -44,7 +44,7 @@ RolloutBatches::RolloutBatches(Cluster& c, Plan& plan, const BatchPlan& batches,
       started_(trained_),
       sampled_(trained_) {
   if ((overlaps() || batches.external) && c.versions)
-    plan.before_save = [this](std::int64_t step) { save_kept(step); };
+    plan.before_save = [this](std::int64_t step, auto& state) { save_kept(step, state); };
 }
 
 // The version that samples a batch; free: the oldest one.
@@ -83,16 +83,11 @@ Task<void> RolloutBatches::begin() {
   co_await publish(trained_);
 }
 
-// Samples of other programs may be newer than the checkpoint (end_early), which does not count
-// them.
 void RolloutBatches::restore_samples() {
-  const bool may_be_newer = batches_.external && c_.versions && plan_.done > 0;
-  if (!may_be_newer && !(free() && plan_.finished > 0)) return;
-  try {
-    finished_.restore(c_.versions->load_samples(plan_.done), trained_, batches_.async.eta);
-  } catch (const Failure& failure) {
-    if (plan_.finished > 0 || failure.error().code != Errc::not_found) throw;
-  }
+  if (!keeps_samples() || !c_.versions || plan_.done == 0) return;
+  finished_.restore(c_.versions->load_samples(plan_.done), trained_, batches_.async.eta);
+  saved_ = plan_.done;
+  in_checkpoint_ = finished_.count();
 }
 
 Task<void> RolloutBatches::run(Task<void> training) {
@@ -271,17 +266,21 @@ std::vector<SharedWeights> RolloutBatches::kept_versions() const {
   return kept;
 }
 
-// What a checkpoint of step `step` needs beside it.
-void RolloutBatches::save_kept(std::int64_t step) const {
-  c_.versions->save(step, kept_versions());
-  if (keeps_samples()) c_.versions->save_samples(step, finished_.all());
+// What a checkpoint of step `step` needs for the next batches, at one moment: samples arrive while
+// a checkpoint before it is written.
+void RolloutBatches::save_kept(std::int64_t step, protocol::RunState& state) {
+  const auto versions = kept_versions();
+  const auto samples = keeps_samples() ? finished_.all() : std::vector<FinishedSample>();
+  state.finished = samples.size();
+  state.versions.clear();
+  for (const auto& weights : versions) state.versions.push_back(weights->version);
+  if (plan_.resumable) state.kept = c_.versions->save(step, versions, samples);
+  saved_ = step;
+  in_checkpoint_ = samples.size();
 }
 
 void RolloutBatches::add_batches(protocol::RunState& state) const {
   state.batches = trained_;
-  state.finished = finished_.count();
-  state.versions.clear();
-  for (const auto& weights : kept_versions()) state.versions.push_back(weights->version);
 }
 
 Task<void> RolloutBatches::save_start(std::int64_t before, std::int64_t step,
@@ -290,11 +289,13 @@ Task<void> RolloutBatches::save_start(std::int64_t before, std::int64_t step,
   co_await save_round_start(c_, plan_, before, step, state);
 }
 
+// Samples of other programs that have arrived since the checkpoint become part of it.
 Task<void> RolloutBatches::end_early(std::int64_t before, std::int64_t step,
                                      protocol::RunState& state) {
   add_batches(state);
-  co_await algorithms::end_early(c_, plan_, before, step, state);
-  if (batches_.external && c_.versions && step > 0) save_kept(step);
+  const std::uint64_t known = saved_ == step ? in_checkpoint_ : 0;
+  const bool added = batches_.external && c_.versions && step > 0 && finished_.count() != known;
+  co_await algorithms::end_early(c_, plan_, before, step, state, added);
 }
 
 Task<bool> RolloutBatches::end_step(std::int64_t before, std::int64_t step,

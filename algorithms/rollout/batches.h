@@ -89,7 +89,7 @@ class RolloutBatches {
   void note();
   void close(std::exception_ptr why);
   std::vector<SharedWeights> kept_versions() const;
-  void save_kept(std::int64_t step) const;
+  void save_kept(std::int64_t step, protocol::RunState& state);
   void add_batches(protocol::RunState& state) const;
 
   Cluster& c_;
@@ -106,7 +106,9 @@ class RolloutBatches {
   bool policy_waits_ = false;                       // in next()
   std::int64_t oldest_ = 0;                         // version that the first batches fall back to
   std::map<std::int64_t, SharedWeights> versions_;  // at most eta + 1; free: the newest
-  FinishedSamples finished_;  // free, external: of batches that are not yet trained
+  FinishedSamples finished_;         // free, external: of batches that are not yet trained
+  std::uint64_t in_checkpoint_ = 0;  // of these, in the newest checkpoint of step `saved_`
+  std::int64_t saved_ = -1;
   std::map<std::int64_t, std::optional<RolloutBatch>> ready_;    // complete, not yet trained
   std::shared_ptr<bool> queued_ = std::make_shared<bool>(true);  // the last batch is in the pool
   bool exhausted_ = false, closed_ = false;

@@ -6,6 +6,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/json.h"
+#include "engine/checkpoint/running_checksum.h"
 
 namespace troupe::engine::checkpoint {
 namespace {
@@ -29,12 +30,21 @@ std::optional<FileStamp> read_stamp(const Json& entry) {
                    static_cast<std::uint64_t>(*bytes), *modified, *changed};
 }
 
+std::string sum_of(const Json& files) {
+  RunningChecksum sum;
+  sum.add(files.dump());
+  return sum.xxh3_128();
+}
+
 }  // namespace
 
 FingerprintCache::FingerprintCache(std::string path) : path_(std::move(path)) {
   const auto json = read_json(path_, {.depth = 4, .bytes = cache_bytes});
-  if (!json || !json->is_array()) return;
-  for (const Json& entry : json->array()) {
+  // A damaged checksum would be that of another file, so that a run could not resume.
+  const Json* files = json && json->is_object() ? json->find("files") : nullptr;
+  const Json* sum_of_files = files ? json->find("xxh3_128") : nullptr;
+  if (!sum_of_files || !files->is_array() || *sum_of_files != Json(sum_of(*files))) return;
+  for (const Json& entry : files->array()) {
     const auto stamp = read_stamp(entry);
     const auto sum = get_string(entry, "xxh3_128", "");
     if (stamp && sum) entries_.push_back({*stamp, *sum, true});
@@ -69,7 +79,9 @@ Result<> FingerprintCache::save() const {
                                 {"ctime_ns", stamp.changed},
                                 {"xxh3_128", entries_[i].xxh3_128}});
   }
-  return write_file_durably(path_, Json(std::move(list)).dump(1) + "\n");
+  const Json files(std::move(list));
+  const Json whole(Json::Object{{"xxh3_128", sum_of(files)}, {"files", files}});
+  return write_file_durably(path_, whole.dump(1) + "\n");
 }
 
 }  // namespace troupe::engine::checkpoint

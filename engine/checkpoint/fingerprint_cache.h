@@ -12,7 +12,8 @@ namespace troupe::engine::checkpoint {
 
 class FingerprintCache {
  public:
-  /// The checksums that an earlier save() wrote to `path`; a missing or damaged file holds none.
+  /// The checksums that an earlier save() wrote to `path`; a missing file, and one that
+  /// differs from its own checksum, holds none.
   explicit FingerprintCache(std::string path);
 
   /// Size and checksum of a file, which is read unless its stamp is known. The checksum of a file

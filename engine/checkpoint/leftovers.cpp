@@ -100,6 +100,26 @@ Result<> remove_temporaries(const std::string& directory) {
   return {};
 }
 
+Result<> remove_stale_versions(const std::string& output, std::int64_t replaced) {
+  const std::string folder = cat(output, "/", versions_folder);
+  std::error_code failed;
+  if (!fs::is_directory(fs::symlink_status(folder, failed))) return {};
+  std::vector<fs::path> stale;
+  failed.clear();
+  for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
+    const std::string name = at->path().filename().string();
+    const auto step = step_of_name(name);
+    std::error_code ignored;
+    if (step && (*step == replaced || !fs::exists(cat(output, "/", name), ignored)))
+      stale.push_back(at->path());
+  }
+  for (const auto& each : stale)
+    if (!failed) fs::remove_all(each, failed);
+  if (failed) return fail(os_error(failed.value(), cat(folder, ": cannot remove old versions")));
+  ::rmdir(folder.c_str());  // unless it has others
+  return {};
+}
+
 Result<> prune_checkpoints(const std::string& output, const Kept& kept,
                            const std::function<Result<>(std::string_view step)>& before) {
   if (kept.last == 0) return {};

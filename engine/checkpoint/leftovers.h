@@ -34,6 +34,14 @@ bool may_be_writing(pid_t process);
 /// is missing. Errc::io.
 Result<> remove_temporaries(const std::string& directory);
 
+/// The folder of the files that checkpoints of version 0.1.0 need besides their own:
+/// OUTPUT/versions has a folder of the checkpoint's name for each.
+inline constexpr std::string_view versions_folder = "versions";
+
+/// Removes the folders in OUTPUT/versions whose checkpoint is gone or is that of step `replaced`
+/// (-1: none), and that folder itself once it is empty. Links are not followed. Errc::io.
+Result<> remove_stale_versions(const std::string& output, std::int64_t replaced = -1);
+
 /// Which checkpoints stay.
 struct Kept {
   std::int64_t newest = 0;  ///< newer ones are not touched

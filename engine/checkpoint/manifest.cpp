@@ -3,7 +3,6 @@
 #include <xxhash.h>
 #include <algorithm>
 #include <filesystem>
-#include <memory>
 
 #include "engine/base/check.h"
 #include "engine/base/environment_error.h"
@@ -11,6 +10,7 @@
 #include "engine/base/file_parts.h"
 #include "engine/base/json.h"
 #include "engine/base/text.h"
+#include "engine/checkpoint/running_checksum.h"
 
 namespace troupe::engine::checkpoint {
 
@@ -21,16 +21,6 @@ namespace fs = std::filesystem;
 constexpr std::int64_t version = 1;
 constexpr std::string_view format = "troupe training checkpoint";
 constexpr std::size_t manifest_bytes = 16u << 20;
-
-std::string hex(const XXH128_canonical_t& sum) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string out;
-  for (const unsigned char byte : sum.digest) {
-    out += digits[byte >> 4];
-    out += digits[byte & 15];
-  }
-  return out;
-}
 
 // Whether the path stays inside the folder: one or two plain names.
 bool plain_path(std::string_view path) {
@@ -95,14 +85,15 @@ using Measure = std::function<Result<Manifest::File>(const std::string&)>;
 Result<> compare(const Manifest::File& expected, const std::string& folder,
                  const Measure& measure = measure_file) {
   const std::string path = cat(folder, "/", expected.path);
+  const std::string by = cat(" (by ", folder, "/", manifest_file, ")");  // may be what is damaged
   const auto found = measure(path);
-  if (!found) return fail(Errc::corrupt, found.error().what);
+  if (!found) return fail(Errc::corrupt, cat(found.error().what, by));
   if (found->bytes != expected.bytes)
     return fail(Errc::corrupt,
-                cat(path, ": expected ", expected.bytes, " bytes, found ", found->bytes));
+                cat(path, ": expected ", expected.bytes, " bytes, found ", found->bytes, by));
   if (found->xxh3_128 != expected.xxh3_128)
     return fail(Errc::corrupt, cat(path, ": expected checksum ", quote(expected.xxh3_128),
-                                   ", found ", quote(found->xxh3_128)));
+                                   ", found ", quote(found->xxh3_128), by));
   return {};
 }
 
@@ -110,16 +101,10 @@ Result<> compare(const Manifest::File& expected, const std::string& folder,
 
 // In parts: mapped, the file would count as memory of this process.
 Result<Manifest::File> measure_file(const std::string& path) {
-  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(),
-                                                                       XXH3_freeState);
-  check(state && XXH3_128bits_reset(state.get()) == XXH_OK, "XXH3: no state");
-  const auto bytes = visit_file(path, [&](std::span<const std::byte> part) {
-    XXH3_128bits_update(state.get(), part.data(), part.size());
-  });
+  RunningChecksum sum;
+  const auto bytes = visit_file(path, [&](std::span<const std::byte> part) { sum.add(part); });
   RETURN_IF_ERROR(bytes);
-  XXH128_canonical_t canonical;
-  XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(state.get()));
-  return Manifest::File{path, *bytes, hex(canonical)};
+  return Manifest::File{path, *bytes, sum.xxh3_128()};
 }
 
 Result<Manifest> measure_checkpoint(const std::string& folder, std::int64_t step) {

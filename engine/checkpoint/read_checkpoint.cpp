@@ -22,8 +22,9 @@ std::string name_of(std::int64_t step) {
 }
 
 // Checks that the checkpoint is complete and has the step of its name (a folder may have been
-// renamed).
-Result<> usable(const std::string& path, std::int64_t step) {
+// renamed). Returns the warnings of `rest`.
+Result<std::vector<std::string>> usable(const std::string& path, std::int64_t step,
+                                        const VerifyRest& rest) {
   const auto manifest = verify_checkpoint(path);
   RETURN_IF_ERROR(manifest);
   const auto state = read_training_state(path);
@@ -31,7 +32,7 @@ Result<> usable(const std::string& path, std::int64_t step) {
   if (manifest->step != step || state->step != step)
     return fail(Errc::corrupt, cat(path, ": expected step ", step, ", found ", manifest->step,
                                    " in its manifest and ", state->step, " in its state"));
-  return {};
+  return rest ? rest(path, *state) : std::vector<std::string>();
 }
 
 // Steps to try, in order: the checkpoint that `latest` names, then the others from the highest step
@@ -90,18 +91,20 @@ Result<> check_resumable(const TrainingState& state, const std::string& path) {
                   "another"));
 }
 
-Result<std::optional<FoundCheckpoint>> find_latest(const std::string& output) {
+Result<std::optional<FoundCheckpoint>> find_latest(const std::string& output,
+                                                   const VerifyRest& rest) {
   const auto steps = candidates(output);
   RETURN_IF_ERROR(steps);
   if (steps->empty()) return std::nullopt;
   std::vector<std::string> damage;
   for (const auto step : *steps) {
     FoundCheckpoint found{cat(output, "/", name_of(step)), step, {}};
-    const auto whole = usable(found.path, step);
+    const auto whole = usable(found.path, step, rest);
     if (whole) {
       for (const auto& what : damage)
         found.warnings.push_back(
             cat("a checkpoint is damaged: ", what, "; resuming from ", found.path, " instead"));
+      found.warnings.insert(found.warnings.end(), whole->begin(), whole->end());
       return found;
     }
     damage.push_back(whole.error().what);

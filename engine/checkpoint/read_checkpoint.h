@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,20 +18,27 @@ namespace troupe::engine::checkpoint {
 struct FoundCheckpoint {
   std::string path;
   std::int64_t step = 0;
-  /// One sentence per damaged checkpoint that was skipped; the caller must show them.
+  /// One sentence per damaged checkpoint that was skipped, and those of VerifyRest; the caller must
+  /// show them.
   std::vector<std::string> warnings;
 };
-
-/// Finds the checkpoint from which a run in `output` resumes: the one that `latest` names, or else
-/// the highest step, with every byte verified against its manifest. Skips damaged checkpoints, with
-/// a warning. No checkpoint: nullopt. All damaged: Errc::corrupt.
-Result<std::optional<FoundCheckpoint>> find_latest(const std::string& output);
 
 struct TrainingState {
   std::int64_t step = 0;
   Json state;
   bool only_model = false;  ///< saved without optimizer state (Snapshot::only_model)
 };
+
+/// Verifies what a run needs besides a checkpoint's own files; returns warnings, which the caller
+/// of find_latest must show. An error makes the checkpoint a damaged one.
+using VerifyRest = std::function<Result<std::vector<std::string>>(const std::string& path,
+                                                                  const TrainingState& state)>;
+
+/// Finds the checkpoint from which a run in `output` resumes: the one that `latest` names, or else
+/// the highest step, with every byte verified against its manifest, and `rest`. Skips damaged
+/// checkpoints, with a warning. No checkpoint: nullopt. All damaged: Errc::corrupt.
+Result<std::optional<FoundCheckpoint>> find_latest(const std::string& output,
+                                                   const VerifyRest& rest = {});
 
 /// Reads step and state of a checkpoint, without its tensors. Errc::not_found, corrupt, io.
 Result<TrainingState> read_training_state(const std::string& path);

@@ -278,11 +278,26 @@ class Protocol final : public CheckpointWrite {
     if (snapshot_.average) RETURN_IF_ERROR(write_average());
     if (tensors_.is_root())
       done = step("create training folder", [&] { return make_folder(training_folder()); });
+    if (done && tensors_.is_root() && !snapshot_.kept.empty())
+      done = step("take files", [&] { return take_files(); });
     if (snapshot_.only_model || (!snapshot_.exp_avg && !rounded())) return done;
     return together("write optimizer", std::move(done), [&] {
       return save_training_tensors(cat(temporary_, "/", optimizer_file), tensors_,
                                    static_cast<bool>(snapshot_.exp_avg), rounded());
     });
+  }
+
+  Result<> take_files() {
+    const std::string from = cat(output_, "/", snapshot_.kept);
+    std::error_code failed;
+    for (fs::directory_iterator at(from, failed), end; !failed && at != end; at.increment(failed)) {
+      const std::string to = cat(training_folder(), "/", at->path().filename().string());
+      if (::rename(at->path().c_str(), to.c_str()) != 0)
+        return system_error(at->path().string(), "move into the checkpoint");
+    }
+    if (!failed) fs::remove(from, failed);
+    if (failed) return fail(os_error(failed.value(), cat(from, ": cannot take its files")));
+    return {};
   }
 
   Result<> write_model() {
@@ -354,7 +369,10 @@ class Protocol final : public CheckpointWrite {
     const auto best = step_of_name(fs::read_symlink(cat(output_, "/best"), none).string());
     const std::vector<std::int64_t> kept{options_.best_step, options_.round_start,
                                          best.value_or(0)};
-    return prune_checkpoints(output_, {snapshot_.step, options_.keep_last, kept}, options_.before);
+    RETURN_IF_ERROR(
+        prune_checkpoints(output_, {snapshot_.step, options_.keep_last, kept}, options_.before));
+    // A checkpoint that replaced one of version 0.1.0 has these files itself.
+    return remove_stale_versions(output_, snapshot_.step);
   }
 
   const Snapshot snapshot_;

@@ -3,7 +3,8 @@
 // ema/ folder, if the run keeps an average of the weights, is a model folder with that, in f32.
 // OUTPUT/latest is a relative link to the newest, OUTPUT/best to the best one, if the run selects
 // one. Files contain no times or paths: equal runs give
-// equal bytes. After a kill at any moment, the newest checkpoint or the one before it is complete.
+// equal bytes. The manifest lists every file, and nothing outside of the folder belongs to it.
+// After a kill at any moment, the newest checkpoint or the one before it is complete.
 #pragma once
 
 #include <cstdint>
@@ -48,6 +49,9 @@ struct Snapshot {
   /// All tensors of a model with pipeline stages (Decoder::whole()); nullptr: `parameters` are all.
   const nn::Parameters* whole = nullptr;
   Tensor average = {};  ///< of the weights, divided as the moments, which are there; or absent
+  /// Folder below the output whose files, which are durable, become files of training/; it is
+  /// removed. "": none. Only on rank 0.
+  std::string kept = {};
 };
 
 struct WriteOptions {

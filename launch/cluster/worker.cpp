@@ -17,6 +17,7 @@
 #include "launch/run/exit_code.h"
 #include "launch/run/interrupt.h"
 #include "launch/run/rank_resources.h"
+#include "launch/run/resumable.h"
 #include "launch/run/role_table.h"
 #include "launch/run/run_rank.h"
 #include "transports/mpi/mpi_world.h"

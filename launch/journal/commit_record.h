@@ -1,5 +1,7 @@
-// .journal.jsonl: how many lines the journal had when each checkpoint was saved. A resumed run
-// compares them with what is there, because a power failure may leave a file without its end.
+// What the journal had when a checkpoint was saved: lines, bytes and checksums of metrics.jsonl and
+// samples.jsonl, in the state of the checkpoint. A resumed run compares them with what is there: a
+// power failure may leave a file without its end, and a file may be damaged. Version 0.1.0 wrote
+// the numbers of lines to OUTPUT/.journal.jsonl, which is still read for its checkpoints.
 #pragma once
 
 #include <cstdint>
@@ -9,26 +11,36 @@
 #include <vector>
 
 #include "engine/base/error.h"
+#include "engine/base/json.h"
 #include "launch/journal/metrics_file.h"
 
 namespace troupe::launch {
 
 inline constexpr std::string_view commit_record_name = ".journal.jsonl";
 
-/// Lines of metrics.jsonl and samples.jsonl.
-struct JournalLines {
-  std::int64_t metrics = 0, samples = 0;
+/// A file of lines.
+struct LinesRecord {
+  std::int64_t lines = 0;
+  std::uint64_t bytes = 0;
+  std::string xxh3_128;  ///< of these bytes; "": not recorded
+};
+struct JournalRecord {
+  LinesRecord metrics, samples;
 };
 
-/// {"step", "metrics", "samples"}.
-std::string commit_line(std::int64_t step, const JournalLines& lines);
-/// The lines of step `step` in FOLDER/.journal.jsonl. nullopt without a record: the checkpoint is
-/// of another directory or of an earlier version.
-std::optional<JournalLines> committed_lines(const OutputFolder& folder, std::int64_t step);
+/// RunState::journal: {"metrics.jsonl": {"lines", "bytes", "xxh3_128"}, "samples.jsonl": {...}}.
+Json to_json(const JournalRecord& record);
+/// The record in the state of a checkpoint; nullopt where there is none.
+std::optional<JournalRecord> journal_record(const Json& journal);
+/// The record of step `step` in FOLDER/.journal.jsonl, without checksums; nullopt where there is
+/// none.
+std::optional<JournalRecord> committed_lines(const OutputFolder& folder, std::int64_t step);
 
 /// One sentence for each difference between the journal of a resumed run and the record of its
-/// checkpoint: removed bytes that are no complete lines, and missing lines, with their steps.
+/// checkpoint, if there is one: removed bytes that are no complete lines, missing lines, with their
+/// steps, and changed lines.
 std::vector<std::string> describe_gaps(const OutputFolder& folder, std::int64_t step,
+                                       const std::optional<JournalRecord>& expected,
                                        const KeptLines& metrics, const KeptLines& samples);
 
 }  // namespace troupe::launch

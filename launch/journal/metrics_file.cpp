@@ -62,7 +62,7 @@ void for_each_line(const std::string& path, const Visit& visit) {
 
 Result<KeptLines> truncate_after(const OutputFolder& folder, const std::string& name,
                                  std::int64_t step, bool once) {
-  if (!folder.contains(name)) return {};
+  if (!folder.contains(name)) return KeptLines();
   const std::string path = folder.path_of(name);
   const auto whole = folder.read(name);
   RETURN_IF_ERROR(whole);  // do not replace an unreadable file
@@ -80,6 +80,7 @@ Result<KeptLines> truncate_after(const OutputFolder& folder, const std::string& 
     out.damaged_bytes += damaged.size();
     out.zero_bytes += static_cast<std::size_t>(std::ranges::count(damaged, '\0'));
   });
+  out.sum.add(kept);
   RETURN_IF_ERROR(folder.replace(name, kept));
   return out;
 }

@@ -11,6 +11,7 @@
 #include "engine/base/error.h"
 #include "engine/base/json.h"
 #include "engine/base/output_folder.h"
+#include "engine/checkpoint/running_checksum.h"
 
 namespace troupe::launch {
 
@@ -37,14 +38,15 @@ std::string metrics_line(std::int64_t step, const algorithms::Metrics& metrics);
 
 /// What truncate_after() found.
 struct KeptLines {
-  std::vector<std::int64_t> steps;  ///< of each line that stays, ascending
-  std::size_t damaged_bytes = 0;    ///< of what is no complete line
-  std::size_t zero_bytes = 0;       ///< of these: a power failure may leave zeros
+  std::vector<std::int64_t> steps;          ///< of each line that stays, ascending
+  std::size_t damaged_bytes = 0;            ///< of what is no complete line
+  std::size_t zero_bytes = 0;               ///< of these: a power failure may leave zeros
+  engine::checkpoint::RunningChecksum sum;  ///< of the lines that stay
 };
 
 /// Removes the lines of a JSON-lines file whose "step" is above `step`, incomplete lines, lines out
 /// of order and, with `once`, repeated steps. Does nothing if the file is missing. Called when a
-/// run resumes from the checkpoint of `step`. Errc::io.
+/// run resumes from the checkpoint of `step`. Errc::io. Reads the file once.
 Result<KeptLines> truncate_after(const OutputFolder& folder, const std::string& name,
                                  std::int64_t step, bool once);
 

@@ -85,7 +85,7 @@ void for_each_step(const std::string& path,
 }  // namespace
 
 struct RunJournal::Files {
-  LineFile metrics, commits;
+  LineFile metrics;
   DiagnosticFile timings, events;
   Timeline timeline;
   Result<> texts_rewritten;
@@ -118,24 +118,24 @@ RunJournal::~RunJournal() {
 void RunJournal::open_files(std::int64_t done_steps) {
   // A run that starts over also repeats its evaluation of step 0.
   const std::int64_t last = done_steps > 0 ? done_steps : -1;
-  const std::string commits(commit_record_name);
   const auto truncate = [&](const std::string& name, bool once) {
     return value_or_throw(truncate_after(folder_, name, last, once));
   };
   const auto open = [&](const std::string& name) {
     return value_or_throw(LineFile::open(folder_, name));
   };
-  const KeptLines metrics = truncate("metrics.jsonl", true),
-                  samples = truncate("samples.jsonl", false);
-  truncate(commits, false);
-  for (const std::string& gap : describe_gaps(folder_, done_steps, metrics, samples))
+  KeptLines metrics = truncate("metrics.jsonl", true), samples = truncate("samples.jsonl", false);
+  const auto expected = expected_ ? expected_ : committed_lines(folder_, done_steps);
+  for (const std::string& gap : describe_gaps(folder_, done_steps, expected, metrics, samples))
     log_warning(gap);
-  lines_ = {std::ssize(metrics.steps), std::ssize(samples.steps)};
+  metrics_lines_ = std::ssize(metrics.steps);
+  samples_lines_ = std::ssize(samples.steps);
+  metrics_sum_ = std::move(metrics.sum);
+  samples_sum_ = std::move(samples.sum);
   const auto timings = truncate_timings_after(folder_, "timings.jsonl", last);
   wall_before_ = timings.value_or(0);
   files_ = std::make_unique<Files>(
       Files{open("metrics.jsonl"),
-            open(commits),
             DiagnosticFile(folder_, "timings.jsonl", timings ? Result<>() : fail(timings)),
             DiagnosticFile(folder_, events_name(folder_), {}),
             Timeline(folder_, done_steps, timeline_bytes_),
@@ -191,8 +191,10 @@ void RunJournal::log_findings(std::int64_t step, const algorithms::Metrics& metr
 }
 
 void RunJournal::record(std::int64_t step, const algorithms::Metrics& metrics) {
-  value_or_throw(files_->metrics.append(metrics_line(step, metrics)));
-  ++lines_.metrics;
+  const std::string line = metrics_line(step, metrics);
+  value_or_throw(files_->metrics.append(line));
+  metrics_sum_.add(line);
+  ++metrics_lines_;
   plotted_ = false;
   auto all = metrics;
   const auto timing = end_step_times(step);
@@ -238,18 +240,20 @@ void RunJournal::sample(std::int64_t step, const algorithms::Sample& sample) {
     files_->samples = value_or_throw(LineFile::open(folder_, "samples.jsonl"));
     files_->texts.emplace(folder_, "samples.txt", files_->texts_rewritten);
   }
-  value_or_throw(files_->samples->append(sample_line(step, sample)));
-  ++lines_.samples;
+  const std::string line = sample_line(step, sample);
+  value_or_throw(files_->samples->append(line));
+  samples_sum_.add(line);
+  ++samples_lines_;
   files_->texts->append(sample_text(step, sample));
 }
 
 // The order matters: what a checkpoint relies on is durable before the checkpoint can be.
-void RunJournal::commit(std::int64_t step) {
+Json RunJournal::commit(std::int64_t) {
   value_or_throw(files_->metrics.sync());
   if (files_->samples) value_or_throw(files_->samples->sync());
-  value_or_throw(files_->commits.append(commit_line(step, lines_)));
-  value_or_throw(files_->commits.sync());
   value_or_throw(folder_.sync());
+  return to_json(JournalRecord{{metrics_lines_, metrics_sum_.bytes(), metrics_sum_.xxh3_128()},
+                               {samples_lines_, samples_sum_.bytes(), samples_sum_.xxh3_128()}});
 }
 
 void RunJournal::progress(std::string_view text, std::int64_t done, std::int64_t total) {

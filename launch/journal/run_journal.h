@@ -37,12 +37,15 @@ class RunJournal final : public algorithms::Journal {
   void limit_timeline(std::uint64_t bytes) { timeline_bytes_ = bytes; }
   /// Prints Megatron's log lines on stdout; before begin().
   void log_as_megatron(MegatronLogOptions options) { megatron_.emplace(std::move(options)); }
+  /// The record of the checkpoint that the run resumes from (what commit() returned), if it is one
+  /// of this directory; before begin().
+  void expect(const Json& journal) { expected_ = journal_record(journal); }
   /// What the run is measured by; before begin().
   void measure(Measured measured) { measured_ = std::move(measured); }
   void begin(std::int64_t total_steps, std::int64_t done_steps) override;
   void record(std::int64_t step, const algorithms::Metrics& metrics) override;
   void sample(std::int64_t step, const algorithms::Sample& sample) override;
-  void commit(std::int64_t step) override;
+  Json commit(std::int64_t step) override;
   void status(std::string_view text) override { progress(text, 0, 0); }
   void progress(std::string_view text, std::int64_t done, std::int64_t total) override;
   void enter(algorithms::Activity activity) override;
@@ -79,7 +82,9 @@ class RunJournal final : public algorithms::Journal {
   StepSeconds seconds_;  ///< of the last step
   StepWork work_;        ///< of the step in progress
   double wall_before_ = 0, began_ = 0;
-  JournalLines lines_;
+  engine::checkpoint::RunningChecksum metrics_sum_, samples_sum_;  ///< of the files so far
+  std::int64_t metrics_lines_ = 0, samples_lines_ = 0;
+  std::optional<JournalRecord> expected_;
   std::uint64_t timeline_bytes_ = std::uint64_t{64} << 20;
   bool plotted_ = true;  ///< since the last step
   algorithms::HealthMonitor health_;

@@ -35,9 +35,6 @@ void restore_batches(const Session& session, std::int64_t updates, algorithms::P
   if (state.is_null()) return;
   if (state.find("batches"))
     plan.batches_done = value_or_throw(get_integer(state, "batches", where));
-  if (state.find("finished_samples"))
-    plan.finished =
-        static_cast<std::uint64_t>(value_or_throw(get_integer(state, "finished_samples", where)));
   const Json* versions = state.find("versions");
   if (!versions || !versions->is_array()) return;
   for (const Json& version : versions->array())
@@ -60,7 +57,7 @@ AlgorithmRun::AlgorithmRun(const Session& session, RunProfile& profile)
     : session_(session),
       journal_(session.folder(), cat(session.config().algorithm, ": ", session.config().model),
                std::string(recipe_of(session.config()).name), session.config().train.log_every),
-      versions_(session.folder()) {
+      versions_(session) {
   journal_.limit_timeline(static_cast<std::uint64_t>(session.config().timeline.max_mib) << 20);
   if (session.config().train.log_style == LogStyle::megatron)
     journal_.log_as_megatron(megatron_log(session.config()));
@@ -139,6 +136,9 @@ algorithms::Plan AlgorithmRun::begin(std::int64_t batches, std::int64_t updates)
           session_.state().is_null() ? nullptr : session_.state().find("selection"))
     value_or_throw(plan.selection.restore(*selection));
   restore_batches(session_, updates, plan);
+  if (const Json* journal = session_.state().is_null() ? nullptr : session_.state().find("journal");
+      journal && session_.resumes_in_output())
+    journal_.expect(*journal);
   if (plan.done < plan.steps) journal_.measure(measured_run(config(), session_.spec()));
   const std::int64_t warmup = config().train.warmup_of(plan.steps);
   if (config().train.steps == 0 && warmup > 0 && warmup >= plan.steps)

@@ -58,9 +58,11 @@ std::vector<std::int64_t> kept_steps(const RunConfig& config, const Json& state)
 void remove_temporaries(const RunConfig& config) {
   warn_if_failed(checkpoint::remove_temporaries(config.output));
   for (const std::string_view folder :
-       {std::string_view("logs"), std::string_view("profile"), critic_folder, reference_folder})
+       {std::string_view("logs"), std::string_view("profile"), critic_folder, reference_folder,
+        checkpoint::versions_folder})
     if (const std::string path = cat(config.output, "/", folder); is_folder(path))
       warn_if_failed(checkpoint::remove_temporaries(path));
+  warn_if_failed(checkpoint::remove_stale_versions(config.output));
 }
 
 void remove_reward_folders() {
@@ -91,6 +93,7 @@ void prune_checkpoints(const RunConfig& config, std::int64_t done, const Json& s
   prune("", keep_last);
   prune(critic_folder, keep_last);
   prune(reference_folder, keep_last + 1);
+  warn_if_failed(checkpoint::remove_stale_versions(config.output));
 }
 
 }  // namespace troupe::launch

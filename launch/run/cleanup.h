@@ -9,7 +9,7 @@
 namespace troupe::launch {
 
 /// Removes temporary files of dead processes from config.output, whose lock is held, and its
-/// folders.
+/// folders, and files of checkpoints that are gone.
 void remove_temporaries(const RunConfig& config);
 
 /// Removes the folders of reward programs that killed processes have left in the directory for

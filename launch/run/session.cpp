@@ -8,23 +8,15 @@
 #include "engine/base/text.h"
 #include "engine/checkpoint/directory_lock.h"
 #include "engine/checkpoint/load_decoder.h"
-#include "engine/checkpoint/manifest.h"
 #include "engine/checkpoint/read_checkpoint.h"
 #include "launch/config/resolve.h"
-#include "launch/recipes/lora.h"
-#include "launch/recipes/model_spec.h"
 #include "launch/run/checkpoint_space.h"
 #include "launch/run/cleanup.h"
+#include "launch/run/resumable.h"
 #include "launch/run/run_record.h"
 
 namespace troupe::launch {
 namespace checkpoint = engine::checkpoint;
-
-engine::models::DecoderSpec spec_of_run(const RunConfig& config, const std::string& resume_from) {
-  // An adapter's checkpoint does not contain its base model.
-  const bool from_base = resume_from.empty() || adapts(config);
-  return value_or_throw(spec_of(config, from_base ? config.model : resume_from));
-}
 
 namespace {
 
@@ -50,10 +42,11 @@ void check_latest(const std::string& output) {
 // The checkpoint that the key resume selects, or "".
 std::string find_resume_checkpoint(const RunConfig& config) {
   if (!resume_is_automatic(config)) {
-    value_or_throw(checkpoint::verify_checkpoint(config.resume));
+    for (const auto& warning : value_or_throw(verify_resumable(config, config.resume)))
+      log_warning(warning);
     return config.resume;
   }
-  const auto found = value_or_throw(checkpoint::find_latest(config.output));
+  const auto found = value_or_throw(find_resumable(config));
   if (!found) return "";
   for (const auto& warning : found->warnings) log_warning(warning);
   if (config.resume == resume_never)
@@ -124,7 +117,7 @@ void Session::return_to_round_start() {
   }
   const auto parent = std::filesystem::path(resume_from_).parent_path();
   const std::string path = (parent / cat("checkpoint-", start->integer())).string();
-  if (const auto complete = checkpoint::verify_checkpoint(path); !complete) {
+  if (const auto complete = verify_resumable(config_, path); !complete) {
     log_warning(cat(ended, "cannot be completed: ", complete.error().what,
                     "; the steps that follow differ from those of a longer run"));
     return;

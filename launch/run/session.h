@@ -11,10 +11,6 @@
 
 namespace troupe::launch {
 
-/// The shape of the trained model; `resume_from`: the checkpoint that the run resumes from, or "".
-/// Throws Failure.
-engine::models::DecoderSpec spec_of_run(const RunConfig& config, const std::string& resume_from);
-
 class Session {
  public:
   /// Locks the output directory, finds the checkpoint to resume from, compares what its run was

@@ -132,7 +132,9 @@ Result<engine::data::DataOptions> data_settings(const RunConfig& config,
   out.encode.max_length = max_length(config, spec);
   out.encode.train_on_prompt = !config.sft.mask_prompt;
   if (roles_of(config).rollout.needed) {
-    out.encode.max_length -= config.rollout.sampling.max_new_tokens;
+    // Other programs sample as many tokens as they like, at least one.
+    const bool made_here = config.rollout.source == SampleSource::engine;
+    out.encode.max_length -= made_here ? config.rollout.sampling.max_new_tokens : 1;
     out.check_prompt = prompt_check(config);
   }
   if (out.encode.max_length < 1)

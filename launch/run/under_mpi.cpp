@@ -13,6 +13,7 @@
 #include "launch/run/algorithm_run.h"
 #include "launch/run/interrupt.h"
 #include "launch/run/rank_resources.h"
+#include "launch/run/resumable.h"
 #include "launch/run/run_rank.h"
 #include "launch/run/settings.h"
 #include "transports/mpi/mpi_world.h"

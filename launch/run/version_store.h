@@ -1,31 +1,26 @@
-// VersionStore: older weights of an asynchronous run beside its checkpoints, as
-// OUTPUT/versions/checkpoint-STEP/version-V.safetensors, and the finished samples of its next
-// batches as samples.safetensors.
+// VersionStore: the weights and samples that an asynchronous run keeps in its checkpoints.
 #pragma once
 
 #include <string>
 
 #include "algorithms/weight_versions.h"
-#include "engine/base/output_folder.h"
+#include "launch/run/session.h"
 
 namespace troupe::launch {
 
 class VersionStore final : public algorithms::WeightVersions {
  public:
-  /// `output`: the run's directory.
-  explicit VersionStore(OutputFolder output) : output_(std::move(output)) {}
+  /// `session`: the run's; outlives the store. Those that are loaded are of the checkpoint that it
+  /// resumes from.
+  explicit VersionStore(const Session& session) : session_(session) {}
 
-  /// Replaces those of the same step, and removes those of steps that have no checkpoint any more.
-  void save(std::int64_t step, const std::vector<algorithms::SharedWeights>& weights) override;
-  /// Throws Failure: Errc::not_found, corrupt.
+  std::string save(std::int64_t step, const std::vector<algorithms::SharedWeights>& weights,
+                   const std::vector<algorithms::FinishedSample>& samples) override;
   algorithms::SharedWeights load(std::int64_t step, std::uint64_t version) override;
-  void save_samples(std::int64_t step,
-                    const std::vector<algorithms::FinishedSample>& samples) override;
-  /// Throws Failure: Errc::not_found, corrupt.
   std::vector<algorithms::FinishedSample> load_samples(std::int64_t step) override;
 
  private:
-  OutputFolder output_;
+  const Session& session_;
 };
 
 }  // namespace troupe::launch

@@ -99,7 +99,6 @@ const Planted all_links[] = {
     {"Samples", "samples.txt", true},
     {"SampleLines", "samples.jsonl", false},
     {"Metrics", "metrics.jsonl", false},
-    {"CommitRecord", ".journal.jsonl", false},
     {"Timings", "timings.jsonl", true},
     {"Timeline", "timeline.jsonl", true},
     {"OlderTimeline", "timeline.jsonl.1", true},

@@ -16,7 +16,7 @@ from live_run import LiveRun, command, folder
 from served import DIGITS, PROGRAM, SOURCE, UnixConnection, answer_of
 
 PAGE = os.path.join(SOURCE, "docs/agents.md")
-RUN = {"rollout.source": "service", "serve.listen": 0, "train.max_length": 64, "rollout.max_new_tokens": 24, "train.schedule": "constant",
+RUN = {"rollout.source": "service", "serve.listen": 0, "train.max_length": 64, "rollout.max_new_tokens": 256, "train.schedule": "constant",
        "train.threads": 1, "train.log_every": 0, "data.shuffle": "false"}
 
 

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <filesystem>
+#include <map>
 
 #include "engine/base/file.h"
 #include "engine/base/text.h"
@@ -42,10 +43,11 @@ class JournalFaults : public testing::Test {
     return out;
   }
   /// A run from step `from` to `to` with two samples a step and a checkpoint at `to`; its log.
-  std::string run(std::int64_t from, std::int64_t to) const {
+  std::string run(std::int64_t from, std::int64_t to) {
     testing::internal::CaptureStderr();
     {
       RunJournal journal(folder(), "test", "sft", 0);
+      if (from > 0) journal.expect(saved_[from]);
       journal.begin(to, from);
       for (std::int64_t step = from + 1; step <= to; ++step) {
         for (const char* prompt : {"p", "q"})
@@ -53,11 +55,12 @@ class JournalFaults : public testing::Test {
               step, {.prompt = prompt, .completion = "c", .finish_reason = "stop", .parts = {}});
         journal.record(step, {{"loss", 2.5}});
       }
-      journal.commit(to);
+      saved_[to] = journal.commit(to);
     }
     return testing::internal::GetCapturedStderr();
   }
 
+  std::map<std::int64_t, Json> saved_;  // of the checkpoints
   std::string path_ = cat(testing::TempDir(), "journal_faults");
 };
 
@@ -129,6 +132,32 @@ TEST_F(JournalFaults, MissingSamplesAndFilesAreReported) {
   EXPECT_THAT(said, HasSubstr("samples.jsonl: expected the 8 lines that it had when checkpoint-4 "
                               "was saved, found 0: "));
   EXPECT_THAT(said, HasSubstr("found 0 (without steps 1 to 4)"));
+}
+
+TEST_F(JournalFaults, AChangedDigitIsReported) {
+  const std::pair<const char*, const char*> values[] = {{"metrics.jsonl", "2.5"},
+                                                        {"samples.jsonl", "\"q\""}};
+  for (const auto& [name, value] : values) {
+    run(0, 4);
+    std::string lines = text(name);
+    lines[lines.find(value) + 1] = '7';
+    write(name, lines);
+    const std::string said = run(4, 5);
+    EXPECT_THAT(said, HasSubstr(cat(name, ": expected the checksum "))) << said;
+    EXPECT_THAT(said, HasSubstr("lines had when checkpoint-4 was saved"));
+    EXPECT_THAT(run(5, 6), Not(HasSubstr("jsonl"))) << "reported once";
+    std::filesystem::remove(path_ + "/metrics.jsonl");
+    std::filesystem::remove(path_ + "/samples.jsonl");
+  }
+}
+
+TEST_F(JournalFaults, ACheckpointOfVersion010HasNumbersOfLines) {
+  run(0, 4);
+  saved_[4] = Json();
+  write(".journal.jsonl", "{\"step\":4,\"metrics\":5,\"samples\":8}\n");
+  const std::string said = run(4, 5);
+  EXPECT_THAT(said, HasSubstr("expected the 5 lines"));
+  EXPECT_THAT(said, Not(HasSubstr("samples.jsonl")));
 }
 
 TEST_F(JournalFaults, ZerosAtTheEndAreReportedAndRemoved) {

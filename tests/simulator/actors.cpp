@@ -8,8 +8,13 @@ namespace troupe::simulator {
 
 using engine::generate::PartialSamples;
 
-void Store::save(std::int64_t step, const std::vector<algorithms::SharedWeights>& weights) {
-  if (ledger_.live()) versions_[step] = weights;
+std::string Store::save(std::int64_t step, const std::vector<algorithms::SharedWeights>& weights,
+                        const std::vector<algorithms::FinishedSample>& samples) {
+  if (!ledger_.live()) return "kept";
+  ledger_.keep(samples);
+  versions_[step] = weights;
+  samples_[step] = samples;
+  return "kept";
 }
 
 algorithms::SharedWeights Store::load(std::int64_t step, std::uint64_t version) {
@@ -18,16 +23,9 @@ algorithms::SharedWeights Store::load(std::int64_t step, std::uint64_t version) 
   throw Failure({Errc::not_found, cat("version ", version, " was not saved with step ", step)});
 }
 
-void Store::save_samples(std::int64_t step,
-                         const std::vector<algorithms::FinishedSample>& samples) {
-  if (!ledger_.live()) return;
-  ledger_.keep(samples);
-  samples_[step] = samples;
-}
-
 std::vector<algorithms::FinishedSample> Store::load_samples(std::int64_t step) {
-  ledger_.restore(samples_.at(step));
-  return samples_.at(step);
+  ledger_.restore(samples_[step]);
+  return samples_[step];
 }
 
 void Store::save(std::int64_t step, Checkpoint checkpoint) {

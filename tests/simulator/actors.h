@@ -24,10 +24,9 @@ class Store final : public algorithms::WeightVersions {
     protocol::RunState state;
   };
   explicit Store(Ledger& ledger) : ledger_(ledger) {}
-  void save(std::int64_t step, const std::vector<algorithms::SharedWeights>& weights) override;
+  std::string save(std::int64_t step, const std::vector<algorithms::SharedWeights>& weights,
+                   const std::vector<algorithms::FinishedSample>& samples) override;
   algorithms::SharedWeights load(std::int64_t step, std::uint64_t version) override;
-  void save_samples(std::int64_t step,
-                    const std::vector<algorithms::FinishedSample>& samples) override;
   std::vector<algorithms::FinishedSample> load_samples(std::int64_t step) override;
   void save(std::int64_t step, Checkpoint checkpoint);
   const std::map<std::int64_t, Checkpoint>& checkpoints() const { return checkpoints_; }

@@ -164,6 +164,9 @@ void Ledger::save(std::int64_t step, const protocol::RunState& state) {
   if (trained_ > 0 &&
       state.data.dump() != expected_.data.at(static_cast<std::size_t>(trained_) - 1))
     violated(cat("the checkpoint of step ", step, " continues at other prompts"));
+  if (state.finished != kept_)
+    violated(cat("the checkpoint of step ", step, " counts ", state.finished,
+                 " finished samples and has ", kept_));
   std::vector<std::uint64_t> versions;
   if (pinned())
     for (std::int64_t version = oldest_for(trained_); version < trained_; ++version)
@@ -175,6 +178,8 @@ void Ledger::save(std::int64_t step, const protocol::RunState& state) {
 
 // A sample that was rewarded had reached the algorithm before.
 void Ledger::keep(const std::vector<algorithms::FinishedSample>& samples) {
+  kept_ = samples.size();
+  if (pinned()) return;
   std::set<std::uint64_t> kept;
   for (const auto& sample : samples) {
     kept.insert(sample.completion.sample_id);

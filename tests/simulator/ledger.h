@@ -58,6 +58,7 @@ class Ledger {
   const ExpectedBatches& expected_;
   std::vector<std::string> violations_;
   bool live_ = true;
+  std::size_t kept_ = 0;                      ///< samples of the newest keep()
   std::int64_t trained_ = 0, recorded_ = 0;   // batches; steps
   std::vector<std::uint64_t> of_this_batch_;  // trained samples of an incomplete batch
   std::int64_t shown_of_ = -1;                // batch of the samples that were shown last

@@ -67,7 +67,6 @@ class Processes {
       plan.done = step;
       plan.batches_done = saved.state.batches;
       plan.versions = saved.state.versions;
-      plan.finished = saved.state.finished;
       value_or_throw(data.restore(saved.state.data));
     }
     ledger_.begin(plan.batches_done);

@@ -6,6 +6,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/text.h"
+#include "engine/checkpoint/manifest.h"
 #include "tests/system/child.h"
 #include "tests/system/runs.h"
 
@@ -34,6 +35,16 @@ class Async : public SystemRuns {
                arguments("grpo", output, more));
   }
   std::string text(const std::string& file) const { return read_file(path(file)).value_or(""); }
+  /// Moves a file of a checkpoint to where version 0.1.0 wrote it, with a manifest without it.
+  void make_010(const std::string& output, std::int64_t step, const std::string& file) const {
+    const std::string checkpoint = path(cat(output, "/checkpoint-", step));
+    const std::string folder = path(cat(output, "/versions/checkpoint-", step));
+    std::filesystem::create_directories(folder);
+    std::filesystem::rename(cat(checkpoint, "/training/", file), cat(folder, "/", file));
+    const auto manifest = engine::checkpoint::measure_checkpoint(checkpoint, step);
+    value_or_throw(write_file_durably(cat(checkpoint, "/", engine::checkpoint::manifest_file),
+                                      engine::checkpoint::to_text(value_or_throw(manifest))));
+  }
 };
 
 TEST_F(Async, HasTheSameBitsOnOneLaneOnTwoAndInACluster) {
@@ -86,25 +97,57 @@ TEST_F(Async, AKilledRunGoesOnToTheSameBits) {
 TEST_F(Async, ALongerRunGoesOnToTheSameBits) {
   run(alone("whole", settings(2)));
   run(alone("longer", settings(2, 4)));
-  EXPECT_TRUE(std::filesystem::exists(path("longer/versions/checkpoint-4/version-1.safetensors")));
+  EXPECT_TRUE(std::filesystem::exists(path("longer/checkpoint-4/training/version-1.safetensors")));
+  EXPECT_FALSE(std::filesystem::exists(path("longer/versions")));
   run(alone("longer", settings(2)));
   expect_same_bytes("whole", "longer");
 }
 
-TEST_F(Async, ADamagedOlderVersionIsNamed) {
+TEST_F(Async, ADamagedOlderVersionIsNamedAndTheCheckpointBeforeIsUsed) {
+  run(alone("whole", settings(1)));
   run(alone("a", settings(1, 4)));
-  const std::string file = "a/versions/checkpoint-4/version-1.safetensors";
+  const std::string file = "a/checkpoint-4/training/version-1.safetensors";
   std::string bytes = text(file);
   ASSERT_GT(bytes.size(), 4096u);
   bytes[bytes.size() - 2048] ^= 0x10;
   value_or_throw(write_file_durably(path(file), bytes));
-  const auto damaged = launch::run_program(alone("a", settings(1)));
-  EXPECT_NE(damaged.code, 0);
-  EXPECT_THAT(damaged.err, HasSubstr("arrived with other bytes than were sent"));
-  std::filesystem::remove(path(file));
-  const auto missing = launch::run_program(alone("a", settings(1)));
-  EXPECT_NE(missing.code, 0);
-  EXPECT_THAT(missing.err, HasSubstr("checkpoint-4 needs these older weights"));
+  const auto report = launch::run_program(cat("info '", path("a"), "'"));
+  EXPECT_EQ(report.code, 5) << report.out;
+  EXPECT_THAT(report.out + report.err, HasSubstr("checkpoint-4/training/version-1.safetensors"));
+  EXPECT_THAT(report.out, HasSubstr("resumes from checkpoint-2"));
+  const std::string said = run(alone("a", settings(1)));
+  EXPECT_THAT(said, HasSubstr(file));
+  EXPECT_THAT(said, HasSubstr("checkpoint-2 instead"));
+  expect_same_bytes("whole", "a");
+}
+
+TEST_F(Async, AMissingOlderVersionIsDamage) {
+  run(alone("whole", settings(1)));
+  run(alone("a", settings(1, 4)));
+  std::filesystem::remove(path("a/checkpoint-4/training/version-1.safetensors"));
+  EXPECT_THAT(run(alone("a", settings(1))), HasSubstr("checkpoint-2 instead"));
+  expect_same_bytes("whole", "a");
+}
+
+// Files of version 0.1.0 were beside the checkpoint, outside of its manifest: such a checkpoint is
+// made from one of now.
+TEST_F(Async, VersionsOf010AreReadWithAWarningAndVerified) {
+  run(alone("whole", settings(1)));
+  for (const bool damaged : {false, true}) {
+    const std::string name = damaged ? "damaged" : "old";
+    run(alone(name, settings(1, 4)));
+    make_010(name, 4, "version-1.safetensors");
+    const std::string file = cat(name, "/versions/checkpoint-4/version-1.safetensors");
+    std::string bytes = text(file);
+    if (damaged) bytes[bytes.size() / 2] ^= 0x10;
+    value_or_throw(write_file_durably(path(file), bytes));
+    const std::string said = run(alone(name, settings(1)));
+    EXPECT_THAT(said, HasSubstr(file));
+    EXPECT_THAT(said, HasSubstr(damaged ? "checkpoint-2 instead" : "without a checksum"));
+    expect_same_bytes("whole", name);
+    EXPECT_EQ(std::filesystem::exists(path(name + "/versions")), !damaged)
+        << "removed with the checkpoint, or when it is saved again";
+  }
 }
 
 TEST_F(Async, ReportsSettingsThatContradictEachOther) {

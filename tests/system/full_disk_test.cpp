@@ -53,7 +53,7 @@ INSTANTIATE_TEST_SUITE_P(
                     FullFile{"timings.jsonl", false}, FullFile{"samples.txt", false},
                     FullFile{"plot.svg", false}, FullFile{"events.out.tfevents", false},
                     FullFile{"metrics.jsonl", true}, FullFile{"samples.jsonl", true},
-                    FullFile{"config.yaml", true}, FullFile{".journal.jsonl", true}),
+                    FullFile{"config.yaml", true}),
     [](const auto& each) {
       std::string name = each.param.name;
       std::erase_if(name, [](char c) { return c == '.'; });

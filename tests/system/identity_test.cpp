@@ -7,6 +7,7 @@
 #include "engine/base/file.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/manifest.h"
+#include "engine/checkpoint/running_checksum.h"
 #include "tests/system/child.h"
 #include "tests/system/runs.h"
 
@@ -188,14 +189,18 @@ TEST_F(IdentityOfARun, ReadsWeightsOnceAndRemembersThem) {
   fs::last_write_time(model + "/model.safetensors", old);
   run(sft(data("models/stories260k/hf"), 2));
   const std::string cache = path("run/.fingerprints.json");
-  // The repository's files are older than two seconds, so their checksums were remembered. A
-  // remembered checksum is used: with another one, the model counts as another.
-  const auto known = parse_json(value_or_throw(read_file(cache)), cache);
-  ASSERT_TRUE(known) << known.error().what;
+  // The repository's files are older than two seconds, so their checksums were remembered.
   const std::string sum = value_or_throw(engine::checkpoint::measure_file(
                                              data("models/stories260k/hf/model.safetensors")))
                               .xxh3_128;
   swap(cache, sum, std::string(32, '0'));
+  run(sft(data("models/stories260k/hf"), 2));  // a damaged file is not used
+  // A remembered checksum is used: with another one, the model counts as another.
+  swap(cache, sum, std::string(32, '0'));
+  const Json changed = value_or_throw(read_json(cache));
+  engine::checkpoint::RunningChecksum own;
+  own.add(changed.find("files")->dump());
+  swap(cache, changed.find("xxh3_128")->string(), own.xxh3_128());
   expect_rejected(sft(data("models/stories260k/hf"), 4), "model: model.safetensors had ",
                   std::string(32, '0'));
   EXPECT_EQ(launch::run_program(sft(model, 4)).code, 0) << "a copy is another file, and is read";

@@ -5,12 +5,14 @@
 #include "engine/adapter/model_folders.h"
 #include "engine/adapter/peft_config.h"
 #include "engine/adapter/peft_file.h"
+#include "engine/base/file.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/checkpoint/manifest.h"
 #include "engine/checkpoint/not_a_model.h"
 #include "launch/config/resolve.h"
 #include "launch/journal/metrics_file.h"
+#include "launch/run/resumable.h"
 
 namespace troupe::launch {
 
@@ -18,16 +20,49 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// The configuration of the run, for what it needs besides a checkpoint's own files; without it the
+// run's files are verified as those of a method without companions.
+RunConfig config_of_run(const std::string& folder, Report& report) {
+  const std::string path = folder + "/config.yaml";
+  RunConfig config;
+  const auto text = read_file(path);
+  auto found = text ? config_of(*text, path) : Result<RunConfig>(fail(text));
+  if (found) config = std::move(*found);
+  if (!found) report.note(found.error().what);
+  config.output = folder;
+  return config;
+}
+
+// After damage to the newest checkpoint: what the same command does.
+void inspect_fallback(const RunConfig& config, Report& report) {
+  const auto found = find_resumable(config);
+  if (!found) return report.problem(found.error());
+  if (!*found) return;
+  const std::string name = fs::path((*found)->path).filename().string();
+  report.fact("next_step", (*found)->step);
+  report.say("resumes_from", name,
+             cat("the same command resumes from ", name, ", after step ", (*found)->step,
+                 "; the steps since then are trained again"));
+}
+
 void inspect_latest(const std::string& folder, Report& report) {
   std::error_code ignored;
   const fs::path latest = fs::read_symlink(fs::path(folder) / "latest", ignored);
   report.say("latest", latest.string(),
              cat("newest checkpoint: ", latest.empty() ? "none" : latest.string()));
   if (latest.empty()) return;
-  const auto manifest = engine::checkpoint::verify_checkpoint((fs::path(folder) / latest).string());
-  if (!manifest) return report.problem(manifest.error());
-  report.say("next_step", manifest->step,
-             cat("checksums match; the same command resumes after step ", manifest->step,
+  const RunConfig config = config_of_run(folder, report);
+  const std::string path = (fs::path(folder) / latest).string();
+  const auto verified = verify_resumable(config, path);
+  if (!verified) {
+    report.problem(verified.error());
+    return inspect_fallback(config, report);
+  }
+  for (const std::string& warning : *verified) report.note(warning);
+  const auto state = engine::checkpoint::read_training_state(path);
+  if (!state) return report.problem(state.error());
+  report.say("next_step", state->step,
+             cat("checksums match; the same command resumes after step ", state->step,
                  "; `troupe generate --model ", folder, "/latest` uses its model"));
 }
 

@@ -1,11 +1,11 @@
 #include "launch/serve/live/experience_fields.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "actors/roles/rules/command/json_lines.h"
 #include "engine/base/text.h"
+#include "engine/data/experience_checks.h"
 #include "launch/serve/api/failure.h"
 #include "launch/serve/api/request_fields.h"
 
@@ -16,67 +16,65 @@ using api::refuse;
 
 namespace {
 
-/// A list with a value for each token.
-const Json::Array& list_of(api::RequestFields& fields, std::string_view name, std::size_t length) {
-  const std::string field(name);
+/// The columns of a sample as they were sent: of the right types, but not checked.
+struct SentColumns {
+  std::vector<std::int64_t> tokens, mask, versions;
+  std::vector<double> logp;
+};
+
+/// The values of the list `name`, which `value_of` reads; it refuses those of another type.
+template <class T, class ValueOf>
+std::vector<T> read_column(api::RequestFields& fields, const std::string& name, ValueOf value_of) {
   const Json* found = fields.find(name);
-  if (found == nullptr) refuse(field, cat(field, " is missing"));
-  if (!found->is_array())
-    refuse(field, cat(field, ": expected a list, found ", found->type_name()));
-  if (found->array().size() != length)
-    refuse(field, cat(field, ": expected ", length, " values, one for each of token_ids, found ",
-                      found->array().size()));
-  return found->array();
+  if (found == nullptr) refuse(name, cat(name, " is missing"));
+  if (!found->is_array()) refuse(name, cat(name, ": expected a list, found ", found->type_name()));
+  std::vector<T> out;
+  out.reserve(found->array().size());
+  for (const Json& value : found->array())
+    out.push_back(value_of(value, cat(name, "[", out.size(), "]"), out.size()));
+  return out;
 }
 
-std::vector<std::uint8_t> read_mask(api::RequestFields& fields, std::size_t length) {
-  std::vector<std::uint8_t> mask;
-  for (const Json& value : list_of(fields, "loss_mask", length)) {
-    const bool one = value.is_integer() && value.integer() == 1;
-    if (!one && !(value.is_integer() && value.integer() == 0)) {
-      const std::string where = cat("loss_mask[", mask.size(), "]");
-      refuse(where, cat(where, ": expected 0 or 1, found ", quote(value.dump(), 40)));
-    }
-    mask.push_back(one ? 1 : 0);
-  }
-  return mask;
+SentColumns read_columns(api::RequestFields& fields, std::vector<std::int32_t> tokens) {
+  SentColumns columns;
+  columns.tokens.assign(tokens.begin(), tokens.end());
+  columns.mask = read_column<std::int64_t>(
+      fields, "loss_mask", [](const Json& value, const std::string& where, std::size_t) {
+        if (!value.is_integer())
+          refuse(where, cat(where, ": expected 0 or 1, found ", quote(value.dump(), 40)));
+        return value.integer();
+      });
+  // What others wrote has no log-probability and no version: those values are not read.
+  const auto is_read = [&](std::size_t token) {
+    return token < columns.mask.size() && columns.mask[token] != 0;
+  };
+  columns.logp = read_column<double>(
+      fields, "logprobs", [&](const Json& value, const std::string& where, std::size_t token) {
+        if (is_read(token) && !value.is_number())
+          refuse(where, cat(where, ": expected a log-probability, because loss_mask is 1, found ",
+                            quote(value.dump(), 40)));
+        return is_read(token) ? value.number() : 0;
+      });
+  columns.versions = read_column<std::int64_t>(
+      fields, "weight_versions",
+      [&](const Json& value, const std::string& where, std::size_t token) {
+        if (is_read(token) && !value.is_integer())
+          refuse(where, cat(where, ": expected a version, because loss_mask is 1, found ",
+                            quote(value.dump(), 40)));
+        return is_read(token) ? value.integer() : 0;
+      });
+  return columns;
 }
 
-std::vector<float> read_logp(api::RequestFields& fields, const std::vector<std::uint8_t>& mask) {
-  std::vector<float> logp;
-  for (const Json& value : list_of(fields, "logprobs", mask.size())) {
-    const std::size_t token = logp.size();
-    logp.push_back(0);
-    if (mask[token] == 0) continue;  // what others wrote has none
-    const double found = value.is_number() ? value.number() : 1;
-    if (!(found <= 0 && found >= std::numeric_limits<float>::lowest())) {
-      const std::string where = cat("logprobs[", token, "]");
-      refuse(where, cat(where, ": expected a log-probability, at most 0, because loss_mask is 1, ",
-                        "found ", quote(value.dump(), 40)));
-    }
-    logp.back() = static_cast<float>(found);
+/// The columns in the types of a sample; where the mask is 0, the version of the token before.
+void take(const SentColumns& columns, SentSample& sent) {
+  for (std::size_t token = 0; token < columns.tokens.size(); ++token) {
+    const bool sampled = columns.mask[token] == 1;
+    sent.mask.push_back(sampled ? 1 : 0);
+    sent.logp.push_back(sampled ? static_cast<float>(columns.logp[token]) : 0);
+    const std::uint64_t before = sent.versions.empty() ? 0 : sent.versions.back();
+    sent.versions.push_back(sampled ? static_cast<std::uint64_t>(columns.versions[token]) : before);
   }
-  return logp;
-}
-
-std::vector<std::uint64_t> read_versions(api::RequestFields& fields,
-                                         const std::vector<std::uint8_t>& mask,
-                                         std::uint64_t newest) {
-  std::vector<std::uint64_t> versions;
-  for (const Json& value : list_of(fields, "weight_versions", mask.size())) {
-    const std::size_t token = versions.size();
-    versions.push_back(versions.empty() ? 0 : versions.back());
-    if (mask[token] == 0) continue;
-    const bool known = value.is_integer() && value.integer() >= 0 &&
-                       static_cast<std::uint64_t>(value.integer()) <= newest;
-    if (!known) {
-      const std::string where = cat("weight_versions[", token, "]");
-      refuse(where, cat(where, ": expected a version that there is, 0 to ", newest,
-                        ", because loss_mask is 1, found ", quote(value.dump(), 40)));
-    }
-    versions.back() = static_cast<std::uint64_t>(value.integer());
-  }
-  return versions;
 }
 
 bool read_truncated(api::RequestFields& fields) {
@@ -106,18 +104,18 @@ SentSample read_sent_sample(const Json& body, std::int64_t vocabulary, std::int6
   sent.lease = *lease;
   auto tokens = fields.ids("token_ids", vocabulary);
   if (!tokens) refuse("token_ids", "token_ids is missing");
-  if (std::ssize(*tokens) > longest)
-    refuse("token_ids", cat("token_ids: expected at most ", longest, " tokens (train.max_length), ",
-                            "found ", tokens->size()));
-  sent.tokens = std::move(*tokens);
-  sent.mask = read_mask(fields, sent.tokens.size());
-  sent.logp = read_logp(fields, sent.mask);
-  sent.versions = read_versions(fields, sent.mask, newest);
+  sent.tokens = *tokens;
+  const SentColumns columns = read_columns(fields, std::move(*tokens));
   // As for the programs of the rule `command`.
   const double largest = actors::rules::max_reward;
   const auto reward = fields.number("reward", -largest, largest);
   if (!reward) refuse("reward", "reward is missing");
   sent.reward = *reward;
+  const auto bad = engine::data::find_bad_value(
+      {columns.tokens, columns.mask, columns.logp, columns.versions, reward},
+      {vocabulary, longest, static_cast<std::int64_t>(newest)});
+  if (bad) refuse(bad->field, bad->what);
+  take(columns, sent);
   sent.truncated = read_truncated(fields);
   refuse_unknown(fields);
   return sent;

@@ -23,16 +23,13 @@ struct Disk final : WeightVersions {
 
   std::map<std::int64_t, std::vector<FinishedSample>> samples;
 
-  void save_samples(std::int64_t step, const std::vector<FinishedSample>& finished) override {
-    samples[step] = finished;
-  }
-  std::vector<FinishedSample> load_samples(std::int64_t step) override {
-    if (!samples.contains(step)) throw Failure({Errc::not_found, "no samples"});
-    return samples.at(step);
-  }
-  void save(std::int64_t step, const std::vector<SharedWeights>& weights) override {
+  std::string save(std::int64_t step, const std::vector<SharedWeights>& weights,
+                   const std::vector<FinishedSample>& finished) override {
     versions[step] = weights;
+    samples[step] = finished;
+    return "kept";
   }
+  std::vector<FinishedSample> load_samples(std::int64_t step) override { return samples[step]; }
   SharedWeights load(std::int64_t step, std::uint64_t version) override {
     for (const auto& weights : versions.at(step))
       if (weights->version == version) return weights;
@@ -79,7 +76,6 @@ inline void restore(Disk& disk, Stage& stage, Plan& plan, Loader<PromptRow>& dat
     plan.done = step;
     plan.batches_done = saved.state.batches;
     plan.versions = saved.state.versions;
-    plan.finished = saved.state.finished;
     value_or_throw(data.restore(saved.state.data));
   }
   stage.cluster.policy =

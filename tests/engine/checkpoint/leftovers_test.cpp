@@ -130,6 +130,27 @@ TEST_F(Leftovers, OtherNamesStay) {
   EXPECT_TRUE(remove_temporaries(out / "missing"));
 }
 
+TEST_F(Leftovers, VersionsWithoutTheirCheckpointAreRemoved) {
+  write_at(out / "checkpoint-4/file", "");
+  write_at(out / "checkpoint-6/file", "");
+  for (const char* name : {"checkpoint-2", "checkpoint-4", "checkpoint-6", "notes"})
+    write_at(out / cat("versions/", name, "/file"), "");
+  const auto left = [&] {
+    std::vector<std::string> names;
+    for (const auto& each : std::filesystem::directory_iterator(out / "versions"))
+      names.push_back(each.path().filename());
+    return names;
+  };
+  ASSERT_TRUE(remove_stale_versions(out.path()));
+  EXPECT_THAT(left(), UnorderedElementsAre("checkpoint-4", "checkpoint-6", "notes"));
+  ASSERT_TRUE(remove_stale_versions(out.path(), 6)) << "it was saved again";
+  EXPECT_THAT(left(), UnorderedElementsAre("checkpoint-4", "notes"));
+  std::filesystem::remove_all(out / "versions/notes");
+  std::filesystem::remove_all(out / "checkpoint-4");
+  ASSERT_TRUE(remove_stale_versions(out.path()));
+  EXPECT_FALSE(std::filesystem::exists(out / "versions"));
+}
+
 TEST_F(Leftovers, CheckpointsBeyondThoseThatAreKeptAreRemoved) {
   for (const int step : {2, 4, 6, 8, 10, 12}) write_at(out / cat("checkpoint-", step, "/file"), "");
   write_at(out / "checkpoint-x", "");

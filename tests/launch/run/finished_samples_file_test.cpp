@@ -6,11 +6,13 @@
 
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
+#include <functional>
 
 #include "engine/base/file.h"
 #include "engine/base/text.h"
-#include "launch/run/version_store.h"
+#include "launch/run/kept_files.h"
 
 namespace troupe::launch {
 namespace {
@@ -90,14 +92,74 @@ TEST_F(FinishedSamplesFile, ThatIsDamagedIsRefused) {
   EXPECT_THROW(read_finished_samples(path), Failure);
 }
 
-TEST_F(FinishedSamplesFile, BelongsToTheCheckpointOfItsStep) {
-  VersionStore store(value_or_throw(OutputFolder::open(folder_)));
-  std::filesystem::create_directories(folder_ / "checkpoint-2");
-  store.save(2, {});
-  store.save_samples(2, samples());
-  expect_equal(store.load_samples(2), samples());
-  store.save(2, {});  // of another run that reached the same step
-  EXPECT_THROW(store.load_samples(2), Failure);
+class KeptFiles : public FinishedSamplesFile {
+ protected:
+  static KeptBounds bounds() { return {{.vocabulary = 100'000, .longest = 64, .newest = 7}, 40}; }
+  std::string checkpoint() const { return folder_ / "checkpoint-2"; }
+  /// Writes the samples as part of a checkpoint of now or of version 0.1.0.
+  void write(const std::vector<FinishedSample>& finished, bool now = true) const {
+    const auto in = now ? folder_ / "checkpoint-2/training" : folder_ / "versions/checkpoint-2";
+    std::filesystem::create_directories(folder_ / "checkpoint-2/training");
+    std::filesystem::create_directories(in);
+    std::filesystem::remove(in / "samples.safetensors");
+    write_finished_samples(in / "samples.safetensors", finished);
+  }
+  /// What is said of samples, one of which has been changed.
+  std::string refusal(const std::function<void(FinishedSample&)>& change) const {
+    auto changed = samples();
+    change(changed[5]);
+    write(changed);
+    try {
+      read_kept_samples(checkpoint(), bounds());
+      return "";
+    } catch (const Failure& failure) {
+      EXPECT_EQ(failure.error().code, Errc::corrupt);
+      return failure.error().what;
+    }
+  }
+};
+
+TEST_F(KeptFiles, AreReadFromTheCheckpointOrWhereVersion010WroteThem) {
+  EXPECT_TRUE(read_kept_samples(checkpoint(), bounds()).empty());
+  write(samples(), false);
+  EXPECT_FALSE(kept_samples(checkpoint()).has_checksum);
+  expect_equal(read_kept_samples(checkpoint(), bounds()), samples());
+  write(samples());
+  EXPECT_TRUE(kept_samples(checkpoint()).has_checksum);
+  expect_equal(read_kept_samples(checkpoint(), bounds()), samples());
+}
+
+TEST_F(KeptFiles, ThatNoSampleCanHaveAreNamed) {
+  const auto named = [](const std::string& what) {
+    return testing::AllOf(testing::HasSubstr("checkpoint-2/training/samples.safetensors: sample "),
+                          testing::HasSubstr(what));
+  };
+  const auto of = [&](auto change) {
+    return refusal([&](FinishedSample& s) { change(s.completion); });
+  };
+  EXPECT_EQ(of([](auto&) {}), "");
+  EXPECT_THAT(of([](auto& c) { c.ids[1] = 1'073'741'836; }), named("token_ids[1]"));
+  EXPECT_THAT(of([](auto& c) { c.ids[0] = -2'147'483'634; }), named("token_ids[0]"));
+  EXPECT_THAT(of([](auto& c) { c.logp[2] = 0.0219f; }), named("logprobs[2]"));
+  EXPECT_THAT(of([](auto& c) { c.logp.pop_back(); }), named("logprobs"));
+  EXPECT_THAT(of([](auto& c) { c.versions.back().version = 8; }), named("weight_versions[1]"));
+  EXPECT_THAT(of([](auto& c) { c.versions.back().version = ~0ull; }), named("weight_versions[1]"));
+  EXPECT_THAT(of([](auto& c) { c.versions.back().count = 4'000'000'000; }),
+              named("expected the versions of 5 tokens"));
+  EXPECT_THAT(of([](auto& c) { c.reward = HUGE_VAL; }), named("reward"));
+  EXPECT_THAT(of([](auto& c) { c.sampled.assign(5, 2); }), named("loss_mask[0]"));
+  EXPECT_THAT(of([](auto& c) { c.updates = 41; }), named("updates"));
+  EXPECT_THAT(of([](auto& c) { c.sample_id += 1; }), named("order"));
+  EXPECT_THAT(refusal([](FinishedSample& s) { s.batch = -1; }), named("a batch"));
+}
+
+TEST_F(KeptFiles, AreStagedBelowTheOutput) {
+  const auto output = value_or_throw(OutputFolder::open(folder_));
+  EXPECT_EQ(stage_kept(output, 2, {}, {}), "");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "versions"));
+  const std::string name = stage_kept(output, 2, {}, samples());
+  EXPECT_TRUE(std::filesystem::exists(folder_ / name / "samples.safetensors"));
+  EXPECT_THAT(name, testing::StartsWith("versions/.tmp-checkpoint-2-")) << "swept when killed";
 }
 
 }  // namespace

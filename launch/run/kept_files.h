@@ -1,0 +1,49 @@
+// Files of a checkpoint for the batches that follow it: training/version-V.safetensors, older
+// weights that async.mode pinned samples them with, and training/samples.safetensors, finished
+// samples of async.mode free and of rollout.source service. The manifest of the checkpoint lists
+// them. A checkpoint of version 0.1.0 has them in OUTPUT/versions/checkpoint-STEP, without
+// checksums.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "algorithms/weight_versions.h"
+#include "engine/base/output_folder.h"
+#include "engine/data/experience_checks.h"
+#include "engine/models/spec.h"
+
+namespace troupe::launch {
+
+/// Writes the files durably to a new folder below the output and returns its name for
+/// checkpoint::Snapshot::kept; "" where there is nothing to keep. Throws Failure: Errc::io.
+std::string stage_kept(const OutputFolder& output, std::int64_t step,
+                       const std::vector<algorithms::SharedWeights>& weights,
+                       const std::vector<algorithms::FinishedSample>& samples);
+
+/// Where a file of the checkpoint is.
+struct KeptFile {
+  std::string path;          ///< "": it has none
+  bool has_checksum = true;  ///< the manifest lists it
+};
+KeptFile kept_version(const std::string& checkpoint, std::uint64_t version);
+KeptFile kept_samples(const std::string& checkpoint);
+
+/// The weights of a version, compared with the checksums of their tensors; `spec`: the shape of the
+/// model, an adapter included. Throws Failure: Errc::not_found, corrupt, which name the file.
+algorithms::SharedWeights read_kept_version(const std::string& checkpoint, std::uint64_t version,
+                                            const engine::models::DecoderSpec& spec);
+
+/// What samples of a checkpoint can hold.
+struct KeptBounds {
+  engine::data::SampleBounds sample;
+  std::uint64_t updates = 0;  ///< optimizer updates before it
+};
+/// The samples of a checkpoint, none if it has none, checked by
+/// engine::data::find_bad_value as those of /v1/experience. Throws Failure: Errc::corrupt, which
+/// names the file.
+std::vector<algorithms::FinishedSample> read_kept_samples(const std::string& checkpoint,
+                                                          const KeptBounds& bounds);
+
+}  // namespace troupe::launch

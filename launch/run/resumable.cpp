@@ -1,0 +1,124 @@
+#include "launch/run/resumable.h"
+
+#include <algorithm>
+
+#include "engine/base/text.h"
+#include "engine/checkpoint/manifest.h"
+#include "launch/recipes/lora.h"
+#include "launch/recipes/model_spec.h"
+#include "launch/recipes/recipes.h"
+#include "launch/run/settings.h"
+#include "launch/run/trained_model.h"
+
+namespace troupe::launch {
+namespace {
+
+namespace checkpoint = engine::checkpoint;
+using Warnings = std::vector<std::string>;
+
+std::string without_checksum(const std::string& path) {
+  return cat(path,
+             ": written by version 0.1.0, without a checksum; its values are possible ones, but "
+             "damage that left them so cannot be noticed. The next checkpoint has checksums");
+}
+
+bool is_of_algorithm(const Json& state, const RunConfig& config) {
+  const Json* algorithm = state.find("algorithm");
+  const Json* name = algorithm && algorithm->is_object() ? algorithm->find("name") : nullptr;
+  return name && *name == Json(config.algorithm);
+}
+
+std::int64_t integer_or(const Json& state, const char* key, std::int64_t otherwise) {
+  const Json* found = state.find(key);
+  return found && found->is_integer() ? found->integer() : otherwise;
+}
+
+void verify_versions(const RunConfig& config, const std::string& path, const Json& state,
+                     Warnings& warnings) {
+  const Json* versions = state.find("versions");
+  if (config.async.mode != algorithms::AsyncMode::pinned || !versions || !versions->is_array())
+    return;
+  for (const Json& each : versions->array()) {
+    if (!each.is_integer()) continue;
+    const auto version = static_cast<std::uint64_t>(each.integer());
+    const KeptFile file = kept_version(path, version);
+    if (file.has_checksum && !file.path.empty()) continue;  // verified with the checkpoint
+    read_kept_version(path, version, trained_spec(config, path));
+    warnings.push_back(without_checksum(file.path));
+  }
+}
+
+void verify_samples(const RunConfig& config, const std::string& path,
+                    const checkpoint::TrainingState& saved, Warnings& warnings) {
+  const bool reads_them = config.async.free() || config.rollout.source == SampleSource::service;
+  if (!reads_them) return;
+  const std::int64_t expected = integer_or(saved.state, "finished_samples", 0);
+  const KeptFile file = kept_samples(path);
+  if (file.path.empty() && expected > 0)
+    throw Failure({Errc::corrupt, cat(path, "/training/samples.safetensors: is missing; expected ",
+                                      expected, " finished samples")});
+  if (file.path.empty()) return;
+  const auto samples = read_kept_samples(path, kept_bounds(config, path, saved.step, saved.state));
+  // Version 0.1.0 counted them before it wrote them.
+  if (file.has_checksum ? std::ssize(samples) != expected : std::ssize(samples) < expected)
+    throw Failure({Errc::corrupt, cat(file.path, ": expected ", expected,
+                                      " finished samples, found ", samples.size())});
+  if (!file.has_checksum) warnings.push_back(without_checksum(file.path));
+}
+
+// What a run needs besides the files of the checkpoint's own manifest.
+Result<Warnings> verify_rest(const RunConfig& config, const std::string& path,
+                             const checkpoint::TrainingState& saved) {
+  Warnings warnings;
+  if (saved.only_model || !is_of_algorithm(saved.state, config)) return warnings;
+  try {
+    const RolesNeeded roles = roles_of(config);
+    if (roles.critic.needed) companion_checkpoint(path, critic_folder);
+    if (roles.reference_follows) companion_checkpoint(path, reference_folder);
+    verify_versions(config, path, saved.state, warnings);
+    verify_samples(config, path, saved, warnings);
+  } catch (const Failure& failure) {
+    return fail(failure.error().code, failure.error().what);
+  }
+  return warnings;
+}
+
+}  // namespace
+
+engine::models::DecoderSpec spec_of_run(const RunConfig& config, const std::string& resume_from) {
+  // An adapter's checkpoint does not contain its base model.
+  const bool from_base = resume_from.empty() || adapts(config);
+  return value_or_throw(spec_of(config, from_base ? config.model : resume_from));
+}
+
+engine::models::DecoderSpec trained_spec(const RunConfig& config, const std::string& checkpoint) {
+  auto spec = spec_of_run(config, checkpoint);
+  if (adapts(config)) spec.lora = value_or_throw(wanted_adapter(config, spec)).lora;
+  return spec;
+}
+
+KeptBounds kept_bounds(const RunConfig& config, const std::string& checkpoint, std::int64_t step,
+                       const Json& state) {
+  const auto spec = spec_of_run(config, checkpoint);
+  // train.max_length may have been another one.
+  return {{.vocabulary = spec.vocabulary,
+           .longest = std::max(spec.max_positions, max_length(config, spec)),
+           .newest = integer_or(state, "batches", step)},
+          static_cast<std::uint64_t>(std::max(step, integer_or(state, "updates", step)))};
+}
+
+Result<std::optional<checkpoint::FoundCheckpoint>> find_resumable(const RunConfig& config) {
+  return checkpoint::find_latest(config.output, [&](const std::string& path, const auto& saved) {
+    return verify_rest(config, path, saved);
+  });
+}
+
+Result<Warnings> verify_resumable(const RunConfig& config, const std::string& path) {
+  const auto manifest = checkpoint::verify_checkpoint(path);
+  RETURN_IF_ERROR(manifest);
+  const auto saved = checkpoint::read_training_state(path);
+  RETURN_IF_ERROR(saved);
+  return verify_rest(config, path, *saved);
+}
+
+}  // namespace troupe::launch

@@ -1,0 +1,132 @@
+// Damage to any file of a run's directory, drawn by seed: a resumed run has the results of an
+// undamaged one or names the file, and never ends because of it while an earlier checkpoint is
+// whole.
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "engine/base/file.h"
+#include "engine/base/random.h"
+#include "engine/base/text.h"
+#include "tests/system/disturbed_runs.h"
+
+namespace troupe::test::damage_test {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+struct Method {
+  const char* name;
+  const char* algorithm;
+  const char* settings;
+  bool same_bits;  ///< a resumed run has the bits of one without a pause
+};
+
+constexpr const char* own_threads = " --set rollout.threads=1 --set train.threads=1";
+const Method methods[] = {{"Sft", "sft", "", true},
+                          {"Ppo", "ppo", "", true},
+                          {"Pinned", "grpo", "--set async.mode=pinned --set async.eta=2", true},
+                          {"Free", "grpo", "--set async.mode=free --set async.eta=3", false}};
+
+class DamagedFiles : public SystemRuns, public testing::WithParamInterface<Method> {
+ protected:
+  std::string run_of(const std::string& output) const {
+    return arguments(GetParam().algorithm, output,
+                     cat("--set train.schedule=constant --set train.steps=12 --set "
+                         "train.save_every=2 --set train.keep_last=0 --set rollout.record=all ",
+                         GetParam().settings,
+                         std::string_view(GetParam().algorithm) == "sft" ? "" : own_threads));
+  }
+  /// The directory of a run that was killed after the checkpoint of step 8.
+  void make_killed_run() const {
+    run(run_of("whole"));
+    fs::copy(path("whole"), path("killed"),
+             fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+    for (const char* folder : {"killed", "killed/critic"})
+      for (const int step : {10, 12}) fs::remove_all(path(cat(folder, "/checkpoint-", step)));
+    fs::remove(path("killed/latest"));
+    fs::create_directory_symlink("checkpoint-8", path("killed/latest"));
+  }
+  std::vector<std::string> files() const {
+    std::vector<std::string> out;
+    for (const auto& each : fs::recursive_directory_iterator(path("killed")))
+      if (each.is_regular_file() && !each.is_symlink() && each.file_size() > 0)
+        out.push_back(fs::relative(each.path(), path("killed")).string());
+    std::ranges::sort(out);
+    return out;
+  }
+  /// Flips a bit, truncates or deletes; returns a description.
+  std::string damage(const std::string& file, std::uint64_t draw) const {
+    std::string bytes = value_or_throw(read_file(file));
+    const std::uint64_t at = uniform_below(bytes.size(), 9, 2, draw);
+    switch (uniform_below(4, 9, 1, draw)) {
+      case 0:
+        fs::remove(file);
+        return "deleted";
+      case 1:
+        fs::resize_file(file, at);
+        return cat("truncated to ", at);
+      default:
+        bytes[at] = static_cast<char>(bytes[at] ^ (1 << uniform_below(8, 9, 3, draw)));
+        value_or_throw(write_file_durably(file, bytes));
+        return cat("bit of byte ", at, " flipped");
+    }
+  }
+  void expect_no_silent_damage(const std::string& file, const std::string& said) const {
+    const bool named = said.find(cat("damaged/", file)) != std::string::npos;
+    if (!GetParam().same_bits) {
+      EXPECT_TRUE(named || !file.starts_with("checkpoint-8/")) << said;
+      return;
+    }
+    const auto same = [&](const std::string& result) {
+      return read_file(path("whole/" + result)).value_or("missing") ==
+             read_file(path("damaged/" + result)).value_or("missing");
+    };
+    EXPECT_TRUE(same("checkpoint-12/model.safetensors")) << said;
+    EXPECT_TRUE(named || (same("metrics.jsonl") && same("samples.jsonl"))) << said;
+    EXPECT_TRUE(named || !file.starts_with("checkpoint-8/")) << said;
+  }
+  void try_damage(const std::string& file, std::uint64_t draw) const {
+    fs::remove_all(path("damaged"));
+    fs::copy(path("killed"), path("damaged"),
+             fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+    const std::string what = damage(path("damaged/" + file), draw);
+    SCOPED_TRACE(cat(file, ": ", what));
+    const launch::Said said = launch::run_program(run_of("damaged"));
+    EXPECT_EQ(said.code, 0) << said.err;
+    expect_no_silent_damage(file, said.err);
+  }
+};
+
+TEST_P(DamagedFiles, AreNamedOrWithoutEffect) {
+  make_killed_run();
+  const auto all = files();
+  const std::size_t wanted = wanted_count("TROUPE_DAMAGES", 5);
+  for (std::uint64_t draw = 0; draw < wanted && !HasFailure(); ++draw)
+    try_damage(all[uniform_below(all.size(), 9, 0, draw)], draw);
+}
+
+// Those that no manifest listed before.
+TEST_P(DamagedFiles, OfTheNextBatchesAreNamed) {
+  make_killed_run();
+  std::uint64_t draw = 1000;
+  std::size_t tried = 0;
+  for (const auto& file : files()) {
+    const std::string name = fs::path(file).filename().string();
+    if (!file.starts_with("checkpoint-8/training/") ||
+        !(name.starts_with("version-") || name.starts_with("samples.")))
+      continue;
+    ++tried;
+    try_damage(file, ++draw);
+  }
+  if (std::string_view(GetParam().name) == "Pinned") {
+    EXPECT_EQ(tried, 2u);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Methods, DamagedFiles, testing::ValuesIn(methods),
+                         [](const auto& each) { return each.param.name; });
+
+}  // namespace
+}  // namespace troupe::test::damage_test
