@@ -3,10 +3,14 @@
 #include <exception>
 #include <optional>
 
+#include "engine/base/progress.h"
+#include "engine/base/text.h"
+
 namespace troupe::actors::group {
 
 void HandlerTable::serve(GroupChannel& channel) const {
   while (const std::optional<GroupCall> call = channel.next()) {
+    const progress::Operation watched(call->actor);
     try {
       const auto actor = actors_.find(call->actor);
       if (actor != actors_.end() && actor->second.contains(call->type)) {
@@ -30,7 +34,8 @@ FollowerThreads::FollowerThreads(int ranks, engine::parallel::ThreadGroupOptions
   engine::parallel::ThreadGroup group(ranks, options);
   leader_ = group.rank(0);
   for (int rank = 1; rank < ranks; ++rank)
-    threads_.emplace_back([work, world = std::shared_ptr<Communicator>(group.rank(rank))] {
+    threads_.emplace_back([rank, work, world = std::shared_ptr<Communicator>(group.rank(rank))] {
+      const progress::ThreadScope watched(cat("rank ", rank));
       try {
         work(*world);
       } catch (const std::exception& error) {
