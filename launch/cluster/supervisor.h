@@ -23,7 +23,8 @@ namespace troupe::launch {
 struct ExitedProcess {
   std::string node;
   pid_t pid = 0;
-  std::string how;  ///< "was killed by signal 9 (Killed)"
+  bool timed_out = false;  ///< it exited with the code of a timeout
+  std::string how;         ///< "was killed by signal 9 (Killed)"
   std::time_t when = 0;
   std::string last_output;
   std::string log;  ///< path of its log file
@@ -32,6 +33,10 @@ struct ExitedProcess {
 /// One message for all exits: which process, when, how, its last output, and what to do. `output`
 /// is the run's directory.
 std::string describe(const std::vector<ExitedProcess>& exits, const std::string& output);
+
+/// The exit code of launch: that of a timeout if the group that exited first reported one,
+/// otherwise exit_process_died.
+int exit_code_of(const std::vector<ExitedProcess>& exits);
 
 struct SupervisorOptions {
   std::string output;  ///< the run's directory; process output is written to its folder logs
