@@ -119,9 +119,10 @@ void add_launch(CLI::App& app, Action& action) {
 
 /// Started by launch; hidden from --help.
 void add_worker(CLI::App& app, Action& action) {
-  app.add_subcommand("worker", "One process of a launch")->group("")->callback([&action] {
-    action = worker;
-  });
+  auto timeout = std::make_shared<std::int64_t>(0);
+  CLI::App* command = app.add_subcommand("worker", "One process of a launch")->group("");
+  command->add_option("--timeout", *timeout)->required();
+  command->callback([timeout, &action] { action = [timeout] { return worker(*timeout); }; });
 }
 
 /// Used by launch and launch/mpirun.sh; hidden from --help.

@@ -8,6 +8,7 @@
 #include "engine/base/environment_error.h"
 #include "engine/base/error.h"
 #include "engine/base/log.h"
+#include "engine/base/progress.h"
 #include "engine/base/text.h"
 #include "engine/parallel/all_reduce.h"
 #include "transports/wire/writer.h"
@@ -127,6 +128,7 @@ std::optional<GroupCall> GroupChannel::next() {
 }
 
 void GroupChannel::run_on_all_ranks(std::string_view what, const std::function<void()>& work) {
+  const progress::Operation watched(cat("'", what, "'"));
   std::optional<Error> mine;
   try {
     work();

@@ -3,10 +3,14 @@
 #include <exception>
 #include <optional>
 
+#include "engine/base/progress.h"
+#include "engine/base/text.h"
+
 namespace troupe::actors::group {
 
 void HandlerTable::serve(GroupChannel& channel) const {
   while (const std::optional<GroupCall> call = channel.next()) {
+    const progress::Operation watched(call->actor);
     try {
       const auto actor = actors_.find(call->actor);
       if (actor != actors_.end() && actor->second.contains(call->type)) {
@@ -30,8 +34,9 @@ FollowerThreads::FollowerThreads(int ranks, engine::parallel::ThreadGroupOptions
   engine::parallel::ThreadGroup group(ranks, options);
   leader_ = group.rank(0);
   threads_.reserve(static_cast<std::size_t>(ranks));
-  const auto follow = [&work](std::shared_ptr<Communicator> world) {
-    return [work, world = std::move(world)] {
+  const auto follow = [&work](int rank, std::shared_ptr<Communicator> world) {
+    return [rank, work, world = std::move(world)] {
+      const progress::ThreadScope watched(cat("rank ", rank));
       try {
         work(*world);
       } catch (const std::exception& error) {
@@ -41,7 +46,7 @@ FollowerThreads::FollowerThreads(int ranks, engine::parallel::ThreadGroupOptions
     };
   };
   try {
-    for (int rank = 1; rank < ranks; ++rank) threads_.emplace_back(follow(group.rank(rank)));
+    for (int rank = 1; rank < ranks; ++rank) threads_.emplace_back(follow(rank, group.rank(rank)));
   } catch (...) {
     end();  // those that were started
     throw;

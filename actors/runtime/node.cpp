@@ -13,6 +13,7 @@
 #include "actors/runtime/duplicate_window.h"
 #include "engine/base/check.h"
 #include "engine/base/log.h"
+#include "engine/base/progress.h"
 #include "engine/base/text.h"
 
 namespace troupe::actors {
@@ -180,6 +181,7 @@ void Node::Core::compute(const std::shared_ptr<ActorState>& actor, Frame frame,
 
 void Node::Core::compute_step(const std::shared_ptr<Computation>& running) {
   auto outcome = std::make_shared<HandlerOutcome>();
+  const progress::Operation watched(cat("'", running->frame.type, "'"));
   if (running->began == 0) running->began = nanoseconds(scheduler.now());
   try {
     if (running->steps && ends_early)

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "engine/base/check.h"
+#include "engine/base/progress.h"
 #include "engine/base/thread_with_blocked_signals.h"
 
 namespace troupe::actors {
@@ -19,12 +20,21 @@ class ThreadExecutor final : public Executor {
  public:
   explicit ThreadExecutor(const std::string& name)
       : guard_(asio::make_work_guard(loop_)),
-        thread_(thread_with_blocked_signals(name, [this] { loop_.run(); })) {}
+        thread_(thread_with_blocked_signals(name, [this, name] {
+          const progress::ThreadScope watched(name, &jobs_);
+          loop_.run();
+        })) {}
   ~ThreadExecutor() override {
     loop_.stop();
     thread_.join();
   }
-  void post(Job job) override { asio::post(loop_, std::move(job)); }
+  void post(Job job) override {
+    jobs_.posted.fetch_add(1);
+    asio::post(loop_, [this, job = std::move(job)] {
+      job();
+      jobs_.finished.fetch_add(1);
+    });
+  }
   bool inside() const override { return std::this_thread::get_id() == thread_.get_id(); }
 
   TimerId at(Time when, Job job) override {
@@ -48,6 +58,7 @@ class ThreadExecutor final : public Executor {
   asio::executor_work_guard<asio::io_context::executor_type> guard_;
   std::map<TimerId, asio::steady_timer> timers_;
   TimerId last_timer_ = 0;
+  progress::Jobs jobs_;
   std::thread thread_;
 };
 

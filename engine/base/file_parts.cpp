@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/base/descriptor.h"
+#include "engine/base/progress.h"
 #include "engine/base/system_calls.h"
 
 namespace troupe {
@@ -25,6 +26,7 @@ Result<std::uint64_t> visit_file(const std::string& path,
     if (count == 0) return done;
     visit(std::span(buffer).first(static_cast<std::size_t>(count)));
     done += static_cast<std::uint64_t>(count);
+    progress::advance();
   }
 }
 
@@ -35,6 +37,7 @@ int write_at(int file, std::span<const std::byte>& bytes, std::uint64_t offset) 
     if (count <= 0) return count < 0 ? errno : ENOSPC;
     bytes = bytes.subspan(static_cast<std::size_t>(count));
     offset += static_cast<std::uint64_t>(count);
+    progress::advance();
   }
   return 0;
 }

@@ -19,6 +19,7 @@
 #include "engine/base/check.h"
 #include "engine/base/environment_error.h"
 #include "engine/base/file.h"
+#include "engine/base/progress.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/leftovers.h"
 #include "engine/checkpoint/manifest.h"
@@ -55,12 +56,14 @@ class Progress {
 
   /// Returns whether to go on.
   bool reach(std::int64_t end) {
+    progress::advance();
     const std::lock_guard lock(mutex_);
     end_ = end;
     changed_.notify_all();
     return !given_up_;
   }
   std::int64_t wait_for(std::int64_t begin) {
+    const progress::Wait watched;  // the writer's thread is watched itself
     std::unique_lock lock(mutex_);
     while (end_ <= begin) {
       const std::int64_t before = end_;
@@ -132,6 +135,7 @@ class Protocol final : public CheckpointWrite {
   Protocol(const Protocol&) = delete;
   ~Protocol() override {
     progress_.give_up();
+    const progress::Wait watched;
     for (std::future<Result<>>* each : {&values_, &rest_})
       if (each->valid()) each->wait();
     if (!ended_) remove_incomplete();
@@ -142,7 +146,10 @@ class Protocol final : public CheckpointWrite {
     const auto created = tensors_.agree(create_files(tensors_.is_root() ? begin() : Result<>()),
                                         "the files of a checkpoint");
     RETURN_IF_ERROR(created);
-    values_ = std::async(std::launch::async, [this] { return write_values(); });
+    values_ = std::async(std::launch::async, [this] {
+      const progress::Operation watched(cat("writing ", path_));
+      return write_values();
+    });
     return {};
   }
 
@@ -157,18 +164,27 @@ class Protocol final : public CheckpointWrite {
     check(!ended_, "CheckpointWrite::finish: it had a result");
     if (!rest_began_) {
       if (!wait && !all_wrote()) return std::nullopt;
-      if (const auto written = tensors_.complete(values_.get()); !written) {
+      if (const auto written = tensors_.complete(get(values_)); !written) {
         remove_incomplete();
         return Result<std::string>(fail(written));
       }
       rest_began_ = true;
-      if (tensors_.is_root()) rest_ = std::async(std::launch::async, [this] { return publish(); });
+      if (tensors_.is_root())
+        rest_ = std::async(std::launch::async, [this] {
+          const progress::Operation watched(cat("publishing ", path_));
+          return publish();
+        });
     }
     if (!wait && !root_published()) return std::nullopt;
     return result_of_root();
   }
 
  private:
+  /// Waits for a thread of this checkpoint, which is watched itself.
+  static Result<> get(std::future<Result<>>& result) {
+    const progress::Wait watched;
+    return result.get();
+  }
   /// A message to the other ranks, which are at the same point.
   bool all_wrote() {
     const std::array<std::uint8_t, 1> mine{is_ready(values_)};
@@ -186,7 +202,7 @@ class Protocol final : public CheckpointWrite {
     return done[0] != 0;
   }
   Result<std::string> result_of_root() {
-    auto result = tensors_.is_root() ? rest_.get() : Result<>();
+    auto result = tensors_.is_root() ? get(rest_) : Result<>();
     ended_ = true;
     RETURN_IF_ERROR(tensors_.agree(std::move(result), "the result of write_checkpoint"));
     return tensors_.share(path_, "the path of a checkpoint");

@@ -11,6 +11,7 @@
 #include "engine/base/descriptor.h"
 #include "engine/base/environment_error.h"
 #include "engine/base/file_parts.h"
+#include "engine/base/progress.h"
 #include "engine/base/text.h"
 #include "engine/base/thread_with_blocked_signals.h"
 
@@ -112,6 +113,7 @@ void Offload::serve() {
       task = std::move(tasks_.front());
       tasks_.pop_front();
     }
+    const progress::Operation watched("reading or writing activations");
     task();
   }
 }
@@ -146,6 +148,7 @@ std::vector<OffloadedPass::Part> OffloadedPass::take(Saved& saved, std::size_t m
 
 void OffloadedPass::finish(Segment& segment, const char* what) const {
   if (!segment.work.valid()) return;
+  const progress::Wait watched;
   if (segment.work.wait_for(Offload::deadline) != std::future_status::ready)
     throw Failure({Errc::timeout,
                    cat("train.offload: the activations of a layer, ", segment.end - segment.begin,

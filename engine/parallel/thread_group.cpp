@@ -192,6 +192,7 @@ ThreadGroup::ThreadGroup(int ranks, ThreadGroupOptions options)
   check(ranks >= 1, "ThreadGroup: expected at least one rank");
   auto world = std::make_shared<ThreadWorld>();
   world->deadline = options.deadline;
+  world->on_timeout = std::move(options.on_timeout);
   world->held.assign(ranks, 0);
   world->left.assign(ranks, false);
   std::vector<int> names;

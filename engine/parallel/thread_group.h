@@ -4,7 +4,9 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
+#include <string>
 
 #include "engine/parallel/communicator.h"
 
@@ -13,6 +15,9 @@ namespace troupe::engine::parallel {
 struct ThreadGroupOptions {
   /// Maximum wait for the other ranks in one collective (except broadcast_idle).
   std::chrono::nanoseconds deadline = std::chrono::minutes(10);
+  /// Called by the rank that missed the deadline, with the reason, before it throws: a rank that
+  /// hangs cannot be joined, so a program may end here.
+  std::function<void(const std::string& why)> on_timeout{};
 };
 
 class ThreadGroup {

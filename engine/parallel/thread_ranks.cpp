@@ -8,6 +8,8 @@
 
 #include "engine/base/check.h"
 #include "engine/base/error.h"
+#include "engine/base/progress.h"
+#include "engine/base/rank_wait.h"
 #include "engine/base/text.h"
 
 namespace troupe::engine::parallel {
@@ -49,6 +51,15 @@ bool ThreadRanks::any_rank_left(const Exchange& exchange) const {
   for (std::size_t i = 0; i < exchange.ranks.size(); ++i)
     if (world->left[exchange.ranks[i]] && !exchange.here[i]) return true;
   return false;
+}
+
+/// The ranks whose part has not run.
+std::string ThreadRanks::copying(const Exchange& exchange) const {
+  std::vector<std::string> ranks;
+  for (std::size_t i = 0; i < exchange.ranks.size(); ++i)
+    if (exchange.parts[i] != Exchange::Part::done)
+      ranks.push_back(std::to_string(exchange.ranks[i]));
+  return cat(ranks.size() == 1 ? "rank " : "ranks ", join(ranks, ", "));
 }
 
 /// The ranks that have not started the operation: "rank 2" or "ranks 1, 3".
@@ -135,28 +146,77 @@ ThreadRanks::Started ThreadRanks::start_transfer(int from, int to, int index, Po
   return open.back();
 }
 
+/// Waits for `decided`; false at the deadline. Warns if `ranks`, which it waits for, hang.
+bool ThreadRanks::wait_and_watch(std::unique_lock<std::mutex>& lock, const Exchange& exchange,
+                                 std::size_t index, std::chrono::nanoseconds deadline,
+                                 const std::function<bool()>& decided,
+                                 const std::function<std::string()>& ranks) {
+  static const progress::WaitReports reports = progress::wait_reports();
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now(), end = begin + deadline;
+  progress::RankWait wait(reports, progress::warn_after(), exchange.ranks[index],
+                          exchange.posts[index].what, begin);
+  while (!changed.wait_until(lock, std::min<Clock::time_point>(end, wait.next()), decided)) {
+    if (Clock::now() >= end) return false;
+    wait.look(ranks(), progress::total_pieces(), Clock::now());
+  }
+  return true;
+}
+
+void ThreadRanks::time_out(std::unique_lock<std::mutex>& lock, const Exchange& exchange,
+                           std::size_t index, std::chrono::nanoseconds deadline) {
+  const std::string& what = exchange.posts[index].what;
+  const double seconds = std::chrono::duration<double>(deadline).count();
+  const auto waited = cat("waited ", to_text(seconds), " s for ", missing(exchange, false), " of ",
+                          exchange.ranks.size());
+  world->end(cat("rank ", exchange.ranks[index], " timed out in '", what, "': it ", waited), false);
+  const auto why = cat("'", what, "': ", waited, ", which neither arrived nor aborted");
+  if (world->on_timeout) {
+    lock.unlock();
+    world->on_timeout(why);
+    lock.lock();
+  }
+  throw Failure(Error{Errc::timeout, why});
+}
+
 void ThreadRanks::wait_for_all(std::unique_lock<std::mutex>& lock, Exchange& exchange,
                                std::size_t index, WaitLimit limit) {
   const auto decided = [&] { return exchange.all_here() || ended || any_rank_left(exchange); };
   const auto deadline = limit.deadline.value_or(world->deadline);
-  const std::string& what = exchange.posts[index].what;
   if (limit.idle) {
     changed.wait(lock, decided);
-  } else if (!changed.wait_for(lock, deadline, decided)) {
-    const double seconds = std::chrono::duration<double>(deadline).count();
-    const auto waited = cat("waited ", to_text(seconds), " s for ", missing(exchange, false),
-                            " of ", exchange.ranks.size());
-    world->end(cat("rank ", exchange.ranks[index], " timed out in '", what, "': it ", waited),
-               false);
-    throw Failure(
-        Error{Errc::timeout, cat("'", what, "': ", waited, ", which neither arrived nor aborted")});
+  } else if (!wait_and_watch(lock, exchange, index, deadline, decided,
+                             [&] { return missing(exchange, false); })) {
+    time_out(lock, exchange, index, deadline);
   }
   if (exchange.all_here()) return;  // first: other ranks read this rank's memory now
   if (!ended) {
     ended = cat(missing(exchange, true), " left the group");
     changed.notify_all();
   }
-  throw_if_ended(what);
+  throw_if_ended(exchange.posts[index].what);
+}
+
+/// The other ranks only copy and add: this wait ends, even when the group is aborted, unless the
+/// thread of another rank hangs. Their parts cannot be taken back, so it throws nothing.
+void ThreadRanks::wait_for_copies(std::unique_lock<std::mutex>& lock, const Exchange& exchange,
+                                  std::size_t index, WaitLimit limit) {
+  const auto over = [&] {
+    return exchange.complete() || (exchange.dropped && exchange.running == 0);
+  };
+  const auto deadline = limit.deadline.value_or(world->deadline);
+  const auto ranks = [&] { return copying(exchange); };
+  if (wait_and_watch(lock, exchange, index, deadline, over, ranks)) return;
+  if (world->on_timeout) {
+    const double seconds = std::chrono::duration<double>(deadline).count();
+    const auto why =
+        cat("'", exchange.posts[index].what, "': waited ", to_text(seconds), " s for ", ranks(),
+            " of ", exchange.ranks.size(), ", which arrived but does not copy");
+    lock.unlock();
+    world->on_timeout(why);
+    lock.lock();
+  }
+  changed.wait(lock, over);
 }
 
 void ThreadRanks::finish(Exchange& exchange, std::size_t index, WaitLimit limit) {
@@ -177,9 +237,7 @@ void ThreadRanks::finish(Exchange& exchange, std::size_t index, WaitLimit limit)
     }
     if (exchange.complete()) return;
     if (exchange.dropped && exchange.running == 0) throw_if_ended(exchange.posts[index].what);
-    // The other ranks only copy and add: this wait always ends, even when the group is aborted.
-    changed.wait(
-        lock, [&] { return exchange.complete() || (exchange.dropped && exchange.running == 0); });
+    wait_for_copies(lock, exchange, index, limit);
   }
 }
 

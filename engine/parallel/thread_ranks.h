@@ -5,6 +5,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -22,6 +23,7 @@ struct ThreadRanks;
 struct ThreadWorld {
   std::mutex mutex;
   std::chrono::nanoseconds deadline{};
+  std::function<void(const std::string& why)> on_timeout{};
   std::vector<std::weak_ptr<ThreadRanks>> groups{};
   std::vector<int> held{};   // number of communicators that each rank holds
   std::vector<bool> left{};  // ranks that have destroyed all their communicators
@@ -64,7 +66,16 @@ struct ThreadRanks {
   void add(Exchange& exchange, std::size_t index, Post post);
   void wait_for_all(std::unique_lock<std::mutex>& lock, Exchange& exchange, std::size_t index,
                     WaitLimit limit);
+  bool wait_and_watch(std::unique_lock<std::mutex>& lock, const Exchange& exchange,
+                      std::size_t index, std::chrono::nanoseconds deadline,
+                      const std::function<bool()>& decided,
+                      const std::function<std::string()>& ranks);
+  [[noreturn]] void time_out(std::unique_lock<std::mutex>& lock, const Exchange& exchange,
+                             std::size_t index, std::chrono::nanoseconds deadline);
+  void wait_for_copies(std::unique_lock<std::mutex>& lock, const Exchange& exchange,
+                       std::size_t index, WaitLimit limit);
   bool any_rank_left(const Exchange& exchange) const;
+  std::string copying(const Exchange& exchange) const;
   std::string missing(const Exchange& exchange, bool only_left) const;
   void make_children(Exchange& exchange);
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "engine/base/log.h"
+#include "engine/base/progress.h"
 #include "engine/base/text.h"
 #include "engine/base/thread_with_blocked_signals.h"
 #include "engine/serving/fair_queue.h"
@@ -307,6 +308,7 @@ void GenerationService::Loop::cancel_active(std::uint64_t id) {
 }
 
 void GenerationService::Loop::step() {
+  const progress::Operation watched("a decoding step");
   try {
     if (others_ != nullptr) others_->step(generator_.stats().sampled);
     for (Generation& done : generator_.step()) {

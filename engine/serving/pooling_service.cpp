@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/base/log.h"
+#include "engine/base/progress.h"
 #include "engine/base/text.h"
 #include "engine/base/thread_with_blocked_signals.h"
 #include "engine/serving/fair_queue.h"
@@ -86,7 +87,9 @@ Result<> PoolingService::Loop::submit(std::vector<PoolingJob> jobs, const std::s
 void PoolingService::Loop::run() {
   while (take_batch()) {
     end_dropped_jobs();
-    if (!batch_.empty()) pool_batch();
+    if (batch_.empty()) continue;
+    const progress::Operation watched("a batch of embeddings");
+    pool_batch();
   }
   for (Waiting& each : std::exchange(batch_, {}))
     each.job.on_end(fail(Errc::closed, "the server is shutting down"));

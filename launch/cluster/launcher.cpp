@@ -27,6 +27,7 @@
 #include "launch/run/algorithm_run.h"
 #include "launch/run/check_grids.h"
 #include "launch/run/exit_code.h"
+#include "launch/run/hangs.h"
 #include "launch/run/interrupt.h"
 #include "launch/run/placement.h"
 #include "launch/run/settings.h"
@@ -74,6 +75,7 @@ class Controller final : public Placement {
   Controller(const RunConfig& config, std::vector<NodeSpec> nodes, bool network_namespaces)
       : nodes_(std::move(nodes)),
         network_namespaces_(network_namespaces),
+        hangs_(std::chrono::seconds(config.train.timeout)),
         session_(config, "controller.log"),
         profile_(config, "", true),
         run_(session_, profile_),
@@ -187,12 +189,14 @@ class Controller final : public Placement {
   }
 
   int report_exits() {
-    log_error(describe(supervisor_.kill_all(), session_.config().output));
-    return exit_process_died;
+    const auto exits = supervisor_.kill_all();
+    log_error(describe(exits, session_.config().output));
+    return exit_code_of(exits);
   }
 
   const std::vector<NodeSpec> nodes_;
   const bool network_namespaces_;
+  const HangGuard hangs_;
   Session session_;
   RunProfile profile_;
   const PrivateFolder folder_ = value_or_throw(PrivateFolder::make());

@@ -6,6 +6,7 @@
 
 #include "engine/base/log.h"
 #include "engine/base/log_file.h"
+#include "engine/base/progress.h"
 #include "engine/base/terminal_text.h"
 #include "engine/base/text.h"
 
@@ -86,6 +87,7 @@ void ProcessLog::line(std::string_view text) {
   if (limit_.admits(text, std::chrono::steady_clock::now())) {
     write_notice();
     write(printed);
+    note_hang(printed);
     if (printed.level == 'W') log_warning(cat(node_, ": ", rank, printed.text));
     if (printed.level == 'E') log_error(cat(node_, ": ", rank, printed.text));
   } else if (!std::exchange(warned_, true)) {
@@ -99,6 +101,15 @@ void ProcessLog::line(std::string_view text) {
     return;
   last_.push_back(rank + printed.text);
   if (last_.size() > lines_kept) last_.pop_front();
+}
+
+// The cause of a run that ends names the hangs of its groups.
+void ProcessLog::note_hang(const PrintedLine& printed) const {
+  const std::string of = cat("group ", node_, " ", printed.rank);
+  if (printed.level == 'W' && printed.text.find(progress::hang_words) != std::string::npos)
+    progress::add_hang(of, cat(node_, ": ", rank_text(printed), printed.text));
+  if (printed.level == 'I' && printed.text.find(progress::advances_words) != std::string::npos)
+    progress::remove_hang(of);
 }
 
 void ProcessLog::write(const PrintedLine& printed) {

@@ -38,6 +38,7 @@ class ProcessLog {
   void line(std::string_view text);
   void write(const PrintedLine& printed);
   void write_notice();
+  void note_hang(const PrintedLine& printed) const;
   std::string node_, path_, rest_;
   LogFile file_;
   OutputLimit limit_;

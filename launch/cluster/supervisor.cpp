@@ -1,6 +1,7 @@
 #include "launch/cluster/supervisor.h"
 
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -62,6 +63,10 @@ std::string describe(const std::vector<ExitedProcess>& exits, const std::string&
 
 std::string describe_unneeded(const std::vector<ExitedProcess>& exits) {
   return cat(describe_each(exits), ". The run was complete without it");
+}
+
+int exit_code_of(const std::vector<ExitedProcess>& exits) {
+  return !exits.empty() && exits.front().timed_out ? exit_code(Errc::timeout) : exit_process_died;
 }
 
 Supervisor::Supervisor(SupervisorOptions options)
@@ -187,7 +192,8 @@ void Supervisor::reap(Process& process) {
   const bool known = std::ranges::any_of(
       exits_, [&](const ExitedProcess& e) { return e.pid == process.child.pid(); });
   if (!stopping_ && !known) {
-    exits_.push_back({process.node, process.child.pid(), describe_exit(*status),
+    const bool timed_out = WIFEXITED(*status) && WEXITSTATUS(*status) == exit_code(Errc::timeout);
+    exits_.push_back({process.node, process.child.pid(), timed_out, describe_exit(*status),
                       was_killed(*status), std::time(nullptr), process.log.last_output(),
                       process.log.path()});
     if (!first_exit_) first_exit_ = steady_clock::now();
@@ -199,7 +205,7 @@ void Supervisor::reap(Process& process) {
 void Supervisor::kill_unresponsive() {
   for (auto& process : processes_) {
     if (!process->alive || !process->disconnected) continue;
-    exits_.push_back({process->node, process->child.pid(), *process->disconnected, false,
+    exits_.push_back({process->node, process->child.pid(), false, *process->disconnected, false,
                       std::time(nullptr), process->log.last_output(), process->log.path()});
     process->child.signal(SIGKILL);
   }
@@ -233,7 +239,7 @@ void Supervisor::abort_process() {
   log_to_file(LogLevel::error, why);
   const std::string text = cat("troupe: ", for_terminal(why), "\n");
   std::fputs(text.c_str(), stderr);
-  ::_exit(exit_process_died);
+  ::_exit(exit_code_of(exits_));
 }
 
 void Supervisor::signal_all(int number) {

@@ -23,8 +23,9 @@ namespace troupe::launch {
 struct ExitedProcess {
   std::string node;
   pid_t pid = 0;
-  std::string how;      ///< "was killed by signal 9 (Killed)"
-  bool killed = false;  ///< by signal 9, or a process of it was (mpirun exits with 137)
+  bool timed_out = false;  ///< it exited with the code of a timeout
+  std::string how;         ///< "was killed by signal 9 (Killed)"
+  bool killed = false;     ///< by signal 9, or a process of it was (mpirun exits with 137)
   std::time_t when = 0;
   std::string last_output;
   std::string log;  ///< path of its log file
@@ -35,6 +36,10 @@ struct ExitedProcess {
 std::string describe(const std::vector<ExitedProcess>& exits, const std::string& output);
 /// The message for exits that changed nothing, because the run was complete.
 std::string describe_unneeded(const std::vector<ExitedProcess>& exits);
+
+/// The exit code of launch: that of a timeout if the group that exited first reported one,
+/// otherwise exit_process_died.
+int exit_code_of(const std::vector<ExitedProcess>& exits);
 
 struct SupervisorOptions {
   std::string output;  ///< the run's directory; process output is written to its folder logs

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 
 #include "actors/group/sharded.h"
@@ -15,6 +16,7 @@
 #include "engine/parallel/all_reduce.h"
 #include "launch/cluster/assignment.h"
 #include "launch/run/exit_code.h"
+#include "launch/run/hangs.h"
 #include "launch/run/interrupt.h"
 #include "launch/run/rank_resources.h"
 #include "launch/run/resumable.h"
@@ -84,6 +86,7 @@ class Worker {
  public:
   Worker(const Assignment& assignment, std::unique_ptr<Communicator> world)
       : assignment_(assignment),
+        hangs_(std::chrono::seconds(assignment.config.train.timeout), ""),  // the log has ranks
         profile_(assignment.config, assignment.node, false),
         output_(engine::checkpoint::DirectoryLock::inherited(assignment.config.output)),
         world_(std::move(world)),
@@ -159,6 +162,7 @@ class Worker {
   }
 
   const Assignment& assignment_;
+  const HangGuard hangs_;  // until the rank has left the group
   RunProfile profile_;
   const engine::checkpoint::DirectoryLock output_;
   std::unique_ptr<Communicator> world_;
@@ -182,8 +186,8 @@ Assignment broadcast_assignment(Communicator& world) {
 
 // The failure of one rank ends the group with its reason: the communicators, destroyed by an
 // exception that leaves, would not know it. Ranks usually fail alike, and rank 0 speaks for them.
-int serve_in_group() {
-  auto world = value_or_throw(transports::mpi::mpi_world());
+int serve_in_group(std::int64_t timeout) {
+  auto world = value_or_throw(transports::mpi::mpi_world(mpi_options(timeout)));
   const auto own = world->split(0, world->rank());
   try {
     const Assignment assignment = broadcast_assignment(*world);
@@ -197,7 +201,7 @@ int serve_in_group() {
 
 }  // namespace
 
-int worker() {
+int worker(std::int64_t timeout) {
   // The controller decides when to stop.
   ignore_interrupts(KeepTerm::yes);
   transports::mpi::die_with_mpirun();
@@ -205,7 +209,7 @@ int worker() {
     const Assignment assignment = value_or_throw(assignment_of(value_or_throw(read_line())));
     return Worker(assignment, nullptr).run();
   }
-  return serve_in_group();
+  return serve_in_group(timeout);
 }
 
 }  // namespace troupe::launch

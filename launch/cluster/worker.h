@@ -2,9 +2,12 @@
 // exits at the end of stdin.
 #pragma once
 
+#include <cstdint>
+
 namespace troupe::launch {
 
-/// Returns the exit code. Throws Failure.
-int worker();
+/// `timeout`: parallel.timeout, which the ranks of a group need before their assignment. Returns
+/// the exit code. Throws Failure.
+int worker(std::int64_t timeout);
 
 }  // namespace troupe::launch

@@ -39,8 +39,9 @@ Result<std::string> own_program() {
 Result<std::vector<std::string>> worker_command(const NodeSpec& node, const MpirunOptions& mpi) {
   const auto self = own_program();
   RETURN_IF_ERROR(self);
-  const std::vector<std::string> worker{*self, "worker", "--log-level",
-                                        std::string(name_of(log_level()))};
+  const std::vector<std::string> worker{*self,         "worker",
+                                        "--log-level", std::string(name_of(log_level())),
+                                        "--timeout",   std::to_string(node.parallel.timeout)};
   if (node.grid.ranks() == 1) return worker;
   const std::string mpirun = in_path("mpirun");
   if (mpirun.empty())

@@ -16,6 +16,7 @@ class ModelGroup;
 struct GenerateOptions {
   ModelOptions model;
   engine::parallel::Grid grid;  ///< tp and pp: the ranks of mpirun that share the model
+  std::int64_t timeout = 600;   ///< seconds that a rank waits for another
   ModelGroup* group = nullptr;  ///< these ranks; nullptr: this process alone
   std::string prompt;           ///< streams the completion; JSON lines without it
   bool has_prompt = false;

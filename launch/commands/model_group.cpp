@@ -8,6 +8,7 @@
 #include "engine/base/check.h"
 #include "engine/base/text.h"
 #include "launch/commands/sampler.h"
+#include "launch/run/hangs.h"
 #include "launch/run/run_rank.h"
 #include "transports/mpi/mpi_world.h"
 #include "transports/wire/codec.h"
@@ -45,13 +46,13 @@ int run_in_group(ModelGroup& group, const GenerateOptions& options,
 
 }  // namespace
 
-Result<std::unique_ptr<ModelGroup>> ModelGroup::create(const Grid& grid) {
+Result<std::unique_ptr<ModelGroup>> ModelGroup::create(const Grid& grid, std::int64_t timeout) {
   if (!transports::mpi::under_mpirun())
     return fail(Errc::usage,
                 cat("--tp ", grid.tp, " --pp ", grid.pp, ": expected ", grid.ranks(),
                     " ranks, found one process; start it with mpirun -n ", grid.ranks()));
   RETURN_IF_ERROR(engine::parallel::check_fits(grid, transports::mpi::mpirun_size()));
-  auto world = transports::mpi::mpi_world();
+  auto world = transports::mpi::mpi_world(mpi_options(timeout));
   RETURN_IF_ERROR(world);
   auto mesh = Mesh::create(std::move(*world), grid);
   RETURN_IF_ERROR(mesh);
@@ -108,7 +109,8 @@ int with_model_group(GenerateOptions options,
                      const std::function<int(const GenerateOptions&)>& command) {
   const bool alone = options.grid.ranks() == 1 && transports::mpi::mpirun_size() == 1;
   if (alone) return command(options);
-  return run_rank([&] { return value_or_throw(ModelGroup::create(options.grid)); },
+  const HangGuard hangs;
+  return run_rank([&] { return value_or_throw(ModelGroup::create(options.grid, options.timeout)); },
                   [&](ModelGroup& group) {
                     options.group = &group;
                     return run_in_group(group, options, command);

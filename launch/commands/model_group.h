@@ -26,7 +26,9 @@ inline auto fields(GenerateCall& call) {
 class ModelGroup {
  public:
   /// Collective over all ranks of mpirun. Errc::usage where the grid has another number of ranks.
-  static Result<std::unique_ptr<ModelGroup>> create(const engine::parallel::Grid& grid);
+  /// `timeout`: seconds that a rank waits for another.
+  static Result<std::unique_ptr<ModelGroup>> create(const engine::parallel::Grid& grid,
+                                                    std::int64_t timeout);
 
   bool leads() const { return mesh_.is_root(); }
   int size() const { return channel_.size(); }

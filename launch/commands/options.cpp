@@ -200,7 +200,8 @@ void add_server(CLI::App& command, ChatOptions& options) {
   });
 }
 
-void add_sampling(CLI::App& command, GenerateOptions& o) {
+/// The ranks of mpirun that share the model.
+static void add_group(CLI::App& command, GenerateOptions& o) {
   command
       .add_option("--tp", o.grid.tp,
                   "ranks of mpirun that share every matrix: mpirun -n 4 troupe generate --tp 2 "
@@ -208,6 +209,17 @@ void add_sampling(CLI::App& command, GenerateOptions& o) {
       ->check(CLI::Range(1, 1024));
   command.add_option("--pp", o.grid.pp, "stages of layers, each on other ranks of mpirun")
       ->check(CLI::Range(1, 1024));
+  command
+      .add_option(
+          "--timeout", o.timeout,
+          "seconds that a rank of mpirun waits for another; then the command ends and names "
+          "the rank that did not come")
+      ->check(CLI::Range(5, 604800))
+      ->capture_default_str();
+}
+
+void add_sampling(CLI::App& command, GenerateOptions& o) {
+  add_group(command, o);
   command.add_option("--generation-config", o.generation_config,
                      "settings file used instead of the model's generation_config.json, or "
                      "none; options take precedence");

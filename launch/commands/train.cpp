@@ -1,5 +1,6 @@
 #include "launch/commands/train.h"
 
+#include <chrono>
 #include <map>
 
 #include "actors/group/sharded.h"
@@ -10,6 +11,7 @@
 #include "launch/config/validate_profile.h"
 #include "launch/run/algorithm_run.h"
 #include "launch/run/check_grids.h"
+#include "launch/run/hangs.h"
 #include "launch/run/interrupt.h"
 #include "launch/run/rank_resources.h"
 #include "launch/run/settings.h"
@@ -28,7 +30,8 @@ namespace group = actors::group;
 class InProcess final : public Placement {
  public:
   explicit InProcess(const RunConfig& config)
-      : session_(config),
+      : hangs_(std::chrono::seconds(config.train.timeout)),
+        session_(config),
         profile_(config, "", true),
         device_(watched(profile_.rank(0),
                         engine::ops::make_cpu_device(cpu_of(config, part_of_trainer(config))))),
@@ -94,9 +97,11 @@ class InProcess final : public Placement {
                 {config, session_.resume_from(), *rank.device, rank.mesh.get(), output, text_});
           });
     };
-    return value_or_throw(group::shard_over_threads<OnRank>(name, grid, make));
+    return value_or_throw(group::shard_over_threads<OnRank>(
+        name, grid, make, thread_options(config.parallel.timeout)));
   }
 
+  const HangGuard hangs_;  // until all actors have ended
   Session session_;
   std::map<Role, RunConfig> configs_;  ///< of each model, with its grid
   RunProfile profile_;

@@ -34,8 +34,26 @@ struct ParallelConfig {
   std::int64_t zero = 0;
   engine::train::Overlap overlap = engine::train::Overlap::none;
   engine::parallel::AxisOrder order = engine::parallel::AxisOrder::tp_cp_dp_pp;
+  std::int64_t timeout = 600;
 
   bool operator==(const ParallelConfig&) const = default;
+
+  /// The last of the fields: what ranks divide and exchange.
+  static void each_exchange_field(auto& self, auto&& field) {
+    field("zero", self.zero, Range{0, 3},
+          "0: every data-parallel rank holds the whole optimizer state; 1: each holds its share "
+          "(ZeRO-1); results are the same");
+    field("overlap", self.overlap,
+          "what replicas exchange while passes run: none; gradients, during the last backward pass "
+          "of an update; all, with parallel.zero: 1 also weights, during the next forward pass; "
+          "results are the same");
+    field("order", self.order,
+          "numbers of the ranks, the axis that varies fastest first: tp-cp-dp-pp, neighbours sum "
+          "gradients; tp-cp-pp-dp, neighbours are stages; results are the same");
+    field("timeout", self.timeout, Range{5, 604800},
+          "maximum time, in seconds, that a rank waits for other ranks in one exchange; then the "
+          "run ends and names the rank that did not come");
+  }
 
   static void each_field(auto& self, auto&& field) {
     field("tp", self.tp, Range{1, 1024}, "tensor-parallel size");
@@ -66,16 +84,7 @@ struct ParallelConfig {
     field("sp", self.sp,
           "sequence parallelism: the ranks of parallel.tp divide the rows of norms and residual "
           "connections, too");
-    field("zero", self.zero, Range{0, 3},
-          "0: every data-parallel rank holds the whole optimizer state; 1: each holds its share "
-          "(ZeRO-1); results are the same");
-    field("overlap", self.overlap,
-          "what replicas exchange while passes run: none; gradients, during the last backward pass "
-          "of an update; all, with parallel.zero: 1 also weights, during the next forward pass; "
-          "results are the same");
-    field("order", self.order,
-          "numbers of the ranks, the axis that varies fastest first: tp-cp-dp-pp, neighbours sum "
-          "gradients; tp-cp-pp-dp, neighbours are stages; results are the same");
+    each_exchange_field(self, field);
   }
 };
 

@@ -123,7 +123,7 @@ use-distributed-optimizer, overlap-grad-reduce, overlap-param-gather, delay-para
 ddp-bucket-size | 1 | import |
 no-overlap-p2p-communication, no-scatter-gather-tensors-in-pipeline, defer-embedding-wgrad-compute | 0 | no | the stages of a pipeline exchange whole activations
 distributed-backend | 1 | so | ranks communicate over MPI
-distributed-timeout-minutes | 1 | key train.timeout | in seconds
+distributed-timeout-minutes | 1 | key parallel.timeout | in seconds
 local-rank | 1 | so | mpirun numbers the ranks
 
 # validation

@@ -116,7 +116,8 @@ Result<> add_own(const CommandLine& line, std::vector<std::string>& sets) {
     sets.push_back(cat("train.micro_batch_tokens=", rows * length));
   if (line.find("no-save-optim")) sets.emplace_back("train.save_only_model=true");
   if (line.find("distributed-timeout-minutes"))
-    sets.push_back(cat("train.timeout=", 60 * whole(line.value("distributed-timeout-minutes"), 0)));
+    sets.push_back(
+        cat("parallel.timeout=", 60 * whole(line.value("distributed-timeout-minutes"), 0)));
   return add_replicas(line, sets);
 }
 

@@ -117,7 +117,7 @@ init_method_std | pretrain:init.std | | | 0.02
 attention_dropout | train.attention_dropout | |
 hidden_dropout | train.hidden_dropout | |
 init_method_std, init_method_xavier_uniform, data_parallel_random_init | = | models are trained from their weights
-distributed_backend, distributed_timeout_minutes, nproc_per_node, nnodes, node_rank, master_addr, master_port, local_rank | = | mpirun or troupe launch start the processes; train.timeout bounds each request
+distributed_backend, distributed_timeout_minutes, nproc_per_node, nnodes, node_rank, master_addr, master_port, local_rank | = | mpirun or troupe launch start the processes; parallel.timeout bounds the wait for other ranks
 use_deter_comp, deterministic_mode, npu_deterministic, guarantee_order | = | the same run always gives the same bits
 enable_high_availability, enable_elastic_training | = | a run resumes bit-exactly from its last checkpoint
 profile | profile.enabled | |

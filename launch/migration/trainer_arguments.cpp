@@ -58,7 +58,7 @@ packing, neat_packing, padding_free, group_by_length, length_column_name, train_
 pad_token, eos_token | - | special tokens are those of the model's folder
 use_liger_kernel, enable_liger_kernel, torch_compile, attn_implementation, flash_attn, use_unsloth, use_unsloth_gc | = | there is one set of kernels
 deepspeed, fsdp, fsdp_config, accelerator_config, parallelism_config, ddp_backend, ddp_find_unused_parameters, ddp_bucket_cap_mb, ds3_gather_for_generation, tp_size | - | parallel.dp and parallel.tp, with mpirun or troupe launch; parallel.zero: 1 is ZeRO-1, and there is no FSDP
-ddp_timeout | train.timeout | @capped | seconds; at most 604800
+ddp_timeout | parallel.timeout | @capped | seconds that a rank waits for another; at most 604800
 local_rank, use_cpu, no_cuda, device_map, low_cpu_mem_usage | = | the processor is the only device
 dataloader_num_workers, dataloader_pin_memory, dataloader_persistent_workers, dataloader_prefetch_factor, dataset_num_proc, preprocessing_num_workers, preprocessing_batch_size, overwrite_cache, cache_dir, data_shared_file_system | = | rows are read and encoded directly, without a cache
 remove_unused_columns, label_names, no_remove_unused_columns | = | unused columns are ignored

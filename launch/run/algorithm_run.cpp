@@ -10,6 +10,7 @@
 #include "launch/recipes/recipes.h"
 #include "launch/run/checkpoint_space.h"
 #include "launch/run/exit_code.h"
+#include "launch/run/hangs.h"
 #include "launch/run/interrupt.h"
 #include "launch/run/measured_run.h"
 #include "launch/run/overlap_summary.h"
@@ -181,6 +182,7 @@ int AlgorithmRun::run(actors::Task<void> algorithm, const algorithms::Plan& plan
     actors::run(placement_->node(), std::move(algorithm), &stop_);
   } catch (const Failure& failure) {
     finish_save(failure.error());
+    if (failure.error().code == Errc::timeout) throw Failure(with_hangs(failure.error()));
     if (failure.error().code != Errc::bad_input) throw;
     throw Failure({Errc::bad_input, cat(failure.error().what, last_checkpoint(config().output))});
   }

@@ -59,7 +59,7 @@ constexpr std::array<std::string_view, 34> without_effect{"algorithm",
                                                           "weights.shared_memory"};
 // Keys of parallel.* and of the sections in it.
 bool is_way_of_exchange(std::string_view name) {
-  return name == "zero" || name == "overlap" || name == "order";
+  return name == "zero" || name == "overlap" || name == "order" || name == "timeout";
 }
 // Paths whose content is a InputPart.
 constexpr std::array<std::string_view, 10> inputs{

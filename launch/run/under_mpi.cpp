@@ -1,16 +1,19 @@
 #include "launch/run/under_mpi.h"
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <optional>
 #include <thread>
 
 #include "actors/group/sharded.h"
+#include "engine/base/progress.h"
 #include "engine/base/text.h"
 #include "engine/ops/cpu/cpu_options.h"
 #include "engine/parallel/all_reduce.h"
 #include "launch/recipes/recipes.h"
 #include "launch/run/algorithm_run.h"
+#include "launch/run/hangs.h"
 #include "launch/run/interrupt.h"
 #include "launch/run/rank_resources.h"
 #include "launch/run/resumable.h"
@@ -30,7 +33,8 @@ class Rank {
  public:
   explicit Rank(const RunConfig& config)
       : config_(config),
-        world_(value_or_throw(transports::mpi::mpi_world())),
+        hangs_(std::chrono::seconds(config.train.timeout)),
+        world_(value_or_throw(transports::mpi::mpi_world(mpi_options(config.parallel.timeout)))),
         channel_(std::make_shared<group::GroupChannel>(split())),
         rollout_channel_(own_threads(Role::rollout) ? std::make_shared<group::GroupChannel>(split())
                                                     : nullptr) {}
@@ -84,6 +88,7 @@ class Rank {
     std::thread rollouts;
     if (rollout_channel_)
       rollouts = std::thread([&] {
+        const progress::ThreadScope watched("rollouts");
         try {
           rollout_handlers.serve(*rollout_channel_);
         } catch (const std::exception& error) {
@@ -139,6 +144,7 @@ class Rank {
   using Part = std::unique_ptr<RoleOnRank<Actor>>;
 
   const RunConfig& config_;
+  const HangGuard hangs_;              // until the rank has left the group
   std::map<Role, RunConfig> configs_;  ///< of each model, with its grid
   std::optional<RunProfile> profile_;
   std::shared_ptr<engine::ops::Device> device_;  ///< of all roles but rollouts with own threads

@@ -103,6 +103,12 @@ void add_ranks(CLI::App& command, ServeOptions& o) {
                   "layers")
       ->check(CLI::Range(1, 1 << 12))
       ->capture_default_str();
+  command
+      .add_option("--timeout", o.timeout,
+                  "seconds that a rank of mpirun waits for another; then the server ends and names "
+                  "the rank that did not come")
+      ->check(CLI::Range(5, 604800))
+      ->capture_default_str();
 }
 
 void add_generation_options(CLI::App& command, ServeOptions& o) {

@@ -8,6 +8,7 @@
 #include "engine/base/log.h"
 #include "engine/base/terminal_text.h"
 #include "engine/base/text.h"
+#include "launch/run/hangs.h"
 #include "launch/serve/api/admin_api.h"
 #include "launch/serve/api/api.h"
 #include "launch/serve/api/model_set.h"
@@ -141,6 +142,7 @@ int serve(const ServeOptions& options) {
   if (transports::mpi::under_mpirun()) return ranks::serve_under_mpirun(options);
   ranks::check_alone(options);
   const EndSignals signals;  // before any thread exists
+  const HangGuard hangs;
   const auto models = value_or_throw(api::ModelSet::load(options.model, options.engine));
   return serve_models(options, *models, signals);
 }

@@ -22,6 +22,7 @@ struct ServeOptions {
   std::string admin_key_file;    ///< for admin_port
   std::string weights_root;      ///< folder of checkpoints; "": none
   api::EngineOptions engine;
+  std::int64_t timeout = 600;   ///< seconds that a rank waits for another
   std::int32_t tp = 1, pp = 1;  ///< sizes of the axes over which ranks of mpirun share the model
   std::int64_t drain_seconds = 30;  ///< after SIGTERM
   std::string version;              ///< of the program, for /version

@@ -7,6 +7,7 @@
 #include "actors/group/group_channel.h"
 #include "engine/base/text.h"
 #include "engine/parallel/grid.h"
+#include "launch/run/hangs.h"
 #include "launch/run/rank_resources.h"
 #include "launch/run/run_rank.h"
 #include "launch/serve/engine_follower.h"
@@ -24,8 +25,9 @@ class Rank {
  public:
   explicit Rank(ServeOptions options)
       : options_(std::move(options)),
-        mesh_(value_or_throw(Mesh::create(value_or_throw(transports::mpi::mpi_world()),
-                                          {.tp = options_.tp, .pp = options_.pp}))),
+        mesh_(value_or_throw(
+            Mesh::create(value_or_throw(transports::mpi::mpi_world(mpi_options(options_.timeout))),
+                         {.tp = options_.tp, .pp = options_.pp}))),
         channel_(std::make_shared<actors::group::GroupChannel>(
             mesh_.world().split(0, mesh_.world().rank()))),
         watch_(mesh_.world()) {}
@@ -93,6 +95,7 @@ int serve_under_mpirun(ServeOptions options) {
   check_grid(options, transports::mpi::mpirun_size());
   // mpirun forwards signals to every rank; rank 0 alone waits for them.
   const EndSignals signals;
+  const HangGuard hangs;
   return run_rank([&] { return std::make_unique<Rank>(std::move(options)); },
                   [&](Rank& rank) { return rank.run(signals); });
 }

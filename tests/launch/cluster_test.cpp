@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "engine/base/file.h"
+#include "engine/base/progress.h"
 #include "engine/base/text.h"
 #include "launch/cluster/assignment.h"
 #include "launch/cluster/cluster_file.h"
@@ -316,6 +317,14 @@ TEST(ProcessLog, SendsWarningsAndErrorsToTheTerminalWithTheNodesName) {
   EXPECT_THAT(shown, testing::Not(HasSubstr("all is well")));
 }
 
+TEST(ProcessLog, KeepsTheHangsOfAGroupUntilTheyAreOver) {
+  ProcessLog log("policy", value_or_throw(OutputFolder::open(testing::TempDir())));
+  log.add("[1,1]<stderr>:12:30:01 W main (thread 7) has made no progress for 20 s in 'step'\n");
+  EXPECT_THAT(progress::hangs(), HasSubstr("policy: rank 1: main (thread 7) has made no progress"));
+  log.add("[1,1]<stderr>:12:30:02 I main (thread 7) advances again\n");
+  EXPECT_EQ(progress::hangs(), "");
+}
+
 TEST(ProcessLog, AssemblesLinesAndKeepsTheLastOutput) {
   const OutputFolder folder = value_or_throw(OutputFolder::open(testing::TempDir()));
   value_or_throw(folder.replace("child.log", ""));
@@ -429,6 +438,13 @@ TEST_F(SupervisorTest, KillsAllDescendantsEvenThoseThatIgnoreSignals) {
   const pid_t grandchild = static_cast<pid_t>(std::stol(log("a")));
   EXPECT_TRUE(supervisor_.kill_all().empty());
   EXPECT_NE(::kill(grandchild, 0), 0);
+}
+
+TEST(Launch, EndsWithTheCodeOfATimeoutIfAGroupReportedOneFirst) {
+  const ExitedProcess late{.node = "a", .timed_out = true}, dead{.node = "b"};
+  EXPECT_EQ(exit_code_of({late, dead}), exit_code(Errc::timeout));
+  EXPECT_EQ(exit_code_of({dead, late}), exit_process_died);
+  EXPECT_EQ(exit_code_of({}), exit_process_died);
 }
 
 // The main thread is busy with something long, such as reading data.

@@ -138,6 +138,8 @@ TEST(Import, LlamaFactorysLoraRun) {
   EXPECT_EQ(config.train.warmup_ratio, 0.1);
   EXPECT_EQ(config.data.max_samples, 1000);
   EXPECT_EQ(config.data.split, 0.1);
+  EXPECT_EQ(config.parallel.timeout, 604800) << "ddp_timeout bounds the wait for other ranks";
+  EXPECT_EQ(config.train.timeout, RunConfig().train.timeout);
   EXPECT_EQ(config.data.path, (std::vector<std::string>{"identity", "alpaca_en_demo"}));
   EXPECT_THAT(got.said.err, HasSubstr("identity, alpaca_en_demo are no files here"));
 }

@@ -132,6 +132,21 @@ int late(Communicator& world) {
   return said(false, "the deadline was not kept");
 }
 
+/// Rank 1 waits for rank 2, which never comes, and the last rank for rank 1: rank 2 is named.
+int behind(Communicator& world) {
+  engine::parallel::barrier(world, "the start");
+  std::vector<std::byte> row(8);
+  const int last = world.size() - 1;
+  if (world.rank() == 2) std::this_thread::sleep_for(std::chrono::minutes(5));
+  if (world.rank() == 1) {
+    world.start_receive(row, 2, "activations").wait(std::chrono::minutes(1));
+    world.send(row, last, "activations");
+  }
+  if (world.rank() == last) world.receive(row, 1, "activations");
+  std::this_thread::sleep_for(std::chrono::minutes(5));
+  return said(false, "the deadline was not kept");
+}
+
 /// Every non-blocking operation against plain loops, in the world and in pairs of it.
 int operations(Communicator& world) {
   std::string wrong = test::wrong_operation(world);
@@ -183,6 +198,7 @@ int run(const std::string& scenario, Communicator& world) {
   if (scenario == "mistaken") return mistaken(world);
   if (scenario == "orphaned") return orphaned(world);
   if (scenario == "late") return late(world);
+  if (scenario == "behind") return behind(world);
   return said(false, "no scenario '" + scenario + "'");
 }
 
@@ -199,6 +215,8 @@ int main(int count, char** arguments) {
   if (scenario == "blocks") options.max_block_bytes = 1009;  // a prime: blocks end inside of values
   if (scenario == "messages") options.max_block_bytes = 101;
   if (scenario == "late" || scenario == "lost") options.deadline = std::chrono::milliseconds(300);
+  if (scenario == "behind") options.deadline = std::chrono::milliseconds(2500);
+  options.exit_code = [](Errc code) { return code == Errc::timeout ? 8 : 70; };
   auto world = transports::mpi::mpi_world(options);
   if (!world) return said(false, world.error().what);
   if ((*world)->size() != transports::mpi::mpirun_size() ||

@@ -44,8 +44,9 @@ case ${scenario#mpi_} in
   aborted) expected='rank 1 ended: the disk is full' ;;
   mistaken) expected='rank 1 ended: .*two and two make five' ;;
   thrown) expected='rank 1 ended: the disk is gone' ;;
-  late) expected="rank [0-9]* ended: 'gradients of step 7': timed out after 0.3 s of waiting for the other ranks" ;;
-  lost) expected="rank [0-9]* ended: 'weights of step 7': timed out after 0.3 s of waiting for the other ranks" ;;
+  late) expected="rank [0-9]* ended: 'gradients of step 7': waited 0.3 s for rank 1.* of $ranks, which neither arrived nor aborted" ;;
+  behind) expected="rank 3 ended: 'activations': waited 2.5 s for rank 2 (process [0-9]*) of 4, which neither arrived nor aborted" ;;
+  lost) expected="rank [0-9]* ended: 'weights of step 7': waited 0.3 s for rank [0-9].* of 3, which neither arrived nor aborted" ;;
   shortened) expected="'weights of step 7': expected 8 bytes from rank 1 of the group, received 7" ;;
   misnamed) expected="'weights of step 7': expected 8 bytes from rank 1 of the group, received 8 of 'weights of step 8'" ;;
   unwaited) expected="'weights of step 7' was started, but its handle was destroyed before it was waited for" ;;
@@ -55,6 +56,9 @@ esac
 if [[ -n ${expected:-} ]]; then
   ((code != 0)) || wrong "mpirun ended well"
   grep -q "$expected" "$said" || wrong "nobody said: $expected"
+fi
+if [[ $scenario =~ (late|lost|behind)$ ]]; then
+  ((code == 8)) || wrong "mpirun ended with $code, not with that of a timeout"
 fi
 if [[ $scenario =~ ^(killed|aborted|thrown|mistaken)$ ]]; then
   began=$(grep -oE 'ends at [0-9]+' "$said" | head -1 | grep -oE '[0-9]+') || wrong "rank 1 did not say when it ends"

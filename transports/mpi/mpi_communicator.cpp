@@ -9,6 +9,7 @@
 #include "transports/mpi/event_counts.h"
 #include "transports/mpi/mpi_requests.h"
 #include "transports/mpi/mpi_session.h"
+#include "transports/mpi/rank_states.h"
 
 namespace troupe::transports::mpi {
 namespace {
@@ -215,6 +216,12 @@ extern "C" __attribute__((visibility("default"))) void troupe_start_mpi(
     world = troupe::fail(std::move(session.error()));
     return;
   }
-  if ((*session)->shares_memory()) (*session)->use(EventCounts::create(**session));
+  if ((*session)->shares_memory()) {
+    (*session)->use(EventCounts::create(**session));
+    // The states end before the session that owns them.
+    (*session)->use(RankStates::create(**session, [own = session->get()] {
+      return own->options().reports.total_pieces() + own->moves();
+    }));
+  }
   world = std::make_unique<MpiCommunicator>(std::move(*session), MPI_COMM_WORLD);
 }

@@ -35,6 +35,7 @@ void Requests::send(std::span<const std::byte> data, int to) {
                   link_.group, &requests_.emplace_back(MPI_REQUEST_NULL)),
         what_);
     expected_.push_back(-1);
+    peers_.push_back(to);
   });
 }
 
@@ -51,16 +52,37 @@ void Requests::receive(std::span<std::byte> data, int from) {
                   link_.group, &requests_.emplace_back(MPI_REQUEST_NULL)),
         what_);
     expected_.push_back(static_cast<int>(n));
+    peers_.push_back(from);
   });
 }
 
 void Requests::wait(std::optional<std::chrono::nanoseconds> deadline, bool idle) {
-  const Waiting waiting{.bytes = bytes_, .what = what_, .deadline = deadline, .idle = idle};
+  const Waiting waiting{
+      .bytes = bytes_, .what = what_, .deadline = deadline, .idle = idle, .missing = [this] {
+        return missing();
+      }};
   if (link_.shared)
     link_.session->wait_until([this] { return open_ == 0; }, waiting);
   else
     check_lengths(link_.session->wait_all(requests_, waiting));
   if (then_) then_();
+}
+
+/// The ranks of MPI_COMM_WORLD whose messages are not complete.
+std::vector<int> Requests::missing() const {
+  if (link_.shared) return link_.shared->ranks_of(open_);
+  const std::vector<int> in_world = ranks_in_world(link_.group);
+  std::vector<int> ranks;
+  for (std::size_t i = 0; i < requests_.size(); ++i) {
+    int complete = 0;
+    if (requests_[i] != MPI_REQUEST_NULL)
+      MPI_Request_get_status(requests_[i], &complete, MPI_STATUS_IGNORE);
+    else
+      complete = 1;
+    const int rank = in_world[static_cast<std::size_t>(peers_[i])];
+    if (complete == 0 && std::ranges::count(ranks, rank) == 0) ranks.push_back(rank);
+  }
+  return ranks;
 }
 
 void Requests::check_lengths(const std::vector<MPI_Status>& statuses) const {
@@ -70,9 +92,10 @@ void Requests::check_lengths(const std::vector<MPI_Status>& statuses) const {
     int found = 0;
     MPI_Get_count(&statuses[i], MPI_BYTE, &found);
     if (found != expected_[i])
-      link_.session->abort(cat("'", what_, "': expected ", expected_[i], " bytes from rank ",
-                               statuses[i].MPI_SOURCE, " of the group, received ", found,
-                               " (a bug in troupe, not in your input)"));
+      link_.session->abort(
+          cat("'", what_, "': expected ", expected_[i], " bytes from rank ", statuses[i].MPI_SOURCE,
+              " of the group, received ", found, " (a bug in troupe, not in your input)"),
+          Errc::internal);
   }
 }
 

@@ -40,10 +40,13 @@ class Requests final : public engine::parallel::Operation {
   void finish(std::optional<std::chrono::nanoseconds> deadline) override { wait(deadline, false); }
   /// Waits without a deadline and with little CPU until the first bytes arrive.
   void finish_idle() { wait(std::nullopt, true); }
-  void abandon(std::string_view why) noexcept override { link_.session->abort(why); }
+  void abandon(std::string_view why) noexcept override {
+    link_.session->abort(why, Errc::internal);
+  }
 
  private:
   void wait(std::optional<std::chrono::nanoseconds> deadline, bool idle);
+  std::vector<int> missing() const;
   void check_lengths(const std::vector<MPI_Status>& statuses) const;
 
   Link link_;
@@ -53,6 +56,7 @@ class Requests final : public engine::parallel::Operation {
   int open_ = 0;  ///< messages through shared memory that are not complete
   std::vector<MPI_Request> requests_;
   std::vector<int> expected_;  ///< bytes to receive; -1: a send
+  std::vector<int> peers_;     ///< the other rank of each request, in the group
   std::size_t bytes_ = 0;
   std::function<void()> then_;
   std::vector<float> scratch_;

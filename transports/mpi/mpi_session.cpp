@@ -9,6 +9,7 @@
 
 #include "engine/base/text.h"
 #include "transports/mpi/event_counts.h"
+#include "transports/mpi/rank_states.h"
 
 namespace troupe::transports::mpi {
 namespace {
@@ -124,7 +125,61 @@ std::uint32_t Session::events() const {
 bool Session::progress() const {
   bool moved = false;
   for (Progress* messages : messages_) moved |= messages->progress();
+  if (moved) moves_.store(moves() + 1, std::memory_order_relaxed);
   return moved;
+}
+
+void Session::use(std::unique_ptr<RankStates> states) {
+  states_ = std::move(states);
+}
+
+std::vector<int> Session::missing_in(const Waiting& waiting) const {
+  const auto locked = lock();
+  return waiting.missing ? waiting.missing() : std::vector<int>();
+}
+
+std::vector<int> Session::hindering(const Waiting& waiting) const {
+  const std::vector<int> missing = missing_in(waiting);
+  return states_ ? states_->behind(missing) : missing;
+}
+
+std::string Session::describe(const std::vector<int>& ranks) const {
+  if (states_) return states_->describe(ranks);
+  std::vector<std::string> names;
+  for (const int rank : ranks) names.push_back(std::to_string(rank));
+  return names.empty() ? "the other ranks"
+                       : cat(names.size() == 1 ? "rank " : "ranks ", join(names, ", "));
+}
+
+void Session::watch(progress::RankWait& wait, const Waiting& waiting, bool idle) const {
+  const auto now = progress::RankWait::Time::clock::now();
+  // Without shared memory nobody knows whether the others advance: then they alone warn.
+  if (!states_) {
+    wait.look("", moves() + static_cast<std::uint64_t>(now.time_since_epoch().count()), now);
+    return;
+  }
+  const std::vector<int> missing = missing_in(waiting);
+  if (idle) {
+    const auto silent = wait.look(states_->describe(missing), states_->beats_of(missing), now);
+    if (silent > deadline_of(waiting)) time_out(waiting, silent);
+    return;
+  }
+  states_->wait_for(missing.size() == 1 ? missing[0] : RankStates::several);
+  const std::vector<int> ranks = states_->behind(missing);
+  wait.look(states_->describe(ranks), states_->progress_of(ranks), now);
+}
+
+void Session::end_watch() const {
+  if (states_) states_->wait_for(RankStates::no_rank);
+}
+
+void Session::time_out(const Waiting& waiting, std::chrono::nanoseconds waited) const {
+  int size = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  abort(cat("'", waiting.what, "': waited ",
+            to_text(std::chrono::duration<double>(waited).count(), 1), " s for ",
+            describe(hindering(waiting)), " of ", size, ", which neither arrived nor aborted"),
+        Errc::timeout);
 }
 
 std::chrono::nanoseconds Session::deadline_of(const Waiting& waiting) const {
@@ -158,10 +213,10 @@ void Session::check_success(int code, std::string_view what) const {
   if (code != MPI_SUCCESS) abort(cat("'", what, "': MPI: ", text_of(code)));
 }
 
-void Session::abort(std::string_view why) const noexcept {
+void Session::abort(std::string_view why, Errc kind) const noexcept {
   options_.on_abort(cat("rank ", rank_, " ended: ", why));
   segments_.reset();
-  MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+  MPI_Abort(MPI_COMM_WORLD, options_.exit_code(kind));
   std::abort();
 }
 

@@ -4,22 +4,26 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "engine/base/text.h"
+#include "engine/base/rank_wait.h"
 #include "transports/mpi/mpi_world.h"
 #include "transports/mpi/segment_folder.h"
 
 namespace troupe::transports::mpi {
 
 class EventCounts;
+class RankStates;
 
 /// Messages that move only when a rank works on them.
 class Progress {
@@ -34,7 +38,10 @@ struct Waiting {
   std::size_t bytes = 0;                               ///< of the messages
   std::string_view what;                               ///< name of the operation
   std::optional<std::chrono::nanoseconds> deadline{};  ///< absent: that of the options
-  bool idle = false;  ///< no deadline, and little CPU, until something has moved
+  /// No deadline while the other process runs, and little CPU, until something has moved.
+  bool idle = false;
+  /// The ranks of MPI_COMM_WORLD whose part is missing, under lock(); absent: some of all.
+  std::function<std::vector<int>()> missing{};
 };
 
 /// Shared by all communicators of the process; the last one finalizes MPI. Once they are created,
@@ -68,6 +75,11 @@ class Session {
   bool shares_memory() const;
   /// What the ranks of this host wait for, from now on; nullptr, and initially: nothing.
   void use(std::unique_ptr<EventCounts> events);
+  /// Where the ranks of this host publish their progress, from now on.
+  void use(std::unique_ptr<RankStates> states);
+  const MpiOptions& options() const { return options_; }
+  /// How many times messages of this rank were moved.
+  std::uint64_t moves() const { return moves_.load(std::memory_order_relaxed); }
   /// Another rank of MPI_COMM_WORLD, which is on this host, has something to move.
   void notify(int rank) const;
 
@@ -83,8 +95,8 @@ class Session {
                                    const Waiting& waiting) const;
   /// Aborts the group when an MPI call failed.
   void check_success(int code, std::string_view what) const;
-  /// Reports the reason and aborts all processes of the group.
-  [[noreturn]] void abort(std::string_view why) const noexcept;
+  /// Reports the reason and aborts all processes of the group, with the exit code of `kind`.
+  [[noreturn]] void abort(std::string_view why, Errc kind = Errc::closed) const noexcept;
 
  private:
   Session(MpiOptions options, std::optional<SegmentFolder> segments);
@@ -101,6 +113,15 @@ class Session {
   }
   bool progress() const;
   std::chrono::nanoseconds deadline_of(const Waiting& waiting) const;
+  std::vector<int> missing_in(const Waiting& waiting) const;
+  /// Those that this rank waits for, or that they wait for themselves; how they are called.
+  std::vector<int> hindering(const Waiting& waiting) const;
+  std::string describe(const std::vector<int>& ranks) const;
+  /// Called once a second in a wait. An idle one may last, but only while the processes of the
+  /// others run.
+  void watch(progress::RankWait& wait, const Waiting& waiting, bool idle) const;
+  void end_watch() const;
+  [[noreturn]] void time_out(const Waiting& waiting, std::chrono::nanoseconds waited) const;
   /// The count of EventCounts, or 0.
   std::uint32_t events() const;
   /// How a rank waits between two looks, by the time for which nothing has moved.
@@ -109,7 +130,9 @@ class Session {
   MpiOptions options_;
   mutable std::optional<SegmentFolder> segments_;  // abort() is const and removes it
   std::unique_ptr<EventCounts> events_;
+  std::unique_ptr<RankStates> states_;
   mutable std::mutex mutex_;
+  mutable std::atomic<std::uint64_t> moves_{0};
   std::vector<Progress*> messages_;
   int rank_ = 0;
   int exceptions_;  // uncaught when this was created
@@ -120,20 +143,25 @@ void Session::wait_until(const Done& done, const Waiting& waiting) const {
   using Clock = std::chrono::steady_clock;
   auto begin = Clock::now(), moved = begin;
   bool idle = waiting.idle;
-  for (;;) {
+  progress::RankWait watched(options_.reports, options_.warn_after, rank_, waiting.what, begin);
+  for (bool watches = false;;) {
     const std::uint32_t seen = events();
     const Step next = step(done);
-    if (next.done) return;
+    if (next.done) {
+      if (watches) end_watch();
+      return;
+    }
     const auto now = Clock::now();
     if (next.moved) {
       moved = now;
       if (std::exchange(idle, false)) begin = now;
       continue;
     }
-    if (!idle && now - begin > deadline_of(waiting))
-      abort(cat("'", waiting.what, "': timed out after ",
-                to_text(std::chrono::duration<double>(now - begin).count(), 1),
-                " s of waiting for the other ranks"));
+    if (!idle && now - begin > deadline_of(waiting)) time_out(waiting, now - begin);
+    if (watched.due(now)) {
+      watches = true;
+      watch(watched, waiting, idle);
+    }
     pause(now - moved, idle, seen);
   }
 }

@@ -4,12 +4,14 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <string_view>
 
 #include "engine/base/error.h"
 #include "engine/base/log.h"
+#include "engine/base/rank_wait.h"
 #include "engine/parallel/communicator.h"
 
 namespace troupe::transports::mpi {
@@ -40,6 +42,13 @@ struct MpiOptions {
   bool shared_memory = true;
   /// Receives the reason before this rank aborts the group.
   std::function<void(std::string_view)> on_abort = log_error;
+  /// The exit code of this process, and so of mpirun, when it aborts the group because of an error
+  /// of this kind: Errc::timeout for a missed deadline, Errc::internal for calls that do not match,
+  /// otherwise Errc::closed.
+  int (*exit_code)(Errc) = [](Errc) { return EXIT_FAILURE; };
+  /// How waits are reported, and after which time without progress.
+  progress::WaitReports reports = progress::wait_reports();
+  std::chrono::milliseconds warn_after = progress::warn_after();
 };
 
 /// All ranks of this mpirun; callable once per process. MPI is finalized when the last communicator

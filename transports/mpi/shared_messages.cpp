@@ -27,7 +27,8 @@ Ring ring_of(std::span<std::byte> memory, std::size_t size, std::size_t channel,
   return {*positions, memory.subspan(begin, ring_bytes[channel])};
 }
 
-/// The ranks of a group as those of MPI_COMM_WORLD.
+}  // namespace
+
 std::vector<int> ranks_in_world(MPI_Comm group) {
   MPI_Group own, world;
   MPI_Comm_group(group, &own);
@@ -41,8 +42,6 @@ std::vector<int> ranks_in_world(MPI_Comm group) {
   MPI_Group_free(&world);
   return in_world;
 }
-
-}  // namespace
 
 std::unique_ptr<SharedMessages> SharedMessages::create(std::shared_ptr<Session> session,
                                                        MPI_Comm group) {
@@ -94,6 +93,16 @@ void SharedMessages::receive(Channel channel, std::span<std::byte> data, int fro
                              std::uint32_t tag, std::string_view what, int& open) {
   peer(channel, from)
       .receives.push_back({.tag = tag, .what = std::string(what), .rest = data, .open = &open});
+}
+
+std::vector<int> SharedMessages::ranks_of(const int& open) const {
+  const auto counted = [&open](const auto& message) { return message.open == &open; };
+  std::vector<int> ranks;
+  for (const Peer& peer : peers_)
+    if ((std::ranges::any_of(peer.sends, counted) || std::ranges::any_of(peer.receives, counted)) &&
+        std::ranges::count(ranks, peer.in_world) == 0)
+      ranks.push_back(peer.in_world);
+  return ranks;
 }
 
 bool SharedMessages::progress() {
@@ -167,9 +176,10 @@ void SharedMessages::check_header(Peer& peer, const Incoming& message) const {
   peer.in.read(std::as_writable_bytes(std::span(&header, 1)));
   if (header.bytes == message.rest.size() && header.tag == message.tag) return;
   const std::string other = header.tag == message.tag ? "" : cat(" of '", header.what.data(), "'");
-  session_->abort(cat("'", message.what, "': expected ", message.rest.size(), " bytes from rank ",
-                      peer.rank, " of the group, received ", header.bytes, other,
-                      " (a bug in troupe, not in your input)"));
+  session_->abort(
+      cat("'", message.what, "': expected ", message.rest.size(), " bytes from rank ", peer.rank,
+          " of the group, received ", header.bytes, other, " (a bug in troupe, not in your input)"),
+      Errc::internal);
 }
 
 }  // namespace troupe::transports::mpi

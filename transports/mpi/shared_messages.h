@@ -17,6 +17,9 @@
 
 namespace troupe::transports::mpi {
 
+/// The ranks of a group as those of MPI_COMM_WORLD.
+std::vector<int> ranks_in_world(MPI_Comm group);
+
 /// Messages of collectives, and those of start_send() and start_receive(), which have an order of
 /// their own.
 enum class Channel { collectives, transfers };
@@ -39,6 +42,9 @@ class SharedMessages : public Progress {
             std::string_view what, int& open);
   void receive(Channel channel, std::span<std::byte> data, int from, std::uint32_t tag,
                std::string_view what, int& open);
+
+  /// The ranks of MPI_COMM_WORLD with messages that `open` counts. Under the session's lock().
+  std::vector<int> ranks_of(const int& open) const;
 
   bool progress() override;
 

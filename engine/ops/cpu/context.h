@@ -77,6 +77,7 @@ void Context::parallel_ranges(std::int64_t count, std::int64_t cost, std::int64_
                               Visit visit) const {
   constexpr std::int64_t min_parallel_cost = 100'000;
   if (count == 0) return;
+  progress::advance();
   if (pool.threads() == 1 || count * cost < min_parallel_cost)
     return visit(std::int64_t{0}, count, 0);
   const std::int64_t ranges = std::int64_t{4} * pool.threads();

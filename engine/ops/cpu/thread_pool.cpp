@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/base/check.h"
+#include "engine/base/text.h"
 
 namespace troupe::engine::ops::cpu {
 namespace {
@@ -70,13 +71,24 @@ void ThreadPool::share(std::int64_t count, Call call, void* context) {
   }
   for (int spin = 0; done_.load(std::memory_order_acquire) < static_cast<std::uint64_t>(count);
        ++spin) {
-    if (spin < spins) {
-      pause();
-    } else {
-      std::this_thread::yield();
+    if (spin == spins) {
+      wait_for_items(static_cast<std::uint64_t>(count));
+      break;
     }
+    pause();
   }
   if (failed_.load(std::memory_order_relaxed)) rethrow();
+}
+
+/// Waits for the items of other threads. Their progress is that of the caller.
+void ThreadPool::wait_for_items(std::uint64_t count) const {
+  progress::counters.waits_for.store(this, std::memory_order_relaxed);
+  std::uint64_t before = 0, done = 0;
+  while ((done = done_.load(std::memory_order_acquire)) < count) {
+    if (done != std::exchange(before, done)) progress::advance();
+    std::this_thread::yield();
+  }
+  progress::counters.waits_for.store(nullptr, std::memory_order_relaxed);
 }
 
 void ThreadPool::keep_exception() {
@@ -109,11 +121,14 @@ bool ThreadPool::take_from(int owner, int worker, std::uint64_t loop) {
     void* context = context_.load(std::memory_order_acquire);
     if (item >= slice(count_.load(std::memory_order_acquire), owner).end) return false;
     if (!next.compare_exchange_weak(at, at + 1, std::memory_order_acq_rel)) continue;
+    progress::counters.in_item.store(1, std::memory_order_relaxed);
     try {
       call(context, item, worker);
     } catch (...) {
       keep_exception();
     }
+    progress::counters.in_item.store(0, std::memory_order_relaxed);
+    progress::advance();
     done_.fetch_add(1, std::memory_order_acq_rel);
     return true;
   }
@@ -121,6 +136,7 @@ bool ThreadPool::take_from(int owner, int worker, std::uint64_t loop) {
 }
 
 void ThreadPool::work(int worker) {
+  const progress::ThreadScope watched(cat("engine thread ", worker), nullptr, this);
   std::uint64_t loop = 0;
   while (!stop_.load(std::memory_order_relaxed)) {
     while (take(worker)) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "engine/base/processors.h"
+#include "engine/base/progress.h"
 
 namespace troupe::engine::ops::cpu {
 
@@ -41,7 +42,10 @@ class ThreadPool {
   template <class Visit>
   void run(std::int64_t count, Visit&& visit) {
     if (count <= 1 || threads() == 1) {
-      for (std::int64_t item = 0; item < count; ++item) visit(item, 0);
+      for (std::int64_t item = 0; item < count; ++item) {
+        visit(item, 0);
+        progress::advance();
+      }
     } else {
       share(
           count,
@@ -57,6 +61,7 @@ class ThreadPool {
   void share(std::int64_t count, Call call, void* context);
   void work(int worker);
   void end();
+  void wait_for_items(std::uint64_t count) const;
   bool take(int worker);
   bool take_from(int owner, int worker, std::uint64_t loop);
   std::uint64_t wait_for_other(std::uint64_t loop);

@@ -78,7 +78,7 @@ void epochs(const Call& call) {
 
 void capped(const Call& call) {
   const Field* field = find_field(call.targets[0]);
-  call.set(to_text(std::min(call.number(), field->range.high), 0));
+  call.set(to_text(std::clamp(call.number(), field->range.low, field->range.high), 0));
 }
 
 void beta(const Call& call) {

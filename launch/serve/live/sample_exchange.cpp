@@ -1,4 +1,5 @@
 #include "launch/serve/live/sample_exchange.h"
+#include "engine/base/progress.h"
 
 #include <algorithm>
 
@@ -44,6 +45,7 @@ void SampleExchange::offer(const std::vector<SampleRequest>& requests, std::uint
 }
 
 std::vector<Completion> SampleExchange::take(std::chrono::milliseconds at_most) {
+  const progress::Wait watched;  // clients may take as long as they want
   std::unique_lock lock(mutex_);
   arrived_.wait_for(lock, at_most, [&] { return !complete_.empty(); });
   std::vector<Completion> out;

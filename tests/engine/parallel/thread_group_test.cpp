@@ -128,6 +128,19 @@ TEST(ThreadGroup, AMissedDeadlineNamesTheWaitAndWhoIsMissing) {
   EXPECT_EQ(error_of([&] { barrier(*ranks[1], "too late"); }).code, Errc::closed);
 }
 
+TEST(ThreadGroup, ReportsAMissedDeadlineBeforeItEnds) {
+  std::string why;
+  ThreadGroup group(3, {.deadline = std::chrono::milliseconds(5),
+                        .on_timeout = [&](const std::string& given) { why = given; }});
+  const auto waiting = group.rank(0), absent = group.rank(1), left = group.rank(2);
+  auto other = std::async(std::launch::async,
+                          [&] { return error_of([&] { barrier(*left, "gradients"); }); });
+  const Error error = error_of([&] { barrier(*waiting, "gradients"); });
+  other.get();
+  EXPECT_THAT(why, HasSubstr("'gradients': waited 0.005 s for rank"));
+  EXPECT_THAT(why, AllOf(HasSubstr("1"), HasSubstr("of 3, which neither arrived nor aborted")));
+}
+
 TEST(ThreadGroup, AnIdleWaitHasNoDeadline) {
   ThreadGroup group(2, {.deadline = std::chrono::milliseconds(5)});
   auto leader = group.rank(0), follower = group.rank(1);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/base/log.h"
+#include "engine/base/progress.h"
 #include "engine/base/text.h"
 #include "engine/base/thread_with_blocked_signals.h"
 
@@ -106,6 +107,7 @@ std::vector<RuleResult> Command::score(std::span<const protocol::RewardRequest> 
       .results = std::vector<RuleResult>(requests.size(), fail(Errc::internal, "not scored"))};
   auto answer = batch.answer.get_future();
   events_->post([this, &batch] { batches_.push_back(&batch); });
+  const progress::Wait watched;  // the programs have deadlines
   return answer.get();
 }
 

@@ -398,6 +398,7 @@ void TiledAttention::for_each_block(const WorkItem& item, Visit visit) const {
     const std::int64_t head = is_bf16() ? i / blocks : i % heads_per_kv(),
                        row = (is_bf16() ? i % blocks : i / heads_per_kv()) * max_rows;
     visit(head, row, std::min(max_rows, item.rows - row));
+    progress::advance();  // an item of the backward pass may be a whole sequence
   }
 }
 
