@@ -37,6 +37,7 @@ struct RolloutConfig {
   Record record = Record::shown;
   SampleSource source = SampleSource::engine;
   std::int64_t lease_timeout = 600;
+  double max_reward_failures = 0;
 
   static void each_field(auto& self, auto&& field) {
     auto& s = self.sampling;
@@ -74,6 +75,9 @@ struct RolloutConfig {
     field("lease_timeout", self.lease_timeout, Range{1, 1 << 20},
           "rollout.source service: seconds after which the samples of a lease that have not "
           "arrived are leased again");
+    field("max_reward_failures", self.max_reward_failures, from_0_to_1,
+          "share of a batch on which a reward program may fail twice; more end the run with exit "
+          "code 11 before the batch is trained (rewards.md#failures)");
   }
 };
 

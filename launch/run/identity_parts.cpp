@@ -23,7 +23,7 @@ namespace {
 namespace checkpoint = engine::checkpoint;
 
 // How a run is executed, displayed and saved.
-constexpr std::array<std::string_view, 32> without_effect{"algorithm",
+constexpr std::array<std::string_view, 33> without_effect{"algorithm",
                                                           "output_mode",
                                                           "timeline.max_mib",
                                                           "resume",
@@ -51,6 +51,7 @@ constexpr std::array<std::string_view, 32> without_effect{"algorithm",
                                                           "rollout.record",
                                                           "rollout.threads",
                                                           "rollout.lease_timeout",
+                                                          "rollout.max_reward_failures",
                                                           "async.in_flight",
                                                           "weights.format",
                                                           "weights.chunk_mib",
