@@ -28,6 +28,7 @@ sleep 0.02; id=${line#*:}; text=${line#*completion}
 echo '{"id": '${id%%,*}', "reward": '$((${#text} % 5))'}'; done
 )";
 
+// Processes whose arguments begin with `words`.
 std::vector<pid_t> processes_that_run(const std::string& words) {
   std::vector<pid_t> out;
   std::error_code failed;
@@ -35,7 +36,7 @@ std::vector<pid_t> processes_that_run(const std::string& words) {
        at.increment(failed)) {
     const std::string id = at->path().filename().string();
     if (id.find_first_not_of("0123456789") != std::string::npos) continue;
-    if (read_proc_file(at->path().string() + "/cmdline").find(words) != std::string::npos)
+    if (read_proc_file(at->path().string() + "/cmdline").starts_with(words))
       out.push_back(static_cast<pid_t>(std::stol(id)));
   }
   return out;
@@ -96,15 +97,15 @@ class RewardFailures : public SystemRuns {
     EXPECT_THAT(read_file(path(output) + "/metrics.jsonl").value_or(""),
                 Not(HasSubstr("\"reward\":null")));
   }
-  // Kills one of the processes that run `words` after every other step, five times.
-  void run_with_kills(const std::string& arguments, const std::string& output,
-                      const std::string& words, int number) const {
+  std::string worker() const { return std::string("sh\0", 3) + script(); }
+  // Kills a reward worker after every other step, five times.
+  void run_with_kills(const std::string& arguments, const std::string& output) const {
     Child child(command(arguments), log());
     for (std::size_t kills = 0; kills < 5; ++kills) {
       ASSERT_TRUE(child.until([&] { return steps_written(output) >= 2 * kills + 1; }));
       ASSERT_TRUE(child.until([&] {
-        const auto found = processes_that_run(words);
-        return !found.empty() && ::kill(found.front(), number) == 0;
+        const auto found = processes_that_run(worker());
+        return !found.empty() && ::kill(found.front(), SIGKILL) == 0;
       }));
     }
     EXPECT_EQ(child.wait(), 0) << read_file(log()).value_or("");
@@ -137,9 +138,9 @@ TEST_F(RewardFailures, OfAVerifierGroupEndTheLaunch) {
 
 TEST_F(RewardFailures, KilledWorkersLeaveTheWeights) {
   run(arguments("grpo", "whole", settings(pinned)));
-  run_with_kills(arguments("grpo", "killed", settings(pinned)), "killed", "reward.sh", SIGKILL);
+  run_with_kills(arguments("grpo", "killed", settings(pinned)), "killed");
   expect_same_bytes("whole", "killed");
-  run_with_kills(in_groups("groups", settings(pinned)), "groups", "reward.sh", SIGKILL);
+  run_with_kills(in_groups("groups", settings(pinned)), "groups");
   expect_same_bytes("whole", "groups");
 }
 
@@ -164,7 +165,7 @@ TEST_F(RewardFailures, AStoppedHelperDoesNotHoldUpTheEnd) {
   child.signal(SIGTERM);
   EXPECT_EQ(child.wait(), 130) << read_file(log()).value_or("");
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
-  EXPECT_TRUE(processes_that_run(script()).empty());
+  EXPECT_TRUE(processes_that_run(worker()).empty());
 }
 
 TEST_F(RewardFailures, OfTheTextAloneDoNotEndARun) {
