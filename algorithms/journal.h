@@ -77,6 +77,9 @@ class Journal {
   virtual Json commit(std::int64_t /*step*/) { return {}; }
   /// The current activity between steps ("generating 64 samples"); replaced by the next.
   virtual void status(std::string_view text) = 0;
+  /// Rewards failed (rollout/reward_failures.h), so the run ends before its next batch; the same
+  /// command repeats that. `why` is the message of the failure.
+  virtual void rewards_failed(std::string_view /*why*/) {}
   /// As status(), with the number of parts that are done.
   virtual void progress(std::string_view text, std::int64_t /*done*/, std::int64_t /*total*/) {
     status(text);

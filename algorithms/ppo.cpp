@@ -172,7 +172,10 @@ Task<void> train_on_batches(PpoRun& run) {
       co_await run.batches.save_start(before, step, state);
     }
     auto samples = co_await run.batches.next();
-    if (!samples) break;
+    if (!samples) {
+      co_await run.batches.end_early(before, step, state);
+      break;
+    }
     before = step;
     const std::int64_t rollout_step = before / updates_per_batch;
     co_await complete(run.c, *samples, config);

@@ -422,10 +422,8 @@ bool has_runs(const CLI::App& app) {
          megatron::trains(name);
 }
 
-/// Before any key exists: sandboxes are started by a process that has never had one.
+/// Before any key exists.
 void protect_keys(const std::string& command) {
-  if (command == "train" || command == "eval" || command == "worker" || megatron::trains(command))
-    actors::sandbox::start_helper();
   if (command == "launch" || command == "worker") actors::sandbox::protect_memory();
 }
 
@@ -443,6 +441,7 @@ void add_commands(CLI::App& app, Action& action) {
 }  // namespace
 
 int program(int argc, char** argv) {
+  actors::sandbox::run_if_helper(argc, argv);
   open_standard_streams();
   if (transports::mpi::under_mpirun()) transports::mpi::die_with_mpirun();
   // A closed pipe and a file size limit (ulimit -f) become errors of the next write.

@@ -14,12 +14,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <utility>
 
 #include "actors/sandbox/census.h"
 #include "actors/sandbox/child_setup.h"
 #include "actors/sandbox/landlock.h"
+#include "actors/sandbox/temp_folder.h"
 #include "engine/base/file.h"
 #include "engine/base/text.h"
 
@@ -27,8 +27,9 @@ namespace troupe::actors::sandbox {
 namespace {
 
 // Maximum time for killed processes to end; longer means that one hangs in a driver.
-constexpr int kill_timeout_ms = 10'000;
-constexpr std::chrono::seconds setup_timeout{10};
+// Both are shorter than helper_timeout, within which the helper answers.
+constexpr int kill_timeout_ms = 4'000;
+constexpr std::chrono::seconds setup_timeout{8};
 
 struct Pipe {
   Descriptor read, write;
@@ -120,8 +121,7 @@ ContainedProgram::ContainedProgram(Plan plan)
 
 ContainedProgram::~ContainedProgram() {
   kill();
-  std::error_code ignored;
-  if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
+  if (!folder_.empty()) remove_temp_folder(folder_);
 }
 
 Result<std::unique_ptr<ContainedProgram>> ContainedProgram::create(Plan plan, Streams streams,
@@ -194,8 +194,8 @@ Result<> ContainedProgram::finish_setup() {
   report_.close();
   go_.close();
   if (late)
-    return fail(Errc::timeout,
-                cat("cannot run ", quote(plan_.program, 400), ": it did not start within 10 s"));
+    return fail(Errc::timeout, cat("cannot run ", quote(plan_.program, 400),
+                                   ": it did not start within ", setup_timeout.count(), " s"));
   if (count == sizeof error) return fail(describe(plan_, error));
   return {};  // exec closed the other end of the pipe
 }

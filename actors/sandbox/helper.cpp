@@ -5,8 +5,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -136,52 +135,34 @@ class Helper {
   Clock::time_point next_census_ = Clock::now();
 };
 
-// A session of its own: signals of the terminal are for the parent, whose end ends this process.
-// Nothing of the parent remains open, which may hold keys and locks.
-[[noreturn]] void run_helper(int parent) {
-  ::setsid();
-  ::prctl(PR_SET_NAME, "troupe-sandbox");
+// A signal that continues a stopped process: at the end of the parent, a helper that was stopped
+// sees the end of its socket, kills the programs and exits.
+[[noreturn]] void run_helper() {
+  ::prctl(PR_SET_NAME, helper_name.data());
+  ::prctl(PR_SET_PDEATHSIG, SIGCONT);
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-  for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
+  // Its session is its own, so signals of the terminal are for the parent, whose end ends it.
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGQUIT}) ::signal(number, SIG_IGN);
-  sigset_t none;
-  sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  // The standard streams of programs are duplicated from descriptors above these.
-  const int high = ::fcntl(parent, F_DUPFD_CLOEXEC, 3), null = ::open("/dev/null", O_RDWR);
-  for (int stream = 0; stream < 3; ++stream) ::dup2(null, stream);
-  if (high > 3) ::dup3(high, 3, O_CLOEXEC);
-  ::syscall(SYS_close_range, 4u, ~0u, 0u);
-  if (::chdir("/") != 0 || high < 0) ::_exit(1);
+  struct stat about {};
+  if (::fstat(helper_socket, &about) != 0 || !S_ISSOCK(about.st_mode)) ::_exit(2);
+  ::fcntl(helper_socket, F_SETFD, FD_CLOEXEC);
+  if (::chdir("/") != 0) ::_exit(1);
   counts_shared_mappings();  // reads its own mappings while it can
-  Helper(3).run();
+  Helper(helper_socket).run();
   ::_exit(0);
 }
 
-// Both ends are closed on exec. Returns the parent's end.
-int fork_helper() {
-  int ends[2];
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return -1;
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::close(ends[0]);
-    run_helper(ends[1]);
-  }
-  ::close(ends[1]);
-  if (child > 0) return ends[0];
-  ::close(ends[0]);
-  return -1;
-}
+bool checked = false;  // written before main() starts a thread
 
 }  // namespace
 
-int helper_socket() {
-  static const int socket = fork_helper();
-  return socket;
+void run_if_helper(int argc, const char* const* argv) {
+  checked = true;
+  if (argc == 1 && argv[0] == helper_name) run_helper();
 }
 
-void start_helper() {
-  helper_socket();
+bool can_be_helper() {
+  return checked;
 }
 
 void protect_memory() {

@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,14 +14,12 @@
 #include <vector>
 
 #include "actors/sandbox/helper.h"
-#include "engine/base/log.h"
 #include "engine/base/text.h"
 
 namespace troupe::actors::sandbox {
 namespace {
 
-// Longer than the helper's own limits, so that its message arrives.
-constexpr timeval answer_timeout{25, 0};
+constexpr timeval answer_timeout{helper_timeout.count(), 0};
 
 struct Channel {
   Descriptor ours, theirs;
@@ -33,7 +30,8 @@ Result<Channel> new_channel() {
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     return fail(Errc::io, cat("cannot make a socket pair: ", std::strerror(errno)));
   Channel channel{Descriptor(ends[0]), Descriptor(ends[1])};
-  ::setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &answer_timeout, sizeof answer_timeout);
+  for (const int direction : {SO_RCVTIMEO, SO_SNDTIMEO})
+    ::setsockopt(ends[0], SOL_SOCKET, direction, &answer_timeout, sizeof answer_timeout);
   return channel;
 }
 
@@ -48,49 +46,65 @@ void make_nonblocking(const Descriptor& descriptor) {
   ::fcntl(descriptor.get(), F_SETFL, ::fcntl(descriptor.get(), F_GETFL) | O_NONBLOCK);
 }
 
-tl::unexpected<Error> helper_lost() {
-  return fail(Errc::closed, "the process that starts reward programs (troupe-sandbox) has ended");
+std::string no_answer() {
+  return cat("did not answer within ", helper_timeout.count(), " s");
+}
+
+// A helper that ended, or that is stopped or hangs: it is killed, so that another one can be
+// started.
+tl::unexpected<Error> helper_lost(HelperProcess& helper) {
+  helper.give_up(no_answer());
+  return fail(Errc::closed,
+              cat("the process that runs reward programs (", helper_name, ") ", helper.ending()));
 }
 
 }  // namespace
 
 std::string ExitStatus::text() const {
-  if (WIFSIGNALED(status))
-    return cat("was killed by signal ", WTERMSIG(status), " (", ::strsignal(WTERMSIG(status)), ")");
-  return cat("ended with exit code ", WEXITSTATUS(status));
+  return text_of_status(status);
 }
 
-Result<Process> Process::start(const Plan& plan) {
-  auto input = new_stream(), output = new_stream(), errors = new_stream(), channel = new_channel();
-  for (const auto* made : {&input, &output, &errors, &channel}) RETURN_IF_ERROR(*made);
-  const int helper = helper_socket();
+Result<Process> Process::start(HelperSupervisor& helpers, const Plan& plan) {
   // Landlock prevents this too, where the kernel has it.
   if (plan.limits.isolation == Isolation::limits) protect_memory();
+  for (int tries = 1;; ++tries) {
+    auto helper = helpers.helper();
+    RETURN_IF_ERROR(helper);
+    auto started = start_by(std::move(*helper), plan);
+    if (started || started.error().code != Errc::closed || tries == 2) return started;
+  }
+}
+
+Result<Process> Process::start_by(std::shared_ptr<HelperProcess> helper, const Plan& plan) {
+  auto input = new_stream(), output = new_stream(), errors = new_stream(), channel = new_channel();
+  for (const auto* made : {&input, &output, &errors, &channel}) RETURN_IF_ERROR(*made);
   const std::array<int, 4> descriptors{channel->theirs.get(), input->ours.get(),
                                        output->theirs.get(), errors->theirs.get()};
-  if (helper < 0 || !send_message(helper, "s", descriptors)) return helper_lost();
+  if (!helper->send(descriptors)) return helper_lost(*helper);
   channel->theirs.close();
   StartReply reply;
   std::vector<Descriptor> exited;
   if (!send_message(channel->ours.get(), encode(plan)) ||
       !receive_message(channel->ours.get(), &reply, sizeof reply, &exited))
-    return helper_lost();
+    return helper_lost(*helper);
   if (!reply.started) return fail(reply.code, std::string(reply.what.data()));
-  if (exited.size() != 1) return helper_lost();
+  if (exited.size() != 1) return helper_lost(*helper);
   Process process;
   process.id_ = reply.id;
+  process.in_namespaces_ = plan.limits.isolation == Isolation::namespaces;
   process.exited_ = std::move(exited[0]);
   process.input_ = std::move(input->theirs);
   process.output_ = std::move(output->ours);
   process.errors_ = std::move(errors->ours);
-  process.helper_ = std::move(channel->ours);
+  process.helper_ = std::move(helper);
+  process.channel_ = std::move(channel->ours);
   for (const Descriptor* stream : {&process.input_, &process.output_, &process.errors_})
     make_nonblocking(*stream);
   return process;
 }
 
 Process::~Process() {
-  if (helper_.open()) kill();
+  if (channel_.open()) kill();
 }
 
 ssize_t Process::write(std::string_view text) {
@@ -107,24 +121,35 @@ ssize_t Process::write(std::string_view text) {
   return written;
 }
 
-double Process::processor_seconds() const {
+std::optional<double> Process::processor_seconds() const {
   UsageReply reply;
-  const bool answered = send_message(helper_.get(), {&usage_request, 1}) &&
-                        receive_message(helper_.get(), &reply, sizeof reply);
-  return answered ? reply.processor_seconds : 0;
+  if (helper_->running() && send_message(channel_.get(), {&usage_request, 1}) &&
+      receive_message(channel_.get(), &reply, sizeof reply))
+    return reply.processor_seconds;
+  helper_->give_up(no_answer());
+  return std::nullopt;
+}
+
+// The kernel has killed the process with the helper, and in namespaces what it had started. Without
+// them the rest is its process group, which it cannot leave.
+void Process::end_without_helper() const {
+  if (!in_namespaces_) ::kill(-id_, SIGKILL);
 }
 
 ExitStatus Process::kill() {
-  if (!helper_.open()) return {};
+  if (!channel_.open()) return {};
   EndReply reply;
-  if (!send_message(helper_.get(), {&kill_request, 1}) ||
-      !receive_message(helper_.get(), &reply, sizeof reply)) {
-    log_error(cat("process ", id_, ": no report of its end"));
-    reply.status = SIGKILL;
+  const bool answered = helper_->running() && send_message(channel_.get(), {&kill_request, 1}) &&
+                        receive_message(channel_.get(), &reply, sizeof reply);
+  if (!answered) {
+    helper_->give_up(no_answer());
+    end_without_helper();
+    reply = {.status = SIGKILL};
   }
-  for (Descriptor* each : {&input_, &output_, &errors_, &exited_, &helper_}) each->close();
+  for (Descriptor* each : {&input_, &output_, &errors_, &exited_, &channel_}) each->close();
+  helper_.reset();
   id_ = -1;
-  return {reply.status, reply.peak_memory, reply.exceeded, reply.used};
+  return {reply.status, reply.peak_memory, reply.exceeded, reply.used, !answered};
 }
 
 }  // namespace troupe::actors::sandbox

@@ -4,10 +4,13 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "actors/sandbox/helper_messages.h"
+#include "actors/sandbox/helper_process.h"
 #include "actors/sandbox/plan.h"
 #include "engine/base/descriptor.h"
 #include "engine/base/error.h"
@@ -22,15 +25,18 @@ struct ExitStatus {
   /// The limit of its sandbox for which it was killed, and what it had used: bytes or seconds.
   Exceeded exceeded = Exceeded::nothing;
   std::uint64_t used = 0;
+  /// The helper ended or did not answer, so the process was killed through no fault of its own.
+  bool helper_lost = false;
   /// "ended with exit code 3", "was killed by signal 11 (Segmentation fault)".
   std::string text() const;
 };
 
 class Process {
  public:
-  /// Starts the program. Errc::not_found (no such program), unsupported (the kernel denies
-  /// isolation; the message names the setting that does without it), io.
-  static Result<Process> start(const Plan& plan);
+  /// Starts the program by the helper, and by a new one if that has ended or does not answer.
+  /// Errc::not_found (no such program), unsupported (the kernel denies isolation; the message names
+  /// the setting that does without it), io, closed (no helper answers).
+  static Result<Process> start(HelperSupervisor& helpers, const Plan& plan);
   Process(Process&&) noexcept = default;
   Process& operator=(Process&&) = delete;
   ~Process();
@@ -46,18 +52,23 @@ class Process {
   /// Returns the number of bytes written, or -1 and sets errno (EPIPE: its input is closed). Raises
   /// no SIGPIPE.
   ssize_t write(std::string_view text);
-  /// Processor time of the process and its descendants at the last census, in seconds.
-  double processor_seconds() const;
+  /// Processor time of the process and its descendants at the last census, in seconds; nullopt: the
+  /// helper has ended, and the process with it.
+  std::optional<double> processor_seconds() const;
   /// Kills the process and every process that it started, and waits for their end. Returns the exit
   /// status, also when the process had already ended by itself.
   ExitStatus kill();
 
  private:
   Process() = default;
+  static Result<Process> start_by(std::shared_ptr<HelperProcess> helper, const Plan& plan);
+  void end_without_helper() const;
 
   pid_t id_ = -1;
+  bool in_namespaces_ = true;
   Descriptor input_, output_, errors_, exited_;
-  Descriptor helper_;  ///< closing it kills the process
+  std::shared_ptr<HelperProcess> helper_;
+  Descriptor channel_;  ///< to the helper; closing it kills the process
 };
 
 }  // namespace troupe::actors::sandbox

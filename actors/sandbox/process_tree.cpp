@@ -124,14 +124,4 @@ int tasks_of(unsigned user) {
   return tasks;
 }
 
-Result<std::string> make_temp_folder(const std::string& directory, unsigned user) {
-  std::string path = cat(directory, "/", temp_folder_prefix, ::getpid(), "-XXXXXX");
-  if (::mkdtemp(path.data()) == nullptr)
-    return fail(Errc::io, cat("cannot create a folder like ", path, ": ", std::strerror(errno)));
-  if (::getuid() == 0 && ::chown(path.c_str(), user, user) != 0)
-    return fail(Errc::io, cat("cannot change the owner of ", path, " to user ", user, ": ",
-                              std::strerror(errno)));
-  return path;
-}
-
 }  // namespace troupe::actors::sandbox

@@ -1,14 +1,10 @@
-// Process trees of this host, and temporary folders for processes.
+// Process trees of this host.
 #pragma once
 
 #include <sys/types.h>
 
 #include <cstdint>
-#include <string>
-#include <string_view>
 #include <vector>
-
-#include "engine/base/error.h"
 
 namespace troupe::actors::sandbox {
 
@@ -28,11 +24,5 @@ std::vector<ProcessEntry> members_of(pid_t leader, const std::vector<ProcessEntr
 
 /// Number of processes and threads of `user` on this host.
 int tasks_of(unsigned user);
-
-inline constexpr std::string_view temp_folder_prefix = "troupe-reward-";
-/// Creates an empty folder in `directory`, owned by `user` when called as root. Its name is
-/// temp_folder_prefix, the process id and six random letters: a later run removes it from the
-/// system's temporary folder if this process is killed. Errc::io.
-Result<std::string> make_temp_folder(const std::string& directory, unsigned user);
 
 }  // namespace troupe::actors::sandbox

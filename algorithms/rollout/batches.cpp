@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "actors/runtime/when_all.h"
+#include "algorithms/rollout/reward_failures.h"
 #include "algorithms/weight_sync.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
@@ -181,7 +182,29 @@ Task<void> RolloutBatches::sample_batch() {
   changes_.notify();
 }
 
+// The failure of a sampling, when training needs its batch.
+void RolloutBatches::rethrow_failure() const {
+  if (!failure_) return;
+  try {
+    std::rethrow_exception(failure_);
+  } catch (const RewardFailure& failure) {
+    c_.journal.rewards_failed(failure.what());
+    throw;
+  }
+}
+
 Task<std::optional<RolloutBatch>> RolloutBatches::next() {
+  auto completing = next_complete();
+  std::optional<RolloutBatch> samples;
+  try {
+    samples = co_await completing;
+  } catch (const RewardFailure& failure) {
+    c_.journal.rewards_failed(failure.what());
+  }
+  co_return samples;
+}
+
+Task<std::optional<RolloutBatch>> RolloutBatches::next_complete() {
   if (!overlaps()) {
     co_await sync_weights(c_, trained_);
     Sampling from(c_);
@@ -195,7 +218,7 @@ Task<std::optional<RolloutBatch>> RolloutBatches::next() {
   note();
   while (
       !ready_.contains(trained_)) {  // complete batches are trained before a failure ends the run
-    if (failure_) std::rethrow_exception(failure_);
+    rethrow_failure();
     co_await changes_.next();
   }
   auto samples = std::move(ready_.at(trained_));
@@ -248,7 +271,7 @@ Task<void> RolloutBatches::evaluate(std::int64_t before, std::int64_t step, Metr
   // free the batches have no versions of their own, and newer weights than these do not exist yet.
   const std::int64_t older = free() ? 0 : std::min(version + batches_.async.eta, end_);
   while (sampled_ < older && !exhausted_) {
-    if (failure_) std::rethrow_exception(failure_);
+    rethrow_failure();
     co_await changes_.next();
   }
   Sampling from = sampling_of(version);

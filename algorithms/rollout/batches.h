@@ -47,8 +47,9 @@ class RolloutBatches {
   /// Runs `training`, which takes the batches from next(), while the rollouts sample.
   Task<void> run(Task<void> training);
 
-  /// The next batch, complete and in the order of admission; nullopt at the end of the prompts.
-  /// Throws what its sampling threw.
+  /// The next batch, complete and in the order of admission; nullopt at the end of the prompts, and
+  /// when too many of its rewards failed, which the journal records. Throws what its sampling
+  /// threw.
   Task<std::optional<RolloutBatch>> next();
   /// Metrics of the versions that sampled a batch from next(). pinned and free:
   /// staleness/{mean,max}, over the sampled tokens, in batches. free: the numbers of samples during
@@ -79,6 +80,8 @@ class RolloutBatches {
   Sampling sampling_of(std::int64_t version);
   void set_end(std::int64_t step);
   void restore_samples();
+  Task<std::optional<RolloutBatch>> next_complete();
+  void rethrow_failure() const;
   Task<void> begin();
   Task<void> publish(std::int64_t version);
   Task<void> close_after(Task<void> training);

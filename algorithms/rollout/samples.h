@@ -23,6 +23,8 @@ struct RolloutOptions {
   /// The policy computes old_logp; the rollouts' values become rollout_logp, for a correction.
   /// Always set where rollouts sample from other weights than the policy's, such as an int8 copy.
   bool recompute_old = false;
+  /// Share of a rollout's samples on which a reward program may fail (reward_failures.h).
+  double max_reward_failures = 1;
   int logged_completions = 4;  ///< samples per step that the journal receives
   AsyncConfig async;           ///< the section `async`
   /// Sample ids from one prompt id to the next; 0: `group`.

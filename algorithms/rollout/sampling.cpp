@@ -2,6 +2,7 @@
 
 #include "actors/runtime/when_all.h"
 #include "algorithms/rollout/chunks.h"
+#include "algorithms/rollout/reward_failures.h"
 #include "algorithms/rollout/rollout_pool.h"
 
 namespace troupe::algorithms {
@@ -24,6 +25,7 @@ Task<RolloutBatch> sample_rollouts(Sampling from, PromptBatch prompts, RolloutOp
     co_await actors::when_all(std::move(workers));
   }
   auto samples = co_await collect_chunks(*request);
+  check_reward_failures(samples.completions, samples.rewards, request->options.max_reward_failures);
   co_return samples;
 }
 

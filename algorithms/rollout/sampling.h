@@ -33,6 +33,7 @@ struct Sampling {
 /// Samples of `prompts` with their rewards; `with_reference` adds the log-probabilities of
 /// Cluster::reference. Needs rollouts, and a verifier or reward models or both. The result does not
 /// depend on which rollout generated which sample, or when. apply_rewards() is left to the caller.
+/// Throws RewardFailure when more rewards failed than options.max_reward_failures.
 Task<RolloutBatch> sample_rollouts(Sampling from, PromptBatch prompts, RolloutOptions options,
                                    bool with_reference);
 

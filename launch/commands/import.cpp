@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
+#include <iterator>
+#include <set>
 
 #include "engine/base/file.h"
 #include "engine/base/text.h"
@@ -50,12 +52,11 @@ bool is_file(const std::string& word) {
 
 /// A later setting of the same name replaces an earlier one.
 void keep_last(std::vector<ForeignSetting>& settings) {
-  for (auto at = settings.begin(); at != settings.end();) {
-    const bool again = std::any_of(at + 1, settings.end(), [&](const ForeignSetting& later) {
-      return normal_name(later.key) == normal_name(at->key);
-    });
-    at = again ? settings.erase(at) : at + 1;
-  }
+  std::set<std::string> later;
+  std::vector<ForeignSetting> kept;
+  for (auto at = settings.rbegin(); at != settings.rend(); ++at)
+    if (later.insert(normal_name(at->key)).second) kept.push_back(std::move(*at));
+  settings.assign(std::move_iterator(kept.rbegin()), std::move_iterator(kept.rend()));
 }
 
 ForeignRun read_input(const ImportOptions& options) {

@@ -40,6 +40,7 @@ struct RolloutConfig {
   std::int64_t lease_timeout = 600;
   std::int64_t max_leases = 0;
   std::vector<std::string> lease_keys;
+  double max_reward_failures = 0;
 
   static void each_field(auto& self, auto&& field) {
     auto& s = self.sampling;
@@ -89,6 +90,9 @@ struct RolloutConfig {
     field("lease_keys", self.lease_keys,
           "rollout.source service: names of the keys of serve.api_key_file that may lease samples, "
           "which includes the answers of the rows, and send them; empty: all keys");
+    field("max_reward_failures", self.max_reward_failures, from_0_to_1,
+          "share of a batch on which a reward program may fail twice; more end the run with exit "
+          "code 11 before the batch is trained (rewards.md#failures)");
   }
 };
 

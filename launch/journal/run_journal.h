@@ -47,6 +47,9 @@ class RunJournal final : public algorithms::Journal {
   void sample(std::int64_t step, const algorithms::Sample& sample) override;
   Json commit(std::int64_t step) override;
   void status(std::string_view text) override { progress(text, 0, 0); }
+  void rewards_failed(std::string_view why) override { failed_rewards_ = why; }
+  /// The message of rewards_failed(), or "".
+  const std::string& failed_rewards() const { return failed_rewards_; }
   void progress(std::string_view text, std::int64_t done, std::int64_t total) override;
   void enter(algorithms::Activity activity) override;
   void processed(const algorithms::Processed& batch) override { work_.add(batch); }
@@ -71,7 +74,7 @@ class RunJournal final : public algorithms::Journal {
   void log_findings(std::int64_t step, const algorithms::Metrics& metrics);
 
   OutputFolder folder_;
-  std::string title_;
+  std::string title_, failed_rewards_;
   std::unique_ptr<Files> files_;
   std::unique_ptr<Progress> progress_;
   std::function<void(std::int64_t)> on_step_;

@@ -252,6 +252,7 @@ Result<GrpoConfig> grpo_settings(const RunConfig& config) {
   out.sampling = sampling_settings(config);
   out.async = config.async;
   out.external = config.rollout.source == SampleSource::service;
+  out.max_reward_failures = config.rollout.max_reward_failures;
   out.logged_completions = recorded_samples(config, out.logged_completions);
   out.loss.temperature = out.sampling.temperature;
   out.entropy_bonus = out.loss.entropy_coef;

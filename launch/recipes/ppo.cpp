@@ -213,6 +213,7 @@ Result<PpoConfig> ppo_settings(const RunConfig& config) {
   RETURN_IF_ERROR(out.policy.validate());
   out.sampling = sampling_settings(config);
   out.async = config.async;
+  out.max_reward_failures = config.rollout.max_reward_failures;
   out.logged_completions = recorded_samples(config, out.logged_completions);
   out.recompute_old = config.ppo.recompute_old || samples_in_int8(config);
   out.value = config.critic.loss;

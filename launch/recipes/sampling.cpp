@@ -140,8 +140,10 @@ bool all_known(Validation& v) {
 }  // namespace
 
 void validate_reward(Validation& v) {
-  if (v.config.rollout.source == SampleSource::service) return;
   const auto& reward = v.config.reward;
+  if (std::ranges::none_of(reward, [](const RewardRule& rule) { return rule.rule == "command"; }))
+    v.unused("rollout.max_reward_failures", "reward has no rule command, whose program can fail");
+  if (v.config.rollout.source == SampleSource::service) return;
   if (reward.empty())
     return v.problem(cat("reward is not set; ", v.config.algorithm,
                          " needs at least one rule: --set reward=exact_match"));

@@ -165,6 +165,11 @@ void AlgorithmRun::finish_save(const Error& why) {
   }
 }
 
+int AlgorithmRun::end_after_failed_rewards() const {
+  log_error(journal_.failed_rewards());
+  return exit_process_died;
+}
+
 int AlgorithmRun::run(actors::Task<void> algorithm, const algorithms::Plan& plan) {
   if (plan.done >= plan.steps) {
     log_info(cat(config().output, ": already complete (", plan.steps,
@@ -182,6 +187,7 @@ int AlgorithmRun::run(actors::Task<void> algorithm, const algorithms::Plan& plan
     actors::run(placement_->node(), std::move(algorithm), &stop_);
   } catch (const Failure& failure) {
     finish_save(failure.error());
+    if (failure.error().what == journal_.failed_rewards()) return end_after_failed_rewards();
     if (failure.error().code == Errc::timeout) throw Failure(with_hangs(failure.error()));
     if (failure.error().code != Errc::bad_input) throw;
     throw Failure({Errc::bad_input, cat(failure.error().what, last_checkpoint(config().output))});
@@ -193,6 +199,7 @@ int AlgorithmRun::run(actors::Task<void> algorithm, const algorithms::Plan& plan
   if (const auto found = overlap_summary(journal_.idle(), config().async.eta, take_turns);
       !found.empty())
     log_info(found);
+  if (!journal_.failed_rewards().empty()) return end_after_failed_rewards();
   if (!stop_.requested()) return 0;
   log_info(cat("interrupted by ", interrupt_name(), "; run the same command again to resume"));
   return exit_interrupted;

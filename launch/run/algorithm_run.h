@@ -50,6 +50,8 @@ class AlgorithmRun final : public RunContext {
   /// After an error, waits for a checkpoint that the policy is still writing, unless the policy
   /// does not answer or the user does not wait.
   void finish_save(const Error& why);
+  /// Reports that rewards failed, and returns the exit code.
+  int end_after_failed_rewards() const;
 
   const Session& session_;
   RunJournal journal_;

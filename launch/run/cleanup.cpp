@@ -1,13 +1,9 @@
 #include "launch/run/cleanup.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <charconv>
 #include <filesystem>
 #include <vector>
 
-#include "actors/sandbox/process_tree.h"
+#include "actors/sandbox/temp_folder.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/leftovers.h"
@@ -25,13 +21,6 @@ namespace fs = std::filesystem;
 bool is_folder(const std::string& path) {
   std::error_code ignored;
   return fs::is_directory(fs::symlink_status(path, ignored));
-}
-
-// The same, of this user: anyone can make a folder of that name in /tmp.
-bool is_own_folder(const std::string& path) {
-  struct stat found {};
-  return ::lstat(path.c_str(), &found) == 0 && S_ISDIR(found.st_mode) &&
-         found.st_uid == ::geteuid();
 }
 
 void warn_if_failed(const Result<>& result) {
@@ -66,19 +55,7 @@ void remove_temporaries(const RunConfig& config) {
 }
 
 void remove_reward_folders() {
-  std::error_code failed;
-  for (fs::directory_iterator at(fs::temp_directory_path(failed), failed), end;
-       !failed && at != end; at.increment(failed)) {
-    const std::string name = at->path().filename().string();
-    constexpr std::string_view prefix = actors::sandbox::temp_folder_prefix;
-    if (!name.starts_with(prefix) || !is_own_folder(at->path().string())) continue;
-    const auto dash = name.find('-', prefix.size());
-    pid_t process = 0;
-    const char *const first = name.data() + prefix.size(), *const last = name.data() + dash;
-    if (dash == std::string::npos || std::from_chars(first, last, process).ptr != last) continue;
-    std::error_code ignored;
-    if (!checkpoint::may_be_writing(process)) fs::remove_all(at->path(), ignored);
-  }
+  actors::sandbox::remove_temp_folders(checkpoint::may_be_writing);
 }
 
 void prune_checkpoints(const RunConfig& config, std::int64_t done, const Json& state) {

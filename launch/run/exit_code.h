@@ -32,7 +32,9 @@ inline constexpr std::array<std::pair<int, std::string_view>, 13> exit_codes{{
     {8, "timeout: a deadline passed"},
     {9, "closed: an actor has stopped"},
     {10, "full: out of memory or threads, or a bounded queue or cache is too small"},
-    {exit_process_died, "a process of troupe launch exited; run the same command again to resume"},
+    {exit_process_died,
+     "a process of troupe launch exited, or a reward program failed; run the same command "
+     "again to resume"},
     {exit_internal, "internal error; please report it"},
     {exit_interrupted, "interrupted by a signal, after a checkpoint or before the first step"},
     {141, "SIGPIPE: the reader of a command's output has exited (| head); no message"},

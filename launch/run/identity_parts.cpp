@@ -23,7 +23,7 @@ namespace {
 namespace checkpoint = engine::checkpoint;
 
 // How a run is executed, displayed and saved.
-constexpr std::array<std::string_view, 34> without_effect{"algorithm",
+constexpr std::array<std::string_view, 35> without_effect{"algorithm",
                                                           "output_mode",
                                                           "timeline.max_mib",
                                                           "resume",
@@ -53,6 +53,7 @@ constexpr std::array<std::string_view, 34> without_effect{"algorithm",
                                                           "rollout.lease_timeout",
                                                           "rollout.max_leases",
                                                           "rollout.lease_keys",
+                                                          "rollout.max_reward_failures",
                                                           "async.in_flight",
                                                           "weights.format",
                                                           "weights.chunk_mib",

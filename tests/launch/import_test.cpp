@@ -328,5 +328,68 @@ TEST(Import, ASettingThatNobodyKnowsIsReported) {
   EXPECT_THAT(said.err, AllOf(HasSubstr("Not known of LLaMA-Factory"), HasSubstr("my_own_flag 3")));
 }
 
+std::string repeated(const std::string& text, int times) {
+  std::string out;
+  for (int i = 0; i < times; ++i) out += text;
+  return out;
+}
+
+Said import_of_script(const std::string& script) {
+  const std::string folder = scratch_folder();
+  value_or_throw(write_file_durably(folder + "/run.sh", script));
+  return run_program(cat("import ", folder, "/run.sh --output ", folder, "/run.yaml"));
+}
+
+constexpr const char* script_command = "\ndeepspeed --module openrlhf.cli.train_dpo --pretrain ";
+
+// Each of these would need gigabytes or minutes.
+TEST(ImportOfAScript, IsBoundedWhateverItsVariablesSay) {
+  const std::string large = cat("A=", std::string(900'000, 'a'), "\n");
+  const struct {
+    std::string script;
+    const char* error;
+  } scripts[] = {
+      {cat("A=aaaaaaaaaa\n", repeated("A=$A$A$A$A$A$A$A$A$A$A\n", 30), script_command, "$A"),
+       "expected at most 1048576 bytes of a word of the script, found more"},
+      {cat(large, "B=$A", script_command, "$B"),
+       "expected at most 1048576 bytes of the values of the variables of the script, found more"},
+      {cat(large, script_command, repeated("$A ", 1000)),
+       "expected at most 4194304 bytes of the words of the script, found more"},
+      {cat(script_command, repeated("${A:-", 100'000), "x", repeated("}", 100'000)),
+       "expected at most 64 variables within defaults of others"},
+      {cat(script_command, repeated("${A:-", 150'000)),
+       "expected at most 64 variables within defaults of others"},
+  };
+  for (const auto& [script, error] : scripts) {
+    const Said said = import_of_script(script);
+    EXPECT_EQ(said.code, 2) << script.substr(0, 80);
+    EXPECT_THAT(said.err, HasSubstr(error));
+    EXPECT_LT(said.err.size(), 1000u);
+  }
+}
+
+TEST(ImportOfAScript, ReportsLongAndManySettingsInAFewLines) {
+  const std::string large = cat("A=", std::string(500'000, 'a'), "\n");
+  for (const std::string& settings :
+       {std::string("$A --learning_rate $A"), std::string("x --unheard_of $A $A"),
+        cat("x ", repeated("--unheard_of $A ", 3)), cat("x ", repeated("y ", 100'000))}) {
+    const Said said = import_of_script(cat(large, script_command, settings));
+    EXPECT_LT(said.err.size(), 200'000u) << settings.substr(0, 80);
+  }
+  std::string many;
+  for (int i = 0; i < 60'000; ++i) many += cat(" --unheard_of_", i, " 1");
+  const Said said = import_of_script(cat(script_command, "x", many));
+  EXPECT_EQ(said.code, 0) << said.err.substr(0, 1000);
+  EXPECT_THAT(said.err, HasSubstr("... and 59600 more"));
+  EXPECT_LT(said.err.size(), 200'000u);
+}
+
+TEST(ImportOfAScript, ReadsDefaultsWithinDefaults) {
+  const Said said = import_of_script(
+      cat("B=of-b\nunset A", script_command, "${A:-${B:-x}/${C:-y}} --save_path ${D:-${E:-z}}"));
+  EXPECT_THAT(said.err, HasSubstr("model: of-b/y\n"));
+  EXPECT_THAT(said.err, HasSubstr("output: z\n"));
+}
+
 }  // namespace
 }  // namespace troupe::launch

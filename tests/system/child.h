@@ -19,6 +19,7 @@ class Child {
   /// Polls the condition; returns false if the child exits before it is true.
   bool until(const std::function<bool()>& condition);
   void signal(int number);
+  pid_t pid() const { return pid_; }
   /// Waits for the exit code, or minus the number of the signal that killed the child.
   int wait();
 

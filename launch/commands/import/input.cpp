@@ -1,14 +1,15 @@
 #include "launch/commands/import/input.h"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
+#include <iterator>
 #include <map>
 #include <sstream>
 #include <utility>
 
 #include "engine/base/file.h"
 #include "engine/base/text.h"
+#include "launch/commands/import/variables.h"
 
 namespace troupe::launch {
 namespace {
@@ -64,34 +65,6 @@ Result<> add_yaml(const std::string& path, ForeignRun& run) {
                 cat(path, ": a map of settings is expected, found ", to_string(root->kind)));
   flatten("", *root, path, run.settings);
   return {};
-}
-
-/// Replaces $NAME and ${NAME} by what the script assigns, ${NAME:-8} otherwise by 8; other
-/// variables stay. HOME is ~, which paths of a run file may begin with.
-std::string expanded(const std::string& word, const std::map<std::string, std::string>& values) {
-  std::string out;
-  for (std::size_t at = 0; at < word.size(); ++at) {
-    const bool braces = word.compare(at, 2, "${") == 0;
-    const std::size_t begin = at + (braces ? 2 : 1);
-    std::size_t end = begin;
-    while (word[at] == '$' && end < word.size() &&
-           (std::isalnum(static_cast<unsigned char>(word[end])) || word[end] == '_'))
-      ++end;
-    const auto found = values.find(word.substr(begin, end - begin));
-    const std::size_t close = word.find('}', end);
-    if (braces && word.compare(end, 2, ":-") == 0 && close != std::string::npos) {
-      out += found == values.end() ? word.substr(end + 2, close - end - 2) : found->second;
-      at = close;
-      continue;
-    }
-    if (word[at] != '$' || found == values.end() || (braces && word[end] != '}')) {
-      out += word[at];
-      continue;
-    }
-    out += found->second;
-    at = end - (braces ? 0 : 1);
-  }
-  return out;
 }
 
 struct Word {
@@ -155,27 +128,37 @@ class ScriptLines {
 };
 
 /// The words that `word` becomes: an unquoted value of several words is several, as in a shell.
-std::vector<std::string> words_of(const Word& word,
-                                  const std::map<std::string, std::string>& values) {
-  const std::string text = expanded(word.text, values);
-  if (word.quoted || text == word.text) return {text};
+Result<std::vector<std::string>> words_of(const Word& word, Variables& variables) {
+  auto text = variables.expand(word.text);
+  RETURN_IF_ERROR(text);
+  if (word.quoted || *text == word.text) return std::vector<std::string>{std::move(*text)};
   std::vector<std::string> out;
-  std::istringstream fields(text);
+  std::istringstream fields(*text);
   for (std::string field; fields >> field;) out.push_back(field);
   return out;
 }
 
+/// NAME=VALUE alone on its line.
+Result<> assign(const std::vector<Word>& words, Variables& variables) {
+  const auto equals = words.size() == 1 ? words[0].text.find('=') : std::string::npos;
+  if (equals == std::string::npos || words[0].text.find('.') < equals) return {};
+  auto value = variables.expand(words[0].text.substr(equals + 1));
+  RETURN_IF_ERROR(value);
+  return variables.assign(words[0].text.substr(0, equals), std::move(*value));
+}
+
 /// The line with a known program, with its variables replaced.
-std::vector<std::string> command_of_script(const std::string& text) {
-  std::map<std::string, std::string> values{{"HOME", "~"}};
+Result<std::vector<std::string>> command_of_script(const std::string& text) {
+  Variables variables;
   std::vector<std::string> found;
   for (const auto& words : ScriptLines(text).read()) {
-    const auto equals = words.size() == 1 ? words[0].text.find('=') : std::string::npos;
-    if (equals != std::string::npos && words[0].text.find('.') > equals)
-      values[words[0].text.substr(0, equals)] = expanded(words[0].text.substr(equals + 1), values);
+    RETURN_IF_ERROR(assign(words, variables));
     std::vector<std::string> line;
-    for (const Word& word : words)
-      for (auto& each : words_of(word, values)) line.push_back(std::move(each));
+    for (const Word& word : words) {
+      auto some = words_of(word, variables);
+      RETURN_IF_ERROR(some);
+      std::ranges::move(*some, std::back_inserter(line));
+    }
     const bool known = std::ranges::any_of(
         line, [](const std::string& word) { return tool_of(word).has_value(); });
     if (known && line.size() > found.size()) found = line;
@@ -327,10 +310,11 @@ Result<ForeignRun> read_foreign_words(const std::vector<std::string>& words,
 
 void resolve_references(ForeignRun& run) {
   constexpr int max_depth = 8;  // of references to references
-  const auto value_of = [&](std::string_view key) -> const YamlNode* {
-    for (const ForeignSetting& each : run.settings)
-      if (each.key == key) return &each.value;
-    return nullptr;
+  std::map<std::string_view, const YamlNode*> first;
+  for (const ForeignSetting& each : run.settings) first.emplace(each.key, &each.value);
+  const auto value_of = [&](std::string_view key) {
+    const auto found = first.find(key);
+    return found == first.end() ? nullptr : found->second;
   };
   for (int depth = 0; depth < max_depth; ++depth)
     for (ForeignSetting& each : run.settings) {
@@ -369,7 +353,8 @@ Result<ForeignRun> read_foreign_file(const std::string& path) {
   const auto text = read_file(path, 1u << 20);
   RETURN_IF_ERROR(text);
   const auto words = command_of_script(*text);
-  return read_foreign_words(words, path);
+  if (!words) return fail(words.error().code, cat(path, ": ", words.error().what));
+  return read_foreign_words(*words, path);
 }
 
 }  // namespace troupe::launch

@@ -52,10 +52,21 @@ void drop_defaults(Converted& converted) {
   }
 }
 
+// At most this much of a setting, and as many of them in a section: the file of another tool may
+// have any size.
+constexpr std::size_t max_shown_bytes = 400, max_shown_lines = 400;
+
+std::string shortened(const std::string& text) {
+  if (text.size() <= max_shown_bytes) return text;
+  std::size_t end = max_shown_bytes;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return cat(text.substr(0, end), "... (", text.size(), " bytes)");
+}
+
 std::string comment(const std::string& from) {
   std::string text = from;
   std::ranges::replace(text, '\n', ' ');
-  return text.empty() ? "" : cat("  # ", text);
+  return text.empty() ? "" : cat("  # ", shortened(text));
 }
 
 /// The entries of data.columns as one map.
@@ -74,8 +85,12 @@ void join_columns(Converted& converted) {
 
 std::string section_text(const Converted& converted, Outcome outcome, std::string_view title) {
   std::string text;
-  for (const ReportLine& line : converted.lines)
-    if (line.outcome == outcome) text += cat("  ", line.setting, "  ->  ", line.text, "\n");
+  std::size_t lines = 0;
+  for (const ReportLine& line : converted.lines) {
+    if (line.outcome != outcome || ++lines > max_shown_lines) continue;
+    text += cat("  ", shortened(line.setting), "  ->  ", shortened(line.text), "\n");
+  }
+  if (lines > max_shown_lines) text += cat("  ... and ", lines - max_shown_lines, " more\n");
   return text.empty() ? "" : cat(title, ":\n", text);
 }
 
@@ -106,7 +121,7 @@ std::string import_report(const Converted& converted, Tool tool) {
   text += section_text(converted, Outcome::no_equivalent, "Without an equivalent");
   text += section_text(converted, Outcome::unknown, cat("Not known of ", title_of(tool)));
   for (const std::string& note : converted.notes)
-    text += cat(&note == &converted.notes.front() ? "Notes:\n" : "", "  ", note, "\n");
+    text += cat(&note == &converted.notes.front() ? "Notes:\n" : "", "  ", shortened(note), "\n");
   return text;
 }
 

@@ -175,6 +175,8 @@ TEST_P(Escape, CannotReadOrWriteItsParent) {
 
 TEST_P(Escape, CannotReadOrWriteTheHelper) {
   if (const auto why = sandbox::denied(GetParam()); !why.empty()) GTEST_SKIP() << "SKIP: " << why;
+  Command other(options(GetParam(), "none"), "reward[0]");
+  ASSERT_TRUE(other.start());
   const int helper = sandbox::helper_id();
   ASSERT_GT(helper, 0);
   finds_nothing(GetParam(), "reads_parent", cat("pid:", helper));

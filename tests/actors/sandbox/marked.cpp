@@ -26,7 +26,8 @@ std::string denied(Isolation isolation) {
   limits.isolation = isolation;
   const auto plan = make_plan({"true"}, limits, "test");
   check(plan.has_value(), "every system has a program called true");
-  const auto process = Process::start(*plan);
+  HelperSupervisor helpers;
+  const auto process = Process::start(helpers, *plan);
   return process || process.error().code != Errc::unsupported ? "" : process.error().what;
 }
 
@@ -49,10 +50,21 @@ int marked_processes(const std::string& mark) {
 
 int helper_id() {
   for (const ProcessEntry& entry : descendants())
-    if (entry.parent == ::getpid() &&
+    if (entry.parent == ::getpid() && !entry.ended &&
         read_proc_file("/proc/" + std::to_string(entry.id) + "/comm") == "troupe-sandbox\n")
       return entry.id;
   return 0;
+}
+
+int stopped_processes(std::string_view name) {
+  int found = 0;
+  std::error_code failed;
+  for (std::filesystem::directory_iterator at("/proc", failed), end; !failed && at != end;
+       at.increment(failed)) {
+    const std::string state = read_proc_file((at->path() / "stat").string());
+    found += state.find("(" + std::string(name) + ") T ") != state.npos;
+  }
+  return found;
 }
 
 std::string hostile_program() {

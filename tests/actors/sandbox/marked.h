@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "actors/sandbox/limits.h"
@@ -17,8 +18,10 @@ std::string denied(Isolation isolation);
 int marked_processes(const std::string& mark);
 std::vector<int> marked_ids(const std::string& mark);
 
-/// The helper of this process (actors/sandbox/helper.h), or 0.
+/// The helper of this process (actors/sandbox/helper.h) that runs, or 0.
 int helper_id();
+/// Number of stopped processes of this name on this machine.
+int stopped_processes(std::string_view name);
 
 /// The reward program of the tests, hostile.cpp.
 std::string hostile_program();

@@ -1,6 +1,7 @@
 #include "actors/roles/rules/command/command.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -52,13 +53,44 @@ Result<> Command::check_files() const {
 }
 
 struct Command::Batch {
+  // A request that is sent once more, and the worker that failed to answer it.
+  struct Retry {
+    std::size_t index;
+    const Seat* failed;
+  };
   std::span<const protocol::RewardRequest> requests;
   std::vector<RuleResult> results;
   std::promise<std::vector<RuleResult>> answer = {};
   std::size_t next = 0, answered = 0;
+  std::deque<Retry> retries = {};                          // not sent yet
+  std::map<std::size_t, std::string> first_failures = {};  // of the requests that are sent twice
 
-  bool waiting() const { return next < requests.size(); }
+  // A retry for this worker: one that another worker failed to answer, unless there is no other.
+  auto retry_for(const Seat& seat, bool only_worker) {
+    return std::ranges::find_if(
+        retries, [&](const Retry& each) { return only_worker || each.failed != &seat; });
+  }
+  bool has_work_for(const Seat& seat, bool only_worker) {
+    return next < requests.size() || retry_for(seat, only_worker) != retries.end();
+  }
+  // The next request for a worker that has_work_for() says there is one for.
+  std::size_t take(const Seat& seat, bool only_worker) {
+    const auto retry = retry_for(seat, only_worker);
+    if (retry == retries.end()) return next++;
+    const std::size_t index = retry->index;
+    retries.erase(retry);
+    return index;
+  }
 };
+
+namespace {
+
+// Whether another process may succeed: the others are failures of the program on this text.
+bool may_be_retried(FailureKind kind) {
+  return kind == FailureKind::crash || kind == FailureKind::malformed;
+}
+
+}  // namespace
 
 Command::~Command() {
   if (!thread_.joinable()) return;
@@ -89,7 +121,7 @@ Result<> Command::start_workers() {
   RETURN_IF_ERROR(plan);
   plan_ = std::move(*plan);
   for (int i = 0; i < options_.workers; ++i) {
-    Worker worker(options_, *plan_, stderr_history_, cat(where_, " worker ", i));
+    Worker worker(options_, *plan_, helpers_, stderr_history_, cat(where_, " worker ", i));
     if (auto started = worker.start(Clock::now()); !started) {
       seats_.clear();
       return fail(started.error().code, cat(where_, ": ", started.error().what));
@@ -142,31 +174,37 @@ void Command::fail_batches(const std::exception_ptr& why) {
   }
 }
 
-void Command::report(const std::vector<RuleResult>& results) {
+void Command::report(const Batch& batch) {
   std::map<std::string_view, int> kinds;
   const std::string* first = nullptr;
-  for (const auto& result : results) {
+  for (const auto& result : batch.results) {
     if (result) continue;
     if (first == nullptr) first = &result.error().what;
     const FailureKind kind = result.error().kind;
     ++kinds[names_of(kind)[static_cast<std::size_t>(kind)]];
   }
-  if (kinds.empty() || reports_ == max_reports) return;
+  if ((kinds.empty() && batch.first_failures.empty()) || reports_ == max_reports) return;
+  const std::string more =
+      ++reports_ == max_reports ? " (further failures are counted, not logged)" : "";
+  if (kinds.empty())
+    return log_warning(cat(where_, ": ", batch.first_failures.size(), " of ", batch.results.size(),
+                           " completions were scored at the second try; first failure: ",
+                           batch.first_failures.begin()->second, more));
   std::vector<std::string> counts;
   int failed = 0;
   for (const auto& [kind, count] : kinds) {
     counts.push_back(cat(count, " ", kind));
     failed += count;
   }
-  const std::string more =
-      ++reports_ == max_reports ? " (further failures are counted, not logged)" : "";
-  log_warning(cat(where_, ": no reward for ", failed, " of ", results.size(), " completions (",
-                  join(counts, ", "), "); first failure: ", *first, more));
+  log_warning(cat(where_, ": no reward for ", failed, " of ", batch.results.size(),
+                  " completions (", join(counts, ", "), "); first failure: ", *first, more));
 }
 
-// The first batch with a request that no worker has.
-Command::Batch* Command::next_batch() {
-  const auto found = std::ranges::find_if(batches_, [](Batch* each) { return each->waiting(); });
+// The first batch with a request for this worker.
+Command::Batch* Command::batch_for(const Seat& seat) {
+  const bool only = seats_.size() == 1;
+  const auto found =
+      std::ranges::find_if(batches_, [&](Batch* each) { return each->has_work_for(seat, only); });
   return found == batches_.end() ? nullptr : *found;
 }
 
@@ -174,12 +212,12 @@ void Command::send_to_idle_workers() {
   for (Seat& seat : seats_) {
     const auto now = Clock::now();
     if (seat.worker.busy() || now < seat.worker.next_start()) continue;
-    Batch* const batch = next_batch();
-    if (!batch) return;
+    Batch* const batch = batch_for(seat);
+    if (!batch) continue;
     seat.batch = batch;
-    const std::size_t index = batch->next++;
+    const std::size_t index = batch->take(seat, seats_.size() == 1);
     if (auto asked = seat.worker.ask(index, batch->requests[index], now); !asked)
-      record(*batch, index, failure(asked.error().code, FailureKind::crash, asked.error().what));
+      record(seat, index, failure(asked.error().code, FailureKind::crash, asked.error().what));
   }
 }
 
@@ -188,10 +226,9 @@ void Command::send_to_idle_workers() {
 void Command::wait() {
   std::vector<WatchedDescriptor> watched;
   auto until = batches_.empty() ? Time::max() : Clock::now() + tick;
-  const bool waiting = next_batch() != nullptr;
   for (const Seat& seat : seats_) {
     if (!seat.worker.busy()) {
-      if (waiting) until = std::min(until, seat.worker.next_start());
+      if (batch_for(seat)) until = std::min(until, seat.worker.next_start());
       continue;
     }
     for (const WatchedDescriptor& one : seat.worker.watched()) watched.push_back(one);
@@ -204,8 +241,7 @@ void Command::poll_busy_workers() {
   for (Seat& seat : seats_) {
     if (!seat.worker.busy()) continue;
     const std::size_t index = seat.worker.index();
-    if (auto result = seat.worker.advance(Clock::now()))
-      record(*seat.batch, index, std::move(*result));
+    if (auto result = seat.worker.advance(Clock::now())) record(seat, index, std::move(*result));
   }
 }
 
@@ -224,16 +260,26 @@ void Command::limit_parts(Scored& scored) {
   if (ignored > 0) scored.parts.emplace_back(ignored_parts, ignored);
 }
 
-void Command::record(Batch& batch, std::size_t index, RuleResult result) {
+void Command::give_up(const std::string& last) const {
+  const bool advised = last.find(expected_of_a_program) != std::string::npos;
+  throw Failure({Errc::usage, cat(where_, ": ", quote(join(options_.run, " "), 400), " failed ",
+                                  failures_, " times without ever answering; last failure: ", last,
+                                  advised ? "" : cat("; ", expected_of_a_program))});
+}
+
+void Command::record(Seat& seat, std::size_t index, RuleResult result) {
+  Batch& batch = *seat.batch;
   if (result) limit_parts(*result);
   if (result) has_answered_ = true;
-  if (!result && !has_answered_ && ++failures_ >= max_failures)
-    throw Failure(
-        {Errc::usage, cat(where_, ": ", quote(join(options_.run, " "), 400), " failed ", failures_,
-                          " times without ever answering; last failure: ", result.error().what)});
+  if (!result && !has_answered_ && ++failures_ >= max_failures) give_up(result.error().what);
+  if (!result && may_be_retried(result.error().kind) &&
+      batch.first_failures.emplace(index, result.error().what).second) {
+    batch.retries.push_back({index, &seat});
+    return;
+  }
   batch.results[index] = std::move(result);
   if (++batch.answered < batch.requests.size()) return;
-  report(batch.results);
+  report(batch);
   std::erase(batches_, &batch);
   auto answer = std::move(batch.answer);  // its receiver destroys the batch
   answer.set_value(std::move(batch.results));

@@ -34,9 +34,10 @@ class Command {
   Result<> start();
 
   /// Returns one result per request, in order. A request without an answer is an error; others are
-  /// not affected. Throws Failure when the program failed many times without ever answering. After
-  /// start() from any thread: the requests of an earlier call are sent before those of a later one,
-  /// which need not wait for their answers.
+  /// not affected. A request whose process crashed, was killed or answered malformed is sent once
+  /// more, to another process. Throws Failure when the program failed many times without ever
+  /// answering. After start() from any thread: the requests of an earlier call are sent before
+  /// those of a later one, which need not wait for their answers.
   std::vector<RuleResult> score(std::span<const protocol::RewardRequest> requests);
 
  private:
@@ -50,11 +51,12 @@ class Command {
   void serve(std::promise<Result<>>& started);
   void fail_batches(const std::exception_ptr& why);
   void send_to_idle_workers();
-  Batch* next_batch();
+  Batch* batch_for(const Seat& seat);
   void wait();
   void poll_busy_workers();
-  void report(const std::vector<RuleResult>& results);
-  void record(Batch& batch, std::size_t index, RuleResult result);
+  void report(const Batch& batch);
+  void record(Seat& seat, std::size_t index, RuleResult result);
+  [[noreturn]] void give_up(const std::string& last) const;
   void limit_parts(Scored& scored);
 
   CommandOptions options_;
@@ -63,6 +65,7 @@ class Command {
   std::optional<ProcessEvents> events_;  // since start()
   std::thread thread_;                   // since start(); what follows is used only there
   bool stopping_ = false;
+  sandbox::HelperSupervisor helpers_;
   std::optional<sandbox::Plan> plan_;
   StderrHistory stderr_history_;
   std::vector<Seat> seats_;

@@ -91,7 +91,7 @@ Result<> Worker::start(Time now) {
   if (process_ && reusable()) return {};
   if (process_) report_idle_end(process_->kill());
   process_.reset();
-  auto started = sandbox::Process::start(*plan_);
+  auto started = sandbox::Process::start(*helpers_, *plan_);
   if (!started) {
     next_start_ = now + restart_delay(++failures_);
     return fail(started);
@@ -117,7 +117,7 @@ std::optional<std::pair<FailureKind, std::string>> Worker::limit_exceeded(
     case Exceeded::files:
       return {{FailureKind::flood, cat("its files hold more than file_mb = ", limits.file_mb)}};
     case Exceeded::processor:
-      return {{FailureKind::crash,
+      return {{FailureKind::timeout,
                cat("it and its descendants used ", exit.used,
                    " s of processor time, more than cpu_seconds = ", limits.cpu_seconds)}};
     case Exceeded::nothing:
@@ -135,10 +135,12 @@ void Worker::report_idle_end(const sandbox::ExitStatus& exit) {
 
 // True when the process runs, reads its input, has no unread output and has processor time left.
 bool Worker::reusable() const {
-  return !options_->fresh && ready(process_->exited(), POLLIN) == 0 &&
-         ready(process_->output(), POLLIN) == 0 && output_.empty() &&
-         (ready(process_->input(), POLLOUT) & POLLERR) == 0 &&
-         process_->processor_seconds() < 0.5 * options_->limits.cpu_seconds;
+  if (options_->fresh || ready(process_->exited(), POLLIN) != 0 ||
+      ready(process_->output(), POLLIN) != 0 || !output_.empty() ||
+      (ready(process_->input(), POLLOUT) & POLLERR) != 0)
+    return false;
+  const auto used = process_->processor_seconds();
+  return used && *used < 0.5 * options_->limits.cpu_seconds;
 }
 
 Result<> Worker::ask(std::size_t index, const protocol::RewardRequest& request, Time now) {
@@ -228,7 +230,9 @@ std::optional<RuleResult> Worker::advance(Time now) {
   if (over || !output_open_ || !accepts_input_) return handle_exit(now);
   if (now >= request_->deadline)
     return failed(Errc::timeout, FailureKind::timeout,
-                  cat("no answer after ", timeout_seconds(), " s"), now);
+                  cat("no answer after ", timeout_seconds(), " s",
+                      fresh_ && !options_->fresh ? cat("; ", expected_of_a_program) : ""),
+                  now);
   return std::nullopt;
 }
 
@@ -261,6 +265,11 @@ std::optional<RuleResult> Worker::handle_exit(Time now) {
   read_errors();
   // A killed process with much memory ends after its streams are closed.
   const auto exit = process_->kill();
+  if (exit.helper_lost)
+    return failed(Errc::closed, FailureKind::crash,
+                  "it was killed, because the process that runs reward programs "
+                  "(troupe-sandbox) ended or did not answer",
+                  now);
   if (const auto exceeded = limit_exceeded(exit))
     return failed(Errc::full, exceeded->first, exceeded->second, now);
   if (alive)
@@ -272,7 +281,9 @@ std::optional<RuleResult> Worker::handle_exit(Time now) {
   const std::string grown =
       2 * peak > limit ? cat("; its memory peaked at ", peak, " of ", limit, " MiB") : "";
   return failed(Errc::closed, FailureKind::crash,
-                cat("it ", exit.text(), " without an answer", grown), now);
+                cat("it ", exit.text(), " without an answer", grown,
+                    exit.status == 0 ? cat("; ", expected_of_a_program) : ""),
+                now);
 }
 
 RuleResult Worker::failed(Errc code, FailureKind kind, const std::string& what, Time now) {

@@ -95,15 +95,25 @@ std::chrono::milliseconds restart_delay(int failures);
 
 using protocol::FailureKind;
 
+/// Advice for a program that has never answered.
+inline constexpr const char* expected_of_a_program =
+    "expected: it reads JSON lines from standard input and prints {\"id\": ..., \"reward\": ...} "
+    "for "
+    "each of them, flushed (docs/rewards.md)";
+
 /// The error of a completion without a reward; its text begins with the name of `kind`.
 tl::unexpected<RuleError> failure(Errc code, FailureKind kind, const std::string& what);
 
 class Worker {
  public:
   /// The references outlive the worker.
-  Worker(const CommandOptions& options, const sandbox::Plan& plan, StderrHistory& history,
-         std::string name)
-      : options_(&options), plan_(&plan), where_(name), stderr_log_(std::move(name), history) {}
+  Worker(const CommandOptions& options, const sandbox::Plan& plan,
+         sandbox::HelperSupervisor& helpers, StderrHistory& history, std::string name)
+      : options_(&options),
+        plan_(&plan),
+        helpers_(&helpers),
+        where_(name),
+        stderr_log_(std::move(name), history) {}
 
   /// Starts a process unless a reusable one runs. Errors of Process::start().
   Result<> start(Time now);
@@ -151,6 +161,7 @@ class Worker {
 
   const CommandOptions* options_;
   const sandbox::Plan* plan_;
+  sandbox::HelperSupervisor* helpers_;
   std::string where_;
   int idle_reports_ = 10;
   std::optional<sandbox::Process> process_;
