@@ -68,7 +68,8 @@ Task<void> save(Cluster& cluster, const Plan& plan, std::int64_t step, protocol:
   if (cluster.critic) {  // first: a policy's checkpoint marks the whole step as complete
     show();
     protocol::Save critic{step, state, overlapped};
-    critic.state.kept.clear();  // files of the policy's checkpoint
+    critic.state.kept.clear();  // these are files of the policy's checkpoint
+    critic.state.journal = {};
     auto saving_critic = cluster.critic->ask(std::move(critic), cluster.timeout);
     const auto saved_critic = co_await saving_critic.get();
     cluster.critic_saving = saved_critic.empty();

@@ -323,6 +323,10 @@ class Protocol final : public CheckpointWrite {
     RETURN_IF_ERROR(step("write state", [&] {
       return write_new_file(cat(training_folder(), "/state.json"), state.dump(1) + "\n");
     }));
+    if (!snapshot_.journal.is_null())
+      RETURN_IF_ERROR(step("write journal", [&] {
+        return write_new_file(cat(temporary_, "/", journal_file), snapshot_.journal.dump(1) + "\n");
+      }));
     RETURN_IF_ERROR(step("write manifest", [&] { return write_manifest(); }));
     RETURN_IF_ERROR(
         step("sync training folder", [&] { return sync_directory(training_folder()); }));

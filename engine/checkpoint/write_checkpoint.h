@@ -32,6 +32,8 @@ using ModelWriter = std::function<Result<>(const std::string& folder, TensorPart
 /// Folder of a checkpoint with the average of the weights.
 inline constexpr std::string_view average_folder = "ema";
 
+inline constexpr std::string_view journal_file = "training/journal.json";
+
 /// Content of a checkpoint.
 struct Snapshot {
   std::int64_t step = 0;
@@ -52,6 +54,9 @@ struct Snapshot {
   /// Folder below the output whose files, which are durable, become files of training/; it is
   /// removed. "": none. Only on rank 0.
   std::string kept = {};
+  /// What the journal of the run's directory has: journal_file. Not part of `state`, because a run
+  /// that continues in another directory has the state of one without a pause. Null: none.
+  Json journal = {};
 };
 
 struct WriteOptions {

@@ -1,7 +1,8 @@
 // What the journal had when a checkpoint was saved: lines, bytes and checksums of metrics.jsonl and
-// samples.jsonl, in the state of the checkpoint. A resumed run compares them with what is there: a
-// power failure may leave a file without its end, and a file may be damaged. Version 0.1.0 wrote
-// the numbers of lines to OUTPUT/.journal.jsonl, which is still read for its checkpoints.
+// samples.jsonl, in training/journal.json of the checkpoint. A resumed run compares them with what
+// is there: a power failure may leave a file without its end, and a file may be damaged. Version
+// 0.1.0 wrote the numbers of lines to OUTPUT/.journal.jsonl, which is still read for its
+// checkpoints.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,8 @@ struct JournalRecord {
   LinesRecord metrics, samples;
 };
 
-/// RunState::journal: {"metrics.jsonl": {"lines", "bytes", "xxh3_128"}, "samples.jsonl": {...}}.
+/// RunState::journal and training/journal.json: {"metrics.jsonl": {"lines", "bytes", "xxh3_128"},
+/// "samples.jsonl": {...}}.
 Json to_json(const JournalRecord& record);
 /// The record in the state of a checkpoint; nullopt where there is none.
 std::optional<JournalRecord> journal_record(const Json& journal);

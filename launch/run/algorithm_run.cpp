@@ -5,6 +5,7 @@
 #include "actors/runtime/run.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
+#include "engine/checkpoint/write_checkpoint.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"
 #include "launch/run/checkpoint_space.h"
@@ -136,9 +137,10 @@ algorithms::Plan AlgorithmRun::begin(std::int64_t batches, std::int64_t updates)
           session_.state().is_null() ? nullptr : session_.state().find("selection"))
     value_or_throw(plan.selection.restore(*selection));
   restore_batches(session_, updates, plan);
-  if (const Json* journal = session_.state().is_null() ? nullptr : session_.state().find("journal");
-      journal && session_.resumes_in_output())
-    journal_.expect(*journal);
+  if (session_.resumes_in_output()) {
+    const std::string record = cat(session_.resume_from(), "/", engine::checkpoint::journal_file);
+    if (const auto journal = read_json(record)) journal_.expect(*journal);
+  }
   if (plan.done < plan.steps) journal_.measure(measured_run(config(), session_.spec()));
   const std::int64_t warmup = config().train.warmup_of(plan.steps);
   if (config().train.steps == 0 && warmup > 0 && warmup >= plan.steps)

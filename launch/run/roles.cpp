@@ -57,7 +57,7 @@ checkpoint::StoredType saved_type(const RunConfig& config, const std::string& so
 }
 
 // The state of the algorithm; with batches of samples their number, where an incomplete one began,
-// and the older weights that the next ones need; and what the journal has.
+// and the older weights that the next ones need.
 Json state_json(const RunConfig& config, const actors::protocol::RunState& state) {
   Json whole = Json::Object{};
   Json algorithm = Json::Object{};
@@ -69,7 +69,6 @@ Json state_json(const RunConfig& config, const actors::protocol::RunState& state
   if (state.batches > 0) whole.set("batches", state.batches);
   if (state.round_start >= 0) whole.set("round_start", state.round_start);
   if (state.finished > 0) whole.set("finished_samples", state.finished);
-  if (!state.journal.is_null()) whole.set("journal", state.journal);
   if (state.versions.empty()) return whole;
   Json::Array versions;
   for (const auto version : state.versions) versions.emplace_back(version);
@@ -110,7 +109,8 @@ roles::Saver trainer_saver(const RunConfig& config, const std::string& source,
         optimizer.shards(),
         trainer.model().pp() ? &trainer.model().whole().trained() : nullptr,
         optimizer.average(),
-        state.kept};
+        state.kept,
+        state.journal};
     const checkpoint::WriteOptions options{.keep_last = static_cast<int>(config.train.keep_last),
                                            .best_step = state.best_step,
                                            .round_start = state.round_start};

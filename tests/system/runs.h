@@ -36,6 +36,7 @@ class SystemRuns : public testing::Test {
   /// Expects equal files in the last checkpoints, and equal metrics.
   void expect_same_bytes(const std::string& one, const std::string& other) const;
   /// Expects equal tensors in the last checkpoints, and equal metrics. The settings may differ.
+  /// Older versions are not compared: they are as they were published, in bf16 or not.
   void expect_same_tensors(const std::string& one, const std::string& other) const;
 
   std::string folder_ = launch::scratch_folder();
