@@ -180,7 +180,8 @@ void report_problems(const Rows& rows, Report& report) {
   if (rows.good == 0) report.problem({Errc::bad_input, "no rows"});
 }
 
-Result<> read_file(const std::string& path, const engine::data::ReadOptions& options, Rows& rows) {
+Result<> read_data_file(const std::string& path, const engine::data::ReadOptions& options,
+                        Rows& rows) {
   auto reader = engine::data::open_rows(path, options);
   RETURN_IF_ERROR(reader);
   bool first = true;
@@ -212,7 +213,7 @@ void inspect_data(const std::string& path, const std::vector<std::string>& colum
   options.column_names = column_names;
   Rows rows;
   for (const std::string& file : *files) {
-    if (auto read = read_file(file, options, rows); !read) return report.problem(read.error());
+    if (auto read = read_data_file(file, options, rows); !read) return report.problem(read.error());
   }
   if (rows.first) report_layouts(rows, report);
   report.say("rows", rows.good, cat(rows.good, rows.good == 1 ? " row" : " rows"));
