@@ -70,14 +70,21 @@ std::string unknown_option(const CLI::App& command, const std::vector<std::strin
   return "";
 }
 
+}  // namespace
+
+std::string unexpected_word(const std::string& word) {
+  return cat("unexpected argument ", quote(word),
+             "; options begin with --, settings are written key=value");
+}
+
+namespace {
+
 std::string unexpected_argument(const CLI::App& command, const std::vector<std::string>& words) {
   bool value = false;
   for (const std::string& word : words) {
     if (!is_option(word) && !value)
-      return cat("unexpected argument ", quote(word),
-                 command.get_option_no_throw("--set")
-                     ? "; options begin with --, settings are written key=value"
-                     : "");
+      return command.get_option_no_throw("--set") ? unexpected_word(word)
+                                                  : cat("unexpected argument ", quote(word));
     value = is_option(word) && takes_value(command, word);
   }
   return "";
@@ -145,6 +152,10 @@ int report_parse_error(const CLI::App& program, const std::vector<std::string>& 
   const auto unparsed = program.remaining();
   if (!program.get_subcommands().empty())
     return report_problem(*program.get_subcommands().front(), words, error);
+  if (error.get_name() == "RequiredError" && words.empty() && unparsed.empty()) {
+    std::fputs(program.help().c_str(), stderr);
+    return exit_usage;
+  }
   if (error.get_name() != "RequiredError" || unparsed.empty()) {
     std::fprintf(stderr, "troupe: %s\n`troupe --help` lists the commands.\n",
                  for_terminal(error.what()).c_str());

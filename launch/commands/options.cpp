@@ -3,6 +3,7 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
+#include <filesystem>
 
 #include "engine/base/json.h"
 #include "engine/base/log.h"
@@ -94,6 +95,17 @@ void add_limits(CLI::App& command, GenerateOptions& o) {
 
 }  // namespace
 
+namespace {
+
+/// True for what can stand as a run file without --config: a file, or a name that looks like one.
+bool is_run_file(const std::string& word) {
+  std::error_code ignored;
+  return word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".json") ||
+         std::filesystem::is_regular_file(word, ignored);
+}
+
+}  // namespace
+
 CLI::Option* path_option(CLI::Option* option) {
   return option->transform([name = option->get_name()](const std::string& given) {
     auto expanded = expand_home(name, given);
@@ -105,7 +117,8 @@ CLI::Option* path_option(CLI::Option* option) {
 void add_sources(CLI::App& command, Sources& sources) {
   command.add_option("--algorithm", sources.algorithm,
                      cat("one of ", join(algorithm_names(), ", ")));
-  const auto take_file = [&sources](const std::vector<std::string>& files) {
+  const auto take_file = [&sources](std::vector<std::string> files) {
+    if (!sources.file.empty()) files.insert(files.begin(), sources.file);
     if (files.size() > 1)
       throw CLI::ValidationError(
           "--config", cat("is given ", files.size(), " times (", join(files, ", "),
@@ -117,6 +130,15 @@ void add_sources(CLI::App& command, Sources& sources) {
           "--config", take_file,
           "YAML or JSON file with the keys of docs/configuration.md; -: standard input")
       ->allow_extra_args(false);
+  command.add_option_function<std::vector<std::string>>(
+      "file",
+      [take_file, name = command.get_name()](const std::vector<std::string>& files) {
+        for (const std::string& each : files)
+          if (!is_run_file(each))
+            throw ArgumentProblem(cat(name, ": ", unexpected_word(each), ", a run file is YAML"));
+        take_file(files);
+      },
+      "the run file, as --config");
   const auto setting = [&](const char* option, const char* key, const char* help) {
     const auto give = [&sources, option, key](const std::string& value) {
       sources.options.push_back({option, key, value});

@@ -8,6 +8,7 @@
 
 #include "engine/base/fields.h"
 #include "engine/data/layouts/sample.h"
+#include "engine/data/loader/sampler.h"
 #include "launch/config/ranges.h"
 #include "launch/config/yaml.h"
 
@@ -47,6 +48,7 @@ struct DataConfig {
   bool shuffle = true;
   std::int64_t max_samples = 0;
   double split = 0;
+  engine::data::LastBatch last_batch = engine::data::LastBatch::join;
   bool chunk = true;
   engine::data::ChatUse chat = engine::data::ChatUse::automatic;
   std::int64_t max_bad_rows = 0;
@@ -83,6 +85,10 @@ struct DataConfig {
     field("max_samples", self.max_samples, count_from_0, "rows of each source to use; 0: all");
     field("split", self.split, from_0_below_1,
           "fraction of the rows to evaluate on, and not to train on; instead of eval.path");
+    field(
+        "last_batch", self.last_batch,
+        "rows at the end of an epoch that do not fill a batch: join completes the batch with rows "
+        "of the next epoch, keep makes a shorter batch, drop leaves them out");
     field("chunk", self.chunk,
           "split documents of the text layout longer than train.max_length; false: truncate them");
     field("chat", self.chat,

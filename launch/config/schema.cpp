@@ -55,6 +55,16 @@ std::string_view last_part(std::string_view key) {
   return dot == std::string_view::npos ? key : key.substr(dot + 1);
 }
 
+/// "train.batch_size" for "train.batch": an abbreviation of at least three letters, or "".
+std::string shortest_beginning_with(std::string_view key) {
+  std::string found;
+  if (last_part(key).size() < 3) return found;
+  for (const Field& field : fields())
+    if (field.key.starts_with(key) && (found.empty() || field.key.size() < found.size()))
+      found = field.key;
+  return found;
+}
+
 bool is_one_edit(std::string_view a, std::string_view b) {
   while (!a.empty() && !b.empty() && a.front() == b.front()) {
     a.remove_prefix(1);
@@ -116,6 +126,7 @@ std::string nearest_key(std::string_view key) {
   for (const Field& field : fields()) {
     if (last_part(field.key) == last_part(key)) return field.key;
   }
+  if (std::string found = shortest_beginning_with(key); !found.empty()) return found;
   if (std::string found = nearest(key, keys); !found.empty()) return found;
   const std::string part = nearest(last_part(key), last_parts);
   for (const Field& field : fields()) {

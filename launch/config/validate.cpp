@@ -168,6 +168,11 @@ class General {
     if (!recipe) return;
     if (recipe->rows != engine::data::Purpose::sft)
       v_.unused("data.chunk", cat("not used, ", recipe->name, " does not read documents"));
+    if (c_.data.stream && !c_.data.mix.empty() &&
+        c_.data.last_batch != engine::data::LastBatch::join)
+      problem(
+          cat(named("data.last_batch"),
+              ": a mix that is streamed has no epochs; set it to join, or data.stream to false"));
   }
 
   void unused() {

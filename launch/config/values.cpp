@@ -34,6 +34,16 @@ std::string read_whole(Whole& to, const YamlNode& node) {
                   node);
 }
 
+/// "true" for the other ways to write it in Python, YAML 1.1 and shells; "" for another text.
+std::string boolean_meant_by(std::string text) {
+  for (char& c : text)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  constexpr std::string_view yes[] = {"true", "yes", "on", "1", "y"};
+  constexpr std::string_view no[] = {"false", "no", "off", "0", "n"};
+  if (std::ranges::find(yes, text) != std::end(yes)) return "true";
+  return std::ranges::find(no, text) != std::end(no) ? "false" : "";
+}
+
 /// Reads the member `name` of a struct with each_field. False if it has no such field.
 template <class S>
 bool read_member(S& to, const std::string& name, const YamlNode& node, std::string& why) {
@@ -194,10 +204,12 @@ std::string read_value(std::string& to, const YamlNode& node) {
   return "";
 }
 std::string read_value(bool& to, const YamlNode& node) {
-  const bool yes = node.kind == Kind::scalar && node.text == "true";
-  if (!yes && (node.kind != Kind::scalar || node.text != "false"))
-    return expected("true or false", node);
-  to = yes;
+  const bool scalar = node.kind == Kind::scalar;
+  if (!scalar || (node.text != "true" && node.text != "false")) {
+    const std::string meant = scalar ? boolean_meant_by(node.text) : "";
+    return cat(expected("true or false", node), meant.empty() ? "" : cat("; write ", meant));
+  }
+  to = node.text == "true";
   return "";
 }
 std::string read_value(int& to, const YamlNode& node) {

@@ -173,7 +173,8 @@ FlagClass class_of(const Flag& flag) {
   if (flag.rule == Rule::no) return FlagClass::refused;
   if (flag.rule != Rule::import) return FlagClass::acts;
   const ToolKey* row = row_of(flag);
-  if (!row || row->equivalent == Equivalent::none) return FlagClass::refused;
+  if (!row || row->equivalent == Equivalent::none || row->equivalent == Equivalent::by_hand)
+    return FlagClass::refused;
   return row->equivalent == Equivalent::setting ? FlagClass::acts : FlagClass::already_so;
 }
 

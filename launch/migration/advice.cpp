@@ -48,6 +48,7 @@ std::vector<Found> find(std::string_view key) {
   std::string joined = name;
   std::ranges::replace(joined, '.', '_');
   std::vector<Found> found = rows_named(name);
+  if (found.empty() && last != name) found = rows_ending_in(name);
   if (!found.empty()) return found;
   for (const std::string& form : {last, joined})
     for (Found& each : rows_named(form)) found.push_back(std::move(each));
@@ -71,6 +72,8 @@ std::vector<std::string> keys_meant(const ToolKey& row, std::string_view section
 std::string answer(const ToolKey& row, const std::vector<std::string>& keys) {
   if (row.equivalent == Equivalent::built_in) return cat("not needed: ", row.remark);
   if (row.equivalent == Equivalent::none) return cat("no equivalent: ", row.remark);
+  if (row.equivalent == Equivalent::by_hand)
+    return cat("write ", join(row.hand_written, " or "), ": ", row.remark);
   const std::string rules = value_rules(row);
   std::string text = cat("write ", join(keys, " or "));
   if (!rules.empty()) text += cat(" (", rules, ")");

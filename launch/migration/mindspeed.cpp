@@ -17,8 +17,8 @@ no_save_optim, no_save_rng, no_shared_storage, use_dist_ckpt, dist_ckpt_format, 
 save_interval | train.save_every | @rollout_steps | MindSpeed-RL counts rollouts | | 0
 log_interval | train.log_every | |
 log_throughput, log_params_norm, log_num_zeros_in_grad, log_progress, timing_log_level, timing_log_option, log_max_throughput, log_straggler, enable_one_logger, log_timers_to_tensorboard, log_batch_size_to_tensorboard, log_validation_ppl_to_tensorboard, log_memory_to_tensorboard, tensorboard_*, use_tensorboard, logging_level | = | metrics.jsonl and TensorBoard events are always written
-use_wandb, wandb_* | - | metrics.jsonl and TensorBoard events are always written
-auto_settings*, exit_interval, exit_duration_in_mins, exit_signal_handler | - | troupe explain prints parameters and memory before a run; a signal saves and ends it
+use_wandb, wandb_* | - tracking.wandb | metrics.jsonl and TensorBoard events are always written; launch/examples/track_metrics.py sends them (docs/tracking.md)
+auto_settings*, exit_interval, exit_duration_in_mins, exit_signal_handler | - train.exit_interval, parallel.auto | troupe explain prints parameters and memory before a run; a signal saves and ends it
 
 # Data
 data_path | pretrain:data.path, pretrain:data.mix | @blend | token files, with their weights
@@ -32,11 +32,11 @@ split | = | data.path is for training, eval.path is held out
 handler_name | data.format | * | detected from the rows
 json_keys, map_keys | data.map_keys | | or data.columns
 dataset_additional_keys, merge_group_keys, dataset_impl, output_prefix, workers, n_subs, cache_dir, overwrite_cache, num_workers, data_cache_path, no_mmap_bin_files, dataloader_type, num_dataset_builder_threads, script_data_dir, hf_datasets_params, datasets | = | rows are read directly, every column is kept
-interleave_probs | - | the weights of data.mix
+interleave_probs | ~ data.mix | the weights of its sources
 mix_strategy | data.mix | concat= interleave_under=! interleave_over=! |
 streaming | data.stream | |
 max_samples | data.max_samples | |
-sample_rate, mock_data, dataset_dir | - | name shorter files in data.path
+sample_rate, mock_data, dataset_dir | - data.sample_rate, data.mock | name shorter files in data.path
 seq_length | train.max_length | |
 max_position_embeddings, max_model_len | = | the model's own limit; train.max_length lowers it
 reset_position_ids, reset_attention_mask | pretrain:pretrain.reset_documents | | both together
@@ -47,7 +47,7 @@ no_shuffle | data.shuffle | true=false false= |
 full_shuffle_instruction_dataset | data.shuffle | |
 tokenizer_type, tokenizer_model, tokenizer_kwargs, tokenizer_not_use_fast, tokenizer_padding_side, vocab_file, merge_file, vocab_extra_ids, trust_remote_code | = | the tokenizer of the model's folder
 prompt_type, prompt_type_path | chat_template | * | the name of a prompt type, or a template file
-enable_thinking | - | a prompt type or a template file in chat_template
+enable_thinking | - chat_template_kwargs | a prompt type or a template file in chat_template
 placeholder_token | prm.placeholder | |
 reward_tokens | prm.reward_tokens | @list |
 
@@ -55,7 +55,7 @@ reward_tokens | prm.reward_tokens | @list |
 train_iters, train_samples | train.steps | @iterations | optimizer steps; MindSpeed-RL counts rollouts
 global_batch_size | train.batch_size | @batch | rows of an optimizer step; MindSpeed-RL: prompts of a rollout
 rampup_batch_size | pretrain:train.batch_rampup.start | @rampup | START INCREMENT SAMPLES
-rampup_batch_size | - | batches have one size
+rampup_batch_size | - train.batch_rampup.start_of_rows | only pretraining raises the batch (train.batch_rampup)
 micro_batch_size, ref_forward_micro_batch_size, actor_forward_micro_batch_size, use_dynamic_bsz, *max_packing_token_size, *dynamic_max_batch_size, *_dispatch_size | = | train.micro_batch_tokens: tokens per pass, which never change the result
 lr | train.learning_rate | |
 min_lr | train.min_lr_ratio | @min_lr | divided by lr
@@ -66,9 +66,9 @@ lr_wsd_decay_iters | train.decay_steps | | with train.schedule: wsd
 lr_wsd_decay_style | train.decay_style | cosine=cosine linear=linear exponential=exponential minus_sqrt=minus_sqrt | | exponential
 lr_decay_iters | train.schedule_steps | |
 lr_warmup_init | train.warmup_start_ratio | @min_lr | divided by lr | 0
-lr_decay_samples, lr_warmup_samples, lr_wsd_decay_samples | - | schedules count steps
+lr_decay_samples, lr_warmup_samples, lr_wsd_decay_samples | - train.schedule_unit | schedules count steps
 override_opt_param_scheduler, use_checkpoint_opt_param_scheduler | = | a resumed run takes the schedule of its configuration
-decoupled_lr, decoupled_min_lr, start_weight_decay, end_weight_decay, weight_decay_incr_style | - | one learning rate and one weight decay
+decoupled_lr, decoupled_min_lr, start_weight_decay, end_weight_decay, weight_decay_incr_style | - train.decoupled_learning_rate, train.weight_decay_schedule | one learning rate and one weight decay
 adam_beta1 | train.betas | @beta1 | the first of the two
 adam_beta2 | train.betas | @beta2 | the second of the two
 adam_eps | train.eps | |
@@ -93,7 +93,7 @@ lora_alpha | lora.alpha | |
 lora_target_modules | lora.targets | linear_qkv=[q_proj,k_proj,v_proj] linear_proj=[o_proj] linear_fc1=[gate_proj,up_proj] linear_fc2=[down_proj] @megatron_list | the model's names: q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj
 lora_load | lora.adapter | @model |
 lora_fusion, lora_ckpt_filter, lora_register_forward_hook | = | only the adapter is saved
-qlora, share_backbone | - | train an adapter over the unquantized model
+qlora, share_backbone | - train.quantization, lora.share_backbone | train an adapter over the unquantized model
 tensor_model_parallel_size | parallel.tp | |
 pipeline_model_parallel_size | parallel.pp | |
 num_layer_list | parallel.layers | @list |
@@ -104,14 +104,14 @@ context_parallel_algo | parallel.cp_algorithm | megatron_cp_algo=ring ulysses_cp
 ulysses_degree_in_cp | parallel.ulysses_degree | |
 cp_window_size | parallel.cp_window | | of rings
 num_layers_per_virtual_pipeline_stage | parallel.vpp | @virtual | num_layers / pipeline_model_parallel_size / this
-cp_*, expert_model_parallel_size, expert_tensor_parallel_size, tp_split_expert, standalone_embedding_stage | - | parallel.tp, parallel.dp, parallel.pp and parallel.cp are the only parallelism; parallel.layers lists the layers of each stage
+cp_*, expert_model_parallel_size, expert_tensor_parallel_size, tp_split_expert, standalone_embedding_stage | - parallel.ep, parallel.expert_tp | parallel.tp, parallel.dp, parallel.pp and parallel.cp are the only parallelism; parallel.layers lists the layers of each stage
 sequence_parallel | parallel.sp | true=true false= | without effect where parallel.tp is 1
 overlap_grad_reduce | parallel.overlap | true=gradients false= |
 overlap_param_gather | parallel.overlap | true=all false= |
 use_distributed_optimizer | parallel.zero | true=1 false= | the optimizer state is divided over replicas
 reuse_fp32_param | train.weights | true=split false= | of bf16 only
-swap_optimizer, delay_param_gather, ddp_bucket_size, ddp_average_in_collective, no_delay_grad_reduce, use_cp_send_recv_overlap | - | parallel.zero: 1 divides the optimizer state over replicas, parallel.overlap overlaps their communication
-num_experts, moe_*, n_shared_experts, first_k_dense_replace, seq_aux, routed_scaling_factor, norm_topk_prob, num_nextn_predict_layers, enable_expert_parallel, eplb_token_collects, expert_map_path | - | mixtures of experts are not supported
+swap_optimizer, delay_param_gather, ddp_bucket_size, ddp_average_in_collective, no_delay_grad_reduce, use_cp_send_recv_overlap | - parallel.bucket_mib, train.offload_optimizer | parallel.zero: 1 divides the optimizer state over replicas, parallel.overlap overlaps their communication
+num_experts, moe_*, n_shared_experts, first_k_dense_replace, seq_aux, routed_scaling_factor, norm_topk_prob, num_nextn_predict_layers, enable_expert_parallel, eplb_token_collects, expert_map_path | - moe, parallel.ep | mixtures of experts are not supported
 num_layers, hidden_size, ffn_hidden_size, num_attention_heads, kv_channels, num_query_groups, group_query_attention, position_embedding_type, use_rotary_position_embeddings, rotary_*, rope_scaling_*, low_freq_factor, high_freq_factor, original_max_position_embeddings, beta_fast, beta_slow, normalization, norm_epsilon, swiglu, geglu, gelu_tanh, squared_relu, openai_gelu, add_qkv_bias, add_dense_bias, disable_bias_linear, untie_embeddings_and_output_weights, make_vocab_size_divisible_by, padded_vocab_size, vocab_size, qk_layernorm, sliding_window, input_embeds_norm, output_logit_softcapping, attn_logit_softcapping, query_pre_attn_scalar, post_norm, scale_emb, scale_depth, dim_model_base, multi_head_latent_attention, multi_latent_attention, qk_*_head_dim, q_lora_rank, kv_lora_rank, v_head_dim, apply_layernorm_1p, add_rmsnorm_offset, embed_layernorm, use_glm_rope | = | config.json of the model's folder says it
 init_method_std | pretrain:init.std | | | 0.02
 attention_dropout | train.attention_dropout | |
@@ -185,7 +185,7 @@ overlong_buffer_penalty_factor | grpo.overlong_factor | |
 rollout_max_tokens | = | rollout.max_new_tokens
 verifier_function | reward | @rewards | the list of rules
 verifier_weight | reward | @reward_weights | the weight of each rule: {rule: boxed, weight: 0.5}
-verifier_timeout, verifier_parallel | - | timeout and workers of a command rule (docs/rewards.md)
+verifier_timeout, verifier_parallel | ~ reward | timeout and workers of a command rule (docs/rewards.md)
 rule_reward | = | reward has rules or models
 max_prompt_length | train.max_length | @prompt_length | plus rollout.max_new_tokens
 max_tokens | rollout.max_new_tokens | | | ppo,grpo:128
@@ -194,10 +194,12 @@ top_p | rollout.top_p | |
 top_k | rollout.top_k | -1=0 * | 0 is all tokens | ppo,grpo:50
 min_p | rollout.min_p | |
 max_num_seqs | rollout.max_sequences | |
-infer_* | - | parallel.rollout.tp and parallel.rollout.pp, or parallel of the role rollout in a cluster file
+infer_* | ~ parallel.rollout.tp, parallel.rollout.pp | parallel.rollout.tp and parallel.rollout.pp, or parallel of the role rollout in a cluster file
 logprobs, detokenize, dtype, gpu_memory_utilization, max_num_batched_tokens, offload_train_*, enable_prefix_caching, num_scheduler_steps, enforce_eager, torchair_graph, ascend_scheduler_config_enabled, data_parallel_size, limit_mm_image_per_prompt | = | there is one set of weights and no second engine; rollout.cache_tokens bounds the KV cache
-use_integrated_worker, integrated_mode_config, *_resource, num_npus, blocking, num_cpus_*, runtime_env_path, zmq_communication, use_dp_batch_balance, num_samples_per_step, resource_pool* | - | a cluster file of troupe launch (docs/operations.md)
-partial_rollout_max_split, require_max_age_all_finished, async_engine, multi_turn_enable, tool_*, max_tool_*, max_parallel_calls, max_total_response_length, is_multimodal, reuse_image_embeds, colocate_actor_and_vit | - | partial rollouts, multi-turn tools and images are not supported
+use_integrated_worker, integrated_mode_config, *_resource, num_npus, blocking, num_cpus_*, runtime_env_path, zmq_communication, use_dp_batch_balance, num_samples_per_step, resource_pool* | - cluster.ray | a cluster file of troupe launch (docs/operations.md)
+partial_rollout_max_split, require_max_age_all_finished, async_engine | ~ async.mode, async.partial, async.eta | samples beside training, at most async.eta updates old; async.partial goes on with unfinished ones (docs/async.md)
+multi_turn_enable, tool_*, max_tool_*, max_parallel_calls, max_total_response_length | ~ rollout.source | service: the program that calls tools takes prompts and returns samples (docs/agents.md)
+is_multimodal, reuse_image_embeds, colocate_actor_and_vit | - data.images | only text models are supported
 msprobe_config.*, mstx, profile_export_type, profile_data_simplification, profile_analysis, profile_with_npu, profile_with_module | = | specific to Ascend's tools; a trace and a table are always written
 
 # Options for its hardware

@@ -12,12 +12,12 @@ ckpt_path, ckpt.path | = | checkpoints are in output
 load_checkpoint, ckpt.load_enable | resume | true= | auto is the default
 save_steps, ckpt.save_steps | train.save_every | -1=0 * | | 0
 max_ckpt_num, ckpt.max_num | train.keep_last | 1=2 * | at least 2
-max_ckpt_mem, ckpt.max_mem | - | train.keep_last bounds the number of checkpoints
+max_ckpt_mem, ckpt.max_mem | - train.keep_bytes | train.keep_last bounds the number of checkpoints
 save_hf_ckpt, ckpt.save_hf, disable_ds_ckpt, ckpt.disable_ds, use_ds_universal_ckpt, ds.use_universal_ckpt | = | a checkpoint is a Hugging Face model directory
 save_value_network, critic.save_value_network | = | the critic is saved in OUTPUT/critic
 ckpt.best_metric_key | train.keep_best | @best | a metric of the evaluation: eval/reward
 logging_steps, logger.logging_steps | train.log_every | |
-use_wandb, wandb_*, wandb, logger.wandb.* | - | metrics.jsonl and TensorBoard events are always written
+use_wandb, wandb_*, wandb, logger.wandb.* | - tracking.wandb | metrics.jsonl and TensorBoard events are always written; launch/examples/track_metrics.py sends them (docs/tracking.md)
 use_tensorboard, logger.tensorboard_dir | = | TensorBoard events are always written
 use_ms, perf | = | models and data are local files
 
@@ -39,7 +39,7 @@ adam.eps, actor.adam.eps | train.eps | |
 l2, adam.weight_decay, actor.adam.weight_decay | train.weight_decay | |
 max_norm, actor.max_norm | train.max_grad_norm | |
 optim, actor.optim | train.betas | adam= adamw= | AdamW is the only optimizer
-muon.* | - | AdamW is the only optimizer
+muon.* | - train.optimizer | AdamW is the only optimizer
 bf16 | train.dtype | true=bf16 false= | master weights stay f32
 param_dtype, ds.param_dtype | train.dtype | bf16=bf16 fp16=f16 fp32=f32 | | bf16
 seed, train.seed | train.seed | | | 42
@@ -48,24 +48,24 @@ lora_rank, ds.lora.rank | lora.rank | |
 lora_alpha, ds.lora.alpha | lora.alpha | |
 lora_dropout, ds.lora.dropout | lora.dropout | |
 target_modules, ds.lora.target_modules | lora.targets | @list | a list: [q_proj, v_proj]
-load_in_4bit, ds.load_in_4bit | - | train the adapter over the unquantized model
+load_in_4bit, ds.load_in_4bit | - train.quantization | train the adapter over the unquantized model
 gradient_checkpointing, model.gradient_checkpointing_enable, actor.gradient_checkpointing_enable | train.recompute | true=[full] | same results with less memory
 gradient_checkpointing_use_reentrant, model.gradient_checkpointing_reentrant, actor.gradient_checkpointing_reentrant | = | train.recompute has no further settings
 packing_samples, ds.packing_samples | = | nothing is padded
 attn_implementation, ds.attn_implementation, flash_attn, use_liger_kernel, ds.use_liger_kernel, ds.experts_implementation, deepcompile, ds.deepcompile | = | there is one set of kernels
-zero_stage, ds.zero_stage, adam_offload, ds.adam_offload, zpg, ds.zpg, overlap_comm, ds.overlap_comm, grad_accum_dtype, ds.grad_accum_dtype, ref_offload, ref.offload, ref_reward_offload, reward.offload | - | parallel.dp and parallel.tp; parallel.zero: 1 divides the optimizer state, and nothing is offloaded
+zero_stage, ds.zero_stage, adam_offload, ds.adam_offload, zpg, ds.zpg, overlap_comm, ds.overlap_comm, grad_accum_dtype, ds.grad_accum_dtype, ref_offload, ref.offload, ref_reward_offload, reward.offload | ~ parallel.zero, parallel.overlap | parallel.dp and parallel.tp; parallel.zero: 1 divides the optimizer state, and nothing is offloaded
 ds_tensor_parallel_size, ds.tensor_parallel_size | parallel.tp | |
 ring_attn_size, ds.ring_attn_size | parallel.cp | |
 ring_head_stride, ds.ring_attn_head_stride | = | the ring is over all heads
 local_rank | = | mpirun or troupe launch start the processes
-aux_loss_coef, model.aux_loss_coef, actor.aux_loss_coef | - | mixtures of experts are not supported
-enable_ema, train.enable_ema, ema_beta, train.ema_beta | - | set train.ema_decay to the value of ema_beta: checkpoints then have the average in ema/
+aux_loss_coef, model.aux_loss_coef, actor.aux_loss_coef | - moe.aux_loss | mixtures of experts are not supported
+enable_ema, train.enable_ema, ema_beta, train.ema_beta | ~ train.ema_decay | set train.ema_decay to the value of ema_beta: checkpoints then have the average in ema/
 disable_fast_tokenizer, data.disable_fast_tokenizer | = | tokenizer.json and SentencePiece models are read directly
 
 # Data
 dataset, data.dataset, prompt_data, data.prompt_dataset | data.path | @files | files; download data sets with hf download
-dataset_probs, data.dataset_probs, prompt_data_probs, data.prompt_probs | - | the weights of data.mix
-dataset_split, data.dataset_split, prompt_split, data.prompt_split, eval_split, eval.split | - | name the files of the split
+dataset_probs, data.dataset_probs, prompt_data_probs, data.prompt_probs | ~ data.mix | the weights of its sources
+dataset_split, data.dataset_split, prompt_split, data.prompt_split, eval_split, eval.split | ~ data.path, eval.path | name the files of the split
 max_samples, data.max_samples | data.max_samples | | of each source
 input_key, data.input_key, prompt_key, data.prompt_key | prm:data.columns.input, data.columns.prompt | |
 output_key, data.output_key | data.columns.completion | |
@@ -74,7 +74,7 @@ chosen_key, data.chosen_key | data.columns.chosen | chosen= * |
 rejected_key, data.rejected_key | data.columns.rejected | rejected= * |
 apply_chat_template, data.apply_chat_template | data.chat | true=always | conversations always use the template
 tokenizer_chat_template, data.tokenizer_chat_template | chat_template | | a template file
-input_template, data.input_template | - | write a chat template file and name it in chat_template
+input_template, data.input_template | ~ chat_template | write a chat template file and name it in chat_template
 multiturn, data.multiturn | = | every assistant turn of a conversation is trained on
 pretrain_mode, model.pretrain_mode_enable | sft.mask_prompt | true=false | rows of text
 eval_dataset, eval.dataset | eval.path | @files |
@@ -82,7 +82,7 @@ eval_steps, eval.steps | eval.every | -1=0 * |
 eval_temperature, eval.temperature | eval.temperature | |
 eval_n_samples_per_prompt, eval.n_samples_per_prompt | eval.samples | |
 dataloader_num_workers, data.dataloader_num_workers | = | rows are read directly
-image_key, data.image_key, max_images_per_prompt, data.max_images_per_prompt, freeze_visual_encoder, actor.freeze_visual_encoder | - | only text models are supported
+image_key, data.image_key, max_images_per_prompt, data.max_images_per_prompt, freeze_visual_encoder, actor.freeze_visual_encoder | - data.images | only text models are supported
 
 # Preferences and rewards
 beta, model.beta | dpo.beta, kto.beta | |
@@ -137,14 +137,14 @@ critic_pretrain, critic.model_name_or_path | critic.model | @model |
 reward_pretrain, reward.model_name_or_path | reward | @reward_model | the rule {rule: model, path: DIR}
 remote_rm_url, reward.remote_url | reward | @rewards | a command rule for a file, a model rule for a model (docs/rewards.md)
 normalize_reward, reward.normalize_enable | reward | false= @normalize_reward | {rule: model, path: DIR, normalize: saved}: by the mean and std in the model's config.json
-ptx_coef | - | mixed pre-training losses are not supported
+ptx_coef | - ppo.ptx_coef, grpo.ptx_coef | mixed pre-training losses are not supported
 colocate_all_models, train.colocate_all, colocate_actor_ref, train.colocate_actor_ref, colocate_critic_reward, train.colocate_critic_reward | = | one process has all roles; a cluster file of troupe launch places them
-actor_num_nodes, actor.num_nodes, actor_num_gpus_per_node, actor.num_gpus_per_node, ref_num_nodes, ref.num_nodes, ref_num_gpus_per_node, ref.num_gpus_per_node, critic_num_nodes, critic.num_nodes, critic_num_gpus_per_node, critic.num_gpus_per_node, reward_num_nodes, reward.num_nodes, reward_num_gpus_per_node, reward.num_gpus_per_node, vllm_num_engines, vllm.num_engines | - | groups of a cluster file of troupe launch (docs/operations.md)
-vllm_tensor_parallel_size, vllm.tensor_parallel_size | - | parallel.rollout.tp, or parallel of the role rollout in a cluster file
+actor_num_nodes, actor.num_nodes, actor_num_gpus_per_node, actor.num_gpus_per_node, ref_num_nodes, ref.num_nodes, ref_num_gpus_per_node, ref.num_gpus_per_node, critic_num_nodes, critic.num_nodes, critic_num_gpus_per_node, critic.num_gpus_per_node, reward_num_nodes, reward.num_nodes, reward_num_gpus_per_node, reward.num_gpus_per_node, vllm_num_engines, vllm.num_engines | - cluster.nodes | groups of a cluster file of troupe launch (docs/operations.md)
+vllm_tensor_parallel_size, vllm.tensor_parallel_size | ~ parallel.rollout.tp | parallel.rollout.tp, or parallel of the role rollout in a cluster file
 vllm_gpu_memory_utilization, vllm.gpu_memory_utilization | = | rollout.cache_tokens bounds the KV cache
 vllm_sync_backend, vllm.sync_backend, vllm_sync_with_ray, vllm.sync_with_ray, enforce_eager, vllm.enforce_eager, vllm_enable_sleep, vllm.enable_sleep, deepspeed_enable_sleep, ds.enable_sleep, enable_prefix_caching, vllm.enable_prefix_caching, actor_init_on_gpu | = | there is no second engine
-async_train, train.async_enable, async_queue_size, train.async_queue_size, partial_rollout, train.partial_rollout_enable | - | a step trains on samples of its own weights
-agent_func_path, train.agent_func_path | - | multi-turn environments are not supported
+async_train, train.async_enable, async_queue_size, train.async_queue_size, partial_rollout, train.partial_rollout_enable | ~ async.mode, async.eta, async.partial | free or pinned samples beside training, at most async.eta updates old; partial rollouts are async.partial (docs/async.md)
+agent_func_path, train.agent_func_path | ~ rollout.source | service: the agent is a program of its own that takes prompts and returns samples (docs/agents.md)
 )";
 
 }  // namespace

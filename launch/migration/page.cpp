@@ -24,12 +24,14 @@ std::string keys_cell(const ToolKey& row) {
     if (!target.algorithm.empty()) key += cat(" (", target.algorithm, ")");
     keys.push_back(std::move(key));
   }
+  for (const std::string& key : row.hand_written) keys.push_back(quoted(key));
   return join(keys, ", ");
 }
 
 std::string remark_cell(const ToolKey& row) {
   if (row.equivalent == Equivalent::built_in) return cat("not needed: ", row.remark);
   if (row.equivalent == Equivalent::none) return cat("no equivalent: ", row.remark);
+  if (row.equivalent == Equivalent::by_hand) return cat("by hand: ", row.remark);
   std::vector<std::string> parts;
   if (const std::string rules = value_rules(row); !rules.empty()) parts.push_back(quoted(rules));
   if (!row.remark.empty()) parts.emplace_back(row.remark);

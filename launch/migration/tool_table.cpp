@@ -51,8 +51,13 @@ ToolKey row_of(std::string_view line, std::string_view section) {
   ToolKey row;
   row.section = section;
   row.names = pieces(fields[0], ',');
-  if (fields[1] == "=" || fields[1] == "-") {
-    row.equivalent = fields[1] == "=" ? Equivalent::built_in : Equivalent::none;
+  if (fields[1] == "=" || fields[1].starts_with("-") || fields[1].starts_with("~")) {
+    const auto keys = pieces(fields[1].substr(1), ',');
+    row.equivalent = fields[1] == "="      ? Equivalent::built_in
+                     : fields[1][0] == '-' ? Equivalent::none
+                                           : Equivalent::by_hand;
+    auto& list = row.equivalent == Equivalent::none ? row.absent : row.hand_written;
+    list.assign(keys.begin(), keys.end());
     row.remark = fields[2];
     return row;
   }

@@ -5,13 +5,15 @@
 //   # Section
 //   NAMES | KEYS | VALUES | REMARK | DEFAULT      a setting of ours
 //   NAMES | = | WHY                               what troupe does anyway
-//   NAMES | - | WHAT TO DO                        without an equivalent
+//   NAMES | ~ KEYS | WHAT TO DO                   written by hand, with these keys of ours
+//   NAMES | - ABSENT | WHAT TO DO                 without an equivalent: we have none of these keys
 //
 // NAMES: separated by commas; "vllm_*" means all names that begin so. KEYS: the first one that the
 // run's method reads is meant; "rloo:grpo.reward_beta" is for that algorithm only. VALUES: "a=b"
 // pairs (an empty b is our default, ! has no equivalent, "algorithm:cispo" sets other keys), `*`
 // where all other values are ours, too, `@name` for a conversion of launch/commands/import; empty:
 // every value is ours, too. DEFAULT: the tool's own where it may differ from ours ("sft,dpo:1024").
+// ABSENT: the keys, or sections, that an equivalent would add; a test fails once one exists.
 #pragma once
 
 #include <array>
@@ -32,7 +34,7 @@ constexpr std::array<Tool, 5> all_tools{Tool::trl, Tool::llama_factory, Tool::ve
 /// "LLaMA-Factory".
 std::string_view title_of(Tool tool);
 
-enum class Equivalent { setting, built_in, none };
+enum class Equivalent { setting, built_in, by_hand, none };
 
 struct Target {
   std::string_view algorithm;  ///< "" for all
@@ -45,8 +47,10 @@ struct ToolKey {
   Equivalent equivalent = Equivalent::setting;
   std::vector<Target> targets;
   std::vector<std::pair<std::string_view, std::string_view>> values;
-  bool copies = false;         ///< values that are not listed are ours, too
-  std::string_view converter;  ///< without its @
+  bool copies = false;                         ///< values that are not listed are ours, too
+  std::string_view converter;                  ///< without its @
+  std::vector<std::string> hand_written;  ///< keys of ours (by_hand)
+  std::vector<std::string> absent;        ///< keys that we do not have (none)
   std::string_view remark;
   std::string_view tool_default;
 };

@@ -11,20 +11,20 @@ model_name_or_path, model_name, sft_model_path | model | @model | a directory; d
 use_peft | lora.rank | @peft | true: lora_r (16 by default) is lora.rank; false: 0
 model_revision, trust_remote_code, model_init_kwargs, ignore_bias_buffers | = | models are directories, and no code is read from them
 dataset_name, datasets | data.path | @files | files; download data sets with hf download
-dataset_config, dataset_train_split, dataset_test_split, test_split_size | - | name the files of the split in data.path, held-out ones in eval.path
+dataset_config, dataset_train_split, dataset_test_split, test_split_size | ~ data.path, eval.path | name the files of the split in data.path, held-out ones in eval.path
 dataset_streaming, streaming | data.stream | |
 dataset_text_field | data.columns.text | text= * |
 dataset_kwargs | = | rows are recognized by their columns (data.format)
 shuffle_dataset | data.shuffle | |
 max_length, max_seq_length | train.max_length | | | sft,dpo,kto,orm,cpo,orpo:1024
-max_prompt_length | - | prompts have train.max_length minus rollout.max_new_tokens; longer ones are dropped and counted
+max_prompt_length | - data.max_prompt_length | prompts have train.max_length minus rollout.max_new_tokens; longer ones are dropped and counted
 truncation_mode | = | answers are truncated at their end
 chat_template_path | chat_template | | a template file
-chat_template_kwargs | - | write a template file and name it in chat_template
+chat_template_kwargs | - chat_template_kwargs | write a template file and name it in chat_template
 assistant_only_loss | sft.mask_prompt | true= false= | the default: every assistant turn is trained on
 completion_only_loss | sft.mask_prompt | true= null= false=false |
 disable_dropout | = | models are trained without dropout unless train.hidden_dropout or train.attention_dropout is set
-router_aux_loss_coef | - | mixtures of experts are not supported
+router_aux_loss_coef | - moe.aux_loss | mixtures of experts are not supported
 cast_lm_head_to_fp32 | = | logits and losses are f32
 log_completions, num_completions_to_print, log_unique_prompts, log_multimodal, log_completions_hub_repo | = | samples.txt and samples.jsonl have the samples of each step
 
@@ -45,7 +45,7 @@ discopop_tau | dpo.discopop_tau | |
 rpo_alpha | dpo.loss_weights | @rpo | sft in the list dpo.loss, with this weight
 precompute_ref_log_probs | dpo.precompute_reference | |
 precompute_ref_batch_size | = | train.micro_batch_tokens bounds the memory
-reference_free | - | use --algorithm simpo or cpo
+reference_free | - dpo.reference_free | use --algorithm simpo or cpo
 ref_model | dpo.reference, kto.reference, grpo.reference, ppo.reference | @model |
 model_adapter_name, ref_adapter_name, force_use_ref_model | = | with an adapter the reference is its base
 sync_ref_model | dpo.sync_every, kto.sync_every | true=512 false= | every ref_model_sync_steps
@@ -71,10 +71,10 @@ top_p | rollout.top_p | |
 top_k | rollout.top_k | null=0 -1=0 * |
 min_p | rollout.min_p | null= * |
 repetition_penalty | rollout.repetition_penalty | |
-generation_kwargs | - | rollout.stop, rollout.presence_penalty and the other keys of rollout
+generation_kwargs | ~ rollout.stop, rollout.presence_penalty | write the keys of rollout
 cache_implementation, use_transformers_paged, use_transformers_continuous_batching, transformers_continuous_batching_config | = | sampling uses continuous batching over a paged cache
 dataset_prompt_column | data.columns.prompt | |
-system_prompt | - | write it into the rows, as a message of the role system, or into a template file named in chat_template
+system_prompt | data.system | | the system message of rows without one
 reward_funcs | reward | @rewards | a list of rules; a Python function is a command rule (docs/rewards.md)
 reward_weights | reward | @reward_weights | the weight of each rule: {rule: boxed, weight: 0.5}
 multi_objective_aggregation | grpo.normalize_each_reward | sum_then_normalize= normalize_then_sum=true |
@@ -108,7 +108,7 @@ vllm_importance_sampling_correction | grpo.correction | true= false= | not neede
 vllm_importance_sampling_mode | = | trainer and rollout agree bit for bit; grpo.correction corrects for int8 rollouts
 vllm_importance_sampling_cap, vllm_importance_sampling_clip_max | grpo.correction_high | | used with grpo.correction
 vllm_importance_sampling_clip_min | grpo.correction_low | null= * | used with grpo.correction
-max_tool_calling_iterations, environment_factory, tools | - | tools called during generation are not supported
+max_tool_calling_iterations, environment_factory, tools | ~ rollout.source | service: the program that calls tools takes prompts and returns samples (docs/agents.md)
 
 # PPO and reward models
 reward_model_path, reward_model_name_or_path | reward | @reward_model | the rule {rule: model, path: DIR}

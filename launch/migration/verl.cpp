@@ -25,8 +25,8 @@ data.filter_overlong_prompts, data.filter_overlong_prompts_workers, data.truncat
 data.micro_batch_size, data.micro_batch_size_per_gpu, data.use_dynamic_bsz, data.max_token_len_per_gpu | = | train.micro_batch_tokens: tokens per pass, which never change the result
 data.gen_batch_size | = | dynamic sampling draws train.batch_size x grpo.minibatches prompts at a time
 data.multiturn*, data.chat_template | = | conversations are recognized; chat_template names another template
-data.image_*, data.video_key | - | only text models are supported
-data.custom_cls.*, data.sampler.*, data.datagen.*, data.apply_chat_template_kwargs* | - | rows are read by data.format, and chat_template names a template file
+data.image_*, data.video_key | - data.images, data.videos | only text models are supported
+data.custom_cls.*, data.sampler.*, data.datagen.*, data.apply_chat_template_kwargs* | ~ data.format, chat_template | rows are read by data.format, and chat_template names a template file
 
 # Actor, reference and rollout
 actor_rollout_ref.model.path, model.partial_pretrain, model.path | model | @model | a directory
@@ -37,7 +37,7 @@ actor_rollout_ref.model.lora.dropout | lora.dropout | |
 actor_rollout_ref.model.target_modules, actor_rollout_ref.model.lora.target_modules, model.target_modules | lora.targets | @list | a list: [q_proj, v_proj]
 actor_rollout_ref.model.exclude_modules | lora.exclude | null= @list |
 actor_rollout_ref.model.lora_adapter_path | lora.adapter | null= @model |
-actor_rollout_ref.model.lora.* | - | adapters are those of the section lora
+actor_rollout_ref.model.lora.* | - lora.fused_kernels | adapters are those of the section lora
 actor_rollout_ref.model.enable_gradient_checkpointing, model.enable_gradient_checkpointing, critic.model.enable_gradient_checkpointing | train.recompute | true=[full] false= | same results with less memory
 actor_rollout_ref.model.use_remove_padding, critic.model.use_remove_padding, use_remove_padding, actor_rollout_ref.actor.use_remove_padding | = | nothing is padded
 actor_rollout_ref.model.*, model.*, actor_rollout_ref.hybrid_engine, actor_rollout_ref.nccl_timeout | = | models are directories, and there is one set of kernels
@@ -71,23 +71,23 @@ actor_rollout_ref.actor.optim.weight_decay, optim.weight_decay | train.weight_de
 actor_rollout_ref.actor.optim.betas, optim.betas | train.betas | @list | | sft:[0.9,0.95]
 actor_rollout_ref.actor.optim.min_lr_ratio, optim.min_lr_ratio | train.min_lr_ratio | null= * |
 optim.min_lr | train.min_lr_ratio | @min_lr | divided by optim.lr
-optim.lr_warmup_init | - | the warm-up begins at 0
+optim.lr_warmup_init | ~ train.warmup_start_ratio | the rate at step 0 over the highest
 actor_rollout_ref.actor.optim.lr_scheduler_type, actor_rollout_ref.actor.optim.warmup_style, optim.lr_scheduler, optim.lr_decay_style, optim.warmup_style | train.schedule | null= constant=constant cosine=cosine wsd=wsd linear=linear | | ppo,grpo:constant sft:cosine
 actor_rollout_ref.actor.optim.clip_grad, optim.clip_grad, actor_rollout_ref.actor.grad_clip | train.max_grad_norm | |
 actor_rollout_ref.actor.optim.total_training_steps, actor_rollout_ref.actor.optim.num_cycles | = | the schedule spans the run
-actor_rollout_ref.actor.optim.* | - | AdamW is the only optimizer
-actor_rollout_ref.actor.fsdp_config.*, actor_rollout_ref.ref.fsdp_config.*, critic.model.fsdp_config.*, reward_model.model.fsdp_config.*, actor_rollout_ref.actor.strategy, actor_rollout_ref.ref.strategy, critic.strategy, *ulysses_sequence_parallel_size | - | parallel.dp and parallel.tp; parallel.zero: 1 divides the optimizer state over replicas, weights are not divided and nothing is offloaded
+actor_rollout_ref.actor.optim.* | - train.optimizer | AdamW is the only optimizer
+actor_rollout_ref.actor.fsdp_config.*, actor_rollout_ref.ref.fsdp_config.*, critic.model.fsdp_config.*, reward_model.model.fsdp_config.*, actor_rollout_ref.actor.strategy, actor_rollout_ref.ref.strategy, critic.strategy, *ulysses_sequence_parallel_size | ~ parallel.dp, parallel.tp, parallel.zero, parallel.cp | parallel.dp and parallel.tp; parallel.zero: 1 divides the optimizer state over replicas, weights are not divided and nothing is offloaded
 actor_rollout_ref.actor.megatron.tensor_model_parallel_size | parallel.tp | |
 actor_rollout_ref.actor.megatron.pipeline_model_parallel_size | parallel.pp | |
 actor_rollout_ref.ref.megatron.tensor_model_parallel_size | parallel.reference.tp | |
 actor_rollout_ref.ref.megatron.pipeline_model_parallel_size | parallel.reference.pp | |
 critic.megatron.tensor_model_parallel_size | parallel.critic.tp | |
 critic.megatron.pipeline_model_parallel_size | parallel.critic.pp | |
-actor_rollout_ref.actor.megatron.*, actor_rollout_ref.ref.megatron.*, critic.megatron.*, engine.* | - | parallel.tp, parallel.dp and parallel.pp are the only parallelism
+actor_rollout_ref.actor.megatron.*, actor_rollout_ref.ref.megatron.*, critic.megatron.*, engine.* | ~ parallel.tp, parallel.dp, parallel.pp, parallel.vpp, parallel.cp, parallel.sp | the axes of the grid
 actor_rollout_ref.actor.use_torch_compile, actor_rollout_ref.actor.use_fused_kernels, actor_rollout_ref.actor.entropy_*, actor_rollout_ref.actor.calculate_*, actor_rollout_ref.actor.use_prefix_grouper, actor_rollout_ref.actor.data_loader_seed, actor_rollout_ref.actor.rollout_n | = | there is one set of kernels; train.share_prefixes computes the prompt of a group once
 actor_rollout_ref.actor.checkpoint.*, trainer.checkpoint.*, checkpoint.* | = | a checkpoint has the model and the training state
-actor_rollout_ref.actor.profiler.*, actor_rollout_ref.ref.profiler.*, critic.profiler.*, global_profiler.*, actor_rollout_ref.actor.router_replay.* | - | profile.enabled, profile.step_start, profile.step_end (docs/operations.md)
-actor_rollout_ref.actor.freeze_vision_tower | - | only text models are supported
+actor_rollout_ref.actor.profiler.*, actor_rollout_ref.ref.profiler.*, critic.profiler.*, global_profiler.*, actor_rollout_ref.actor.router_replay.* | ~ profile.enabled, profile.step_start, profile.step_end | docs/operations.md
+actor_rollout_ref.actor.freeze_vision_tower | - data.images | only text models are supported
 actor_rollout_ref.ref.*, ref.log_prob_use_dynamic_bsz, rollout.log_prob_use_dynamic_bsz | = | the reference is scored in passes of train.micro_batch_tokens
 actor_rollout_ref.rollout.n | grpo.group_size, ppo.samples | | | 1
 actor_rollout_ref.rollout.temperature | rollout.temperature | |
@@ -96,11 +96,11 @@ actor_rollout_ref.rollout.top_k | rollout.top_k | -1=0 * | 0 is all tokens
 actor_rollout_ref.rollout.max_num_seqs | rollout.max_sequences | |
 actor_rollout_ref.rollout.response_length | rollout.max_new_tokens | |
 actor_rollout_ref.rollout.quantization | rollout.weights | null= int8=int8 fp8=! |
-actor_rollout_ref.rollout.tensor_model_parallel_size, actor_rollout_ref.rollout.data_parallel_size, actor_rollout_ref.rollout.expert_parallel_size, actor_rollout_ref.rollout.pipeline_model_parallel_size | - | parallel.rollout.tp and parallel.rollout.pp, or parallel of the role rollout in a cluster file
+actor_rollout_ref.rollout.tensor_model_parallel_size, actor_rollout_ref.rollout.data_parallel_size, actor_rollout_ref.rollout.expert_parallel_size, actor_rollout_ref.rollout.pipeline_model_parallel_size | ~ parallel.rollout.tp, parallel.rollout.pp | parallel.rollout.tp and parallel.rollout.pp, or parallel of the role rollout in a cluster file
 actor_rollout_ref.rollout.val_kwargs.n | eval.samples | |
 actor_rollout_ref.rollout.val_kwargs.temperature | eval.temperature | |
 actor_rollout_ref.rollout.val_kwargs.* | = | held-out prompts are sampled as in rollout
-actor_rollout_ref.rollout.multi_turn.*, actor_rollout_ref.rollout.agent.* | - | multi-turn tools are not supported
+actor_rollout_ref.rollout.multi_turn.*, actor_rollout_ref.rollout.agent.* | ~ rollout.source | service: the program that calls tools takes prompts and returns samples (docs/agents.md)
 actor_rollout_ref.rollout.* | = | samples are generated inside the run; rollout.cache_tokens bounds the KV cache
 
 # Algorithm
@@ -122,7 +122,7 @@ algorithm.rollout_correction.rollout_is | grpo.correction | null= token=token se
 algorithm.rollout_correction.rollout_is_threshold | grpo.correction_high | null= * |
 algorithm.rollout_correction.rollout_rs | grpo.filter | null= seq_mean_k1=geometric seq_sum_k1=sequence | with k2 and k3: grpo.filter_by
 algorithm.rollout_correction.rollout_rs_threshold | grpo.filter_high | null= * |
-algorithm.rollout_correction.*, algorithm.use_pf_ppo, algorithm.pf_ppo.* | - | grpo.correction, grpo.filter and grpo.proximal are the corrections
+algorithm.rollout_correction.*, algorithm.use_pf_ppo, algorithm.pf_ppo.* | ~ grpo.correction, grpo.filter, grpo.proximal | grpo.correction, grpo.filter and grpo.proximal are the corrections
 algorithm.kl_ctrl.*, algorithm.lam_*, algorithm._target_ | = | not a setting of the method
 
 # Critic
@@ -140,7 +140,7 @@ critic.* | = | the critic has the policy's passes and kernels
 
 # Reward and trainer
 custom_reward_function.path | reward | @rewards | a command rule (docs/rewards.md)
-custom_reward_function.*, reward_model.reward_manager, reward_manager.*, reward_model.reward_loop_*, reward_model.use_reward_loop, reward_model.launch_reward_fn_async, reward_model.sandbox_fusion.*, reward_model.num_workers | - | a list of rules in reward; a Python function is a command rule (docs/rewards.md)
+custom_reward_function.*, reward_model.reward_manager, reward_manager.*, reward_model.reward_loop_*, reward_model.use_reward_loop, reward_model.launch_reward_fn_async, reward_model.sandbox_fusion.*, reward_model.num_workers | ~ reward | a list of rules in reward; a Python function is a command rule (docs/rewards.md)
 reward_model.enable | = | a rule {rule: model, path: DIR} in reward
 reward_model.model.path | reward | @reward_model | the rule {rule: model, path: DIR}
 reward_model.overlong_buffer.enable, reward_model.reward_kwargs.overlong_buffer_cfg.enable | grpo.overlong_buffer | true= false= | grpo.overlong_buffer above 0
@@ -157,9 +157,9 @@ trainer.resume_from_path | resume | null= * |
 trainer.critic_warmup | critic.warmup_rounds | |
 trainer.test_freq | eval.every | -1=0 @rollout_steps | rollouts times the optimizer steps of each
 trainer.val_before_train | = | grpo and ppo evaluate before the first step if eval.path is set
-trainer.val_only | - | troupe eval
-trainer.logger, trainer.project_name, trainer.experiment_name, trainer.log_val_generations, trainer.rollout_data_dir, trainer.validation_data_dir | = | metrics.jsonl, TensorBoard events and samples.txt are in output; there is no WandB integration
-trainer.nnodes, trainer.n_gpus_per_node | - | start as many processes with mpirun -n N or a cluster file of troupe launch; the batch does not depend on it
+trainer.val_only | - train.evaluate_only | troupe eval
+trainer.logger, trainer.project_name, trainer.experiment_name, trainer.log_val_generations, trainer.rollout_data_dir, trainer.validation_data_dir | = | metrics.jsonl, TensorBoard events and samples.txt are in output; launch/examples/track_metrics.py sends them to W&B or MLflow (docs/tracking.md)
+trainer.nnodes, trainer.n_gpus_per_node | - cluster.nodes | start as many processes with mpirun -n N or a cluster file of troupe launch; the batch does not depend on it
 trainer.* | = | there is no Ray, and one kind of device
 ray_kwargs.*, ray_init.*, transfer_queue.*, hydra.*, defaults | = | there is no Ray and no Hydra
 )";

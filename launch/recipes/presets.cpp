@@ -95,7 +95,8 @@ const std::vector<Preset> compat_grpo = {{"trl",
                                           {{"grpo.aggregation", "dapo"},
                                            {"grpo.kl_times_ratio", "true"},
                                            {"grpo.advantage_eps", "1e-4"},
-                                           {"grpo.count_empty_sequences", "true"}}},
+                                           {"grpo.count_empty_sequences", "true"},
+                                           {"data.last_batch", "drop"}}},
                                          {"verl",
                                           "grpo",
                                           "verl's defaults",
@@ -106,7 +107,8 @@ const std::vector<Preset> compat_grpo = {{"trl",
                                            {"grpo.log_ratio_limit", "20"},
                                            {"grpo.advantage_eps", "1e-6"},
                                            {"grpo.count_empty_sequences", "false"},
-                                           {"grpo.overlong_capped", "false"}}},
+                                           {"grpo.overlong_capped", "false"},
+                                           {"data.last_batch", "drop"}}},
                                          {"openrlhf",
                                           "grpo",
                                           "OpenRLHF's defaults",
@@ -126,11 +128,18 @@ const std::vector<Preset> compat_grpo = {{"trl",
                                            {"grpo.advantage_eps", "1e-6"},
                                            {"grpo.count_empty_sequences", "false"}}}};
 
+// transformers' Trainer ends an epoch with a short batch (dataloader_drop_last is false); TRL's
+// RepeatSampler (GRPO) and PPOTrainer, and every data loader of verl, drop it. OpenRLHF and
+// Megatron go on accumulating with rows of the next epoch.
+const std::vector<Preset> compat_sft = {
+    {"trl", "sft", "SFTTrainer of TRL 1.16", {{"data.last_batch", "keep"}}},
+    {"verl", "sft", "verl's SFT trainer", {{"data.last_batch", "drop"}}}};
+
 const std::vector<Preset> compat_dpo = {
     {"trl",
      "dpo",
      "DPOTrainer of TRL 1.16",
-     {{"train.learning_rate", "1e-6"}, {"train.max_length", "1024"}}},
+     {{"train.learning_rate", "1e-6"}, {"train.max_length", "1024"}, {"data.last_batch", "keep"}}},
     {"openrlhf",
      "dpo",
      "OpenRLHF's train_dpo: conservative label smoothing",
@@ -148,7 +157,8 @@ const std::vector<Preset> compat_reference_free = {
       {"simpo.gamma", "0.5"},
       {"simpo.nll_weight", "1"},
       {"train.learning_rate", "1e-6"},
-      {"train.max_length", "1024"}}},
+      {"train.max_length", "1024"},
+      {"data.last_batch", "keep"}}},
     {"mindspeed",
      "simpo",
      "MindSpeed's --stage simpo",
@@ -156,17 +166,17 @@ const std::vector<Preset> compat_reference_free = {
     {"trl",
      "cpo",
      "CPOTrainer of TRL 1.16",
-     {{"train.learning_rate", "1e-6"}, {"train.max_length", "1024"}}},
+     {{"train.learning_rate", "1e-6"}, {"train.max_length", "1024"}, {"data.last_batch", "keep"}}},
     {"trl",
      "orpo",
      "ORPOTrainer of TRL 1.16",
-     {{"train.learning_rate", "1e-6"}, {"train.max_length", "1024"}}}};
+     {{"train.learning_rate", "1e-6"}, {"train.max_length", "1024"}, {"data.last_batch", "keep"}}}};
 
 const std::vector<Preset> compat_kto = {
     {"trl",
      "kto",
      "KTOTrainer of TRL 1.16",
-     {{"train.learning_rate", "1e-6"}, {"train.max_length", "1024"}}}};
+     {{"train.learning_rate", "1e-6"}, {"train.max_length", "1024"}, {"data.last_batch", "keep"}}}};
 
 const std::vector<Preset> compat_ppo = {{"trl",
                                          "ppo",
@@ -181,7 +191,8 @@ const std::vector<Preset> compat_ppo = {{"trl",
                                           {"critic.max_grad_norm", "0"},
                                           {"train.learning_rate", "3e-6"},
                                           {"train.max_grad_norm", "0"},
-                                          {"rollout.temperature", "0.7"}}},
+                                          {"rollout.temperature", "0.7"},
+                                          {"data.last_batch", "drop"}}},
                                         {"verl",
                                          "ppo",
                                          "verl's defaults: no KL term, dual clip",
@@ -193,7 +204,8 @@ const std::vector<Preset> compat_ppo = {{"trl",
                                           {"ppo.log_ratio_limit", "20"},
                                           {"critic.value_clip", "0.5"},
                                           {"critic.learning_rate", "1e-5"},
-                                          {"train.learning_rate", "1e-6"}}},
+                                          {"train.learning_rate", "1e-6"},
+                                          {"data.last_batch", "drop"}}},
                                         {"openrlhf",
                                          "ppo",
                                          "OpenRLHF's defaults",
@@ -219,7 +231,7 @@ const std::vector<Preset> compat_orm = {
     {"trl",
      "orm",
      "RewardTrainer of TRL 1.16",
-     {{"train.learning_rate", "1e-4"}, {"train.max_length", "1024"}}},
+     {{"train.learning_rate", "1e-4"}, {"train.max_length", "1024"}, {"data.last_batch", "keep"}}},
     {"openrlhf",
      "orm",
      "OpenRLHF's train_rm",
@@ -230,7 +242,7 @@ const std::vector<Preset> compat_prm = {
     {"trl",
      "prm",
      "PRMTrainer of TRL (experimental)",
-     {{"prm.kind", "token_class"}, {"prm.float32", "true"}}},
+     {{"prm.kind", "token_class"}, {"prm.float32", "true"}, {"data.last_batch", "keep"}}},
     {"openrlhf", "prm", "OpenRLHF's train_prm (removed in 0.11)", {{"prm.kind", "placeholder"}}},
     {"mindspeed", "prm", "MindSpeed's --stage prm", {{"prm.kind", "placeholder"}}}};
 
@@ -275,8 +287,8 @@ std::span<const Preset> algorithm_presets() {
 std::span<const Preset> compat_presets() {
   static const std::vector<Preset> table = [] {
     std::vector<Preset> all;
-    for (const auto& presets : {compat_grpo, compat_dpo, compat_reference_free, compat_kto,
-                                compat_ppo, compat_orm, compat_prm})
+    for (const auto& presets : {compat_grpo, compat_sft, compat_dpo, compat_reference_free,
+                                compat_kto, compat_ppo, compat_orm, compat_prm})
       all.insert(all.end(), presets.begin(), presets.end());
     return all;
   }();

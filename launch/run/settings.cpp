@@ -150,7 +150,8 @@ engine::data::LoaderOptions loader_settings(const RunConfig& config, std::int64_
           .epochs = config.train.steps > 0 ? 0.0 : config.train.epochs,
           .shuffle = config.data.shuffle,
           .seed = static_cast<std::uint64_t>(config.train.seed),
-          .stream_rows = config.data.stream ? config.data.shuffle_buffer : 0};
+          .stream_rows = config.data.stream ? config.data.shuffle_buffer : 0,
+          .last_batch = config.data.last_batch};
 }
 
 Result<algorithms::Plan> plan_settings(const RunConfig& config, std::int64_t batches,

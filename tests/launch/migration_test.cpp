@@ -38,6 +38,8 @@ std::string refusal(const std::string& set, const std::string& algorithm = "sft"
 bool answers(const std::string& text, const ToolKey& row) {
   for (const Target& target : row.targets)
     if (text.find(target.key) != std::string::npos) return true;
+  for (const std::string& key : row.hand_written)
+    if (text.find(key) != std::string::npos) return true;
   return row.targets.empty() && text.find(row.remark) != std::string::npos;
 }
 
@@ -67,6 +69,19 @@ TEST(ToolTables, EveryNameOfTheFiveToolsIsAnsweredWithOurs) {
   EXPECT_GT(names, 1000u);
 }
 
+// A statement that something is absent is wrong from the day on which its key exists.
+TEST(ToolTables, NoEquivalentNamesKeysThatDoNotExist) {
+  for (const Tool tool : all_tools)
+    for (const ToolKey& row : keys_of(tool)) {
+      EXPECT_EQ(row.absent.empty(), row.equivalent != Equivalent::none)
+          << title_of(tool) << ": " << row.names[0];
+      for (const std::string& key : row.absent)
+        EXPECT_FALSE(find_field(key) || is_section(key))
+            << title_of(tool) << ": " << row.names[0] << " is said to have no equivalent, and "
+            << key << " exists";
+    }
+}
+
 TEST(ToolTables, EveryKeyAndValueOfOursIsValid) {
   for (const Tool tool : all_tools)
     for (const ToolKey& row : keys_of(tool)) {
@@ -88,6 +103,9 @@ TEST(ToolTables, EveryKeyAndValueOfOursIsValid) {
                     target.key == "data.map_keys")
             << title_of(tool) << ": " << target.key;
       EXPECT_EQ(row.targets.empty(), row.equivalent != Equivalent::setting) << row.names[0];
+      EXPECT_EQ(row.hand_written.empty(), row.equivalent != Equivalent::by_hand) << row.names[0];
+      for (const std::string& key : row.hand_written)
+        EXPECT_TRUE(find_field(key) || is_section(key)) << title_of(tool) << ": " << key;
       EXPECT_TRUE(!row.targets.empty() || !row.remark.empty()) << row.names[0];
       for (const auto& [theirs, ours] : row.values) {
         if (ours.empty() || ours == "!") continue;

@@ -2,12 +2,14 @@
 // The examples are all in memory, or come from a stream.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "engine/base/text.h"
 #include "engine/data/experience.h"
 #include "engine/data/loader/dataset.h"
 #include "engine/data/loader/sampler.h"
@@ -31,33 +33,29 @@ class Loader {
     if (dataset_.sources.empty())
       dataset_.sources.push_back({.size = dataset_.examples.size(), .weight = 1, .epochs = 0});
     sampler_.emplace(dataset_.sources, options);
+    options_ = sampler_->options();
   }
   Loader(Stream<T> stream, LoaderOptions options)
       : stream_(std::make_unique<Stream<T>>(std::move(stream))), options_(options) {}
 
   /// The next batch; nullopt after options.epochs. Throws Failure when a stream cannot be read
-  /// further.
+  /// further, or has fewer examples than a batch with LastBatch::drop.
   std::optional<Batch<T>> next() { return next(options_.batch_size); }
-  /// The same with `size` examples.
+  /// The same with `size` examples, at most all.
   std::optional<Batch<T>> next(std::int64_t size) {
+    if (!stream_) size = std::min(size, static_cast<std::int64_t>(sampler_->size()));
+    const bool ends_with_epoch = options_.last_batch != LastBatch::join;
+    const bool drops = options_.last_batch == LastBatch::drop;
     Batch<T> batch;
-    if (stream_) {
-      while (static_cast<std::int64_t>(batch.ids.size()) < size) {
-        auto item = value_or_throw(stream_->next());
-        if (!item) break;
-        batch.examples.push_back(item->example.get());
-        batch.ids.push_back(item->id);
-        batch.owners.push_back(std::move(item->example));
-      }
-    } else {
-      while (static_cast<std::int64_t>(batch.ids.size()) < size) {
-        const auto item = sampler_->next();
-        if (!item) break;
-        batch.examples.push_back(&dataset_.examples[item->index]);
-        batch.ids.push_back(item->id);
-      }
+    bool left_out = false;
+    while (std::ssize(batch.ids) < size && draw(batch)) {
+      if (!ends_with_epoch || !at_epoch_end() || std::ssize(batch.ids) == size) continue;
+      if (!drops) break;
+      if (left_out) throw too_few(std::ssize(batch.ids), size);
+      left_out = true;
+      batch = {};
     }
-    if (batch.ids.empty()) return std::nullopt;
+    if (batch.ids.empty() || (drops && std::ssize(batch.ids) < size)) return std::nullopt;
     return batch;
   }
   /// Rows of a whole batch.
@@ -82,6 +80,31 @@ class Loader {
   const Dataset<T>& dataset() const { return dataset_; }
 
  private:
+  /// Adds the next example to a batch; false after options.epochs.
+  bool draw(Batch<T>& batch) {
+    if (stream_) {
+      auto item = value_or_throw(stream_->next());
+      if (!item) return false;
+      batch.examples.push_back(item->example.get());
+      batch.ids.push_back(item->id);
+      batch.owners.push_back(std::move(item->example));
+      return true;
+    }
+    const auto item = sampler_->next();
+    if (!item) return false;
+    batch.examples.push_back(&dataset_.examples[item->index]);
+    batch.ids.push_back(item->id);
+    return true;
+  }
+  static Failure too_few(std::int64_t examples, std::int64_t size) {
+    return Failure(
+        {Errc::usage, cat("data.last_batch: drop: an epoch has ", examples,
+                          " examples, fewer than a batch of ", size, "; lower train.batch_size")});
+  }
+  bool at_epoch_end() {
+    return stream_ ? value_or_throw(stream_->at_pass_end()) : sampler_->at_epoch_end();
+  }
+
   Dataset<T> dataset_;
   std::optional<Sampler> sampler_;
   std::unique_ptr<Stream<T>> stream_;

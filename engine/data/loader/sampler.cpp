@@ -32,12 +32,27 @@ Sampler::Sampler(std::vector<SourceInfo> sources, LoaderOptions options) : optio
     size_ += info.size;
   }
   check(!sources_.empty(), "Sampler: needs a source");
+  options_.batch_size = std::min(options_.batch_size, static_cast<std::int64_t>(size_));
   for (std::size_t k = 0; k < sources_.size(); ++k) begin(k, 0, 0);
 }
 
 bool Sampler::is_open(const Source& source) const {
   return source.info.epochs == 0 ||
          source.drawn() < static_cast<std::uint64_t>(source.info.epochs) * source.info.size;
+}
+
+// The items of options_.epochs; 0: no limit. A part of an epoch is at least one item; where batches
+// end with the epoch, it is a number of batches, rounded up as transformers' Trainer does.
+std::uint64_t Sampler::items_of_epochs() const {
+  if (options_.epochs <= 0) return 0;
+  if (options_.last_batch == LastBatch::join)
+    return std::max<std::uint64_t>(
+        1, static_cast<std::uint64_t>(std::llround(options_.epochs * static_cast<double>(size_))));
+  const auto of_epoch = static_cast<std::uint64_t>(batches_of(size_));
+  const auto all =
+      static_cast<std::uint64_t>(std::ceil(options_.epochs * static_cast<double>(of_epoch) - 1e-9));
+  const auto rest = all % of_epoch * static_cast<std::uint64_t>(options_.batch_size);
+  return all / of_epoch * size_ + std::min<std::uint64_t>(rest, size_);
 }
 
 std::optional<std::uint64_t> Sampler::limit() const {
@@ -47,12 +62,7 @@ std::optional<std::uint64_t> Sampler::limit() const {
     endless = endless || source.info.epochs == 0;
     all += static_cast<std::uint64_t>(source.info.epochs) * source.info.size;
   }
-  // At least one item: a part of an epoch is not nothing.
-  const auto passes = options_.epochs > 0
-                          ? std::max<std::uint64_t>(
-                                1, static_cast<std::uint64_t>(
-                                       std::llround(options_.epochs * static_cast<double>(size_))))
-                          : 0;
+  const std::uint64_t passes = items_of_epochs();
   if (endless && passes == 0) return std::nullopt;
   return endless ? passes : passes == 0 ? all : std::min(all, passes);
 }
@@ -86,9 +96,24 @@ double Sampler::epoch() const {
   return drawn / static_cast<double>(size_);
 }
 
+bool Sampler::at_epoch_end() const {
+  std::uint64_t drawn = 0;
+  for (const auto& source : sources_) drawn += source.drawn();
+  return drawn > 0 && drawn % size_ == 0;
+}
+
+std::int64_t Sampler::batches_of(std::uint64_t items) const {
+  const auto batch = static_cast<std::uint64_t>(options_.batch_size);
+  const auto whole = [&](std::uint64_t rows) {
+    return options_.last_batch == LastBatch::drop ? rows / batch : (rows + batch - 1) / batch;
+  };
+  return static_cast<std::int64_t>(options_.last_batch == LastBatch::join
+                                       ? whole(items)
+                                       : items / size_ * whole(size_) + whole(items % size_));
+}
+
 std::int64_t Sampler::batches() const {
-  return (static_cast<std::int64_t>(limit().value_or(0)) + options_.batch_size - 1) /
-         options_.batch_size;
+  return batches_of(limit().value_or(0));
 }
 
 void Sampler::begin(std::size_t index, std::uint64_t epoch, std::size_t position) {

@@ -3,22 +3,34 @@
 // sources are interleaved deterministically in proportion to their weights.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "engine/data/loader/dataset.h"
 
 namespace troupe::engine::data {
 
+/// What becomes of the rows at the end of an epoch that do not fill a batch: `join` completes it
+/// with rows of the next epoch, `keep` makes a shorter batch (transformers' Trainer without
+/// dataloader_drop_last), `drop` leaves them out (PyTorch's DataLoader with drop_last).
+enum class LastBatch { join, keep, drop };
+constexpr auto names_of(LastBatch) {
+  return std::array<std::string_view, 3>{"join", "keep", "drop"};
+}
+
 struct LoaderOptions {
-  std::int64_t batch_size = 8;  ///< rows, pairs or prompts per optimizer step
+  /// Rows, pairs or prompts per optimizer step; a batch has at most all examples of the data once.
+  std::int64_t batch_size = 8;
   /// Number of passes over the data, possibly a fraction; the last batch may be short. 0: no limit
   /// (the number of steps ends the run).
   double epochs = 0;
   bool shuffle = true;
   std::uint64_t seed = 0;
-  std::int64_t stream_rows = 0;  ///< examples in memory at a time (stream.h); 0: all
+  std::int64_t stream_rows = 0;            ///< examples in memory at a time (stream.h); 0: all
+  LastBatch last_batch = LastBatch::join;  ///< of an epoch
 };
 
 /// Returns the source with the smallest (drawn + 1/2) / weight (Sainte-Lague) among those that are
@@ -50,6 +62,8 @@ class Sampler {
   std::optional<Item> next();
   /// Number of batches of a whole run; 0: no limit.
   std::int64_t batches() const;
+  /// True if the item returned last was the last one of an epoch: of size() items.
+  bool at_epoch_end() const;
   std::size_t size() const { return size_; }
   /// Passes over the data so far: items returned / size().
   double epoch() const;
@@ -74,6 +88,8 @@ class Sampler {
   void begin(std::size_t source, std::uint64_t epoch, std::size_t position);
   Result<> restore_source(std::size_t source, const Json& state);
   std::optional<std::uint64_t> limit() const;  // items of a whole run
+  std::uint64_t items_of_epochs() const;
+  std::int64_t batches_of(std::uint64_t items) const;
 
   std::size_t size_ = 0;
   LoaderOptions options_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/base/check.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/data/loader/resume.h"
@@ -160,6 +161,14 @@ Result<std::optional<typename Stream<T>::Item>> Stream<T>::next() {
   ++source.drawn;
   const auto id = source.epoch * source.size + source.first + in_block;
   return Item{source.block[in_block], id | (static_cast<std::uint64_t>(*chosen) << 52)};
+}
+
+template <class T>
+Result<bool> Stream<T>::at_pass_end() {
+  check(sources_.size() == 1, "Stream::at_pass_end: a mix has no passes of its own");
+  const std::uint64_t pass = sources_[0].epoch;
+  RETURN_IF_ERROR(make_ready(0));
+  return sources_[0].epoch != pass;
 }
 
 template <class T>

@@ -30,6 +30,9 @@ class Stream {
   /// malformed rows beyond the limit, and of files; Errc::bad_input for a file whose content was
   /// replaced since open(), which is checked after each block is read.
   Result<std::optional<Item>> next();
+  /// True if the example returned last was the last one of a pass over the data, which has one
+  /// source. Reads the next block where that is not known yet.
+  Result<bool> at_pass_end();
   /// {"shuffle", "seed", "rows", "sources": [...], "files"}.
   Json state() const;
   /// Errc::bad_input if the state does not match the data; errors of files, which are read up to

@@ -121,9 +121,9 @@ class Importer {
     const std::string text = text_of(value);
     const bool off = text == "null" || text == "false" || text == "none" || text.empty();
     if (row.equivalent == Equivalent::built_in) return out_.line(Outcome::not_needed, row.remark);
-    if (row.equivalent == Equivalent::none)
+    if (row.equivalent == Equivalent::none || row.equivalent == Equivalent::by_hand)
       return off ? out_.line(Outcome::already_default, "off")
-                 : out_.line(Outcome::no_equivalent, row.remark);
+                 : out_.line(Outcome::no_equivalent, unconverted(row));
     for (const auto& [theirs, ours] : row.values)
       if (theirs == text) return listed(row, ours);
     if (text == "null") return out_.line(Outcome::already_default, "not set");
@@ -135,6 +135,12 @@ class Importer {
     if (row.copies) return out_.set(out_.targets(row)[0], value);
     out_.line(Outcome::no_equivalent,
               cat("this value has none", row.remark.empty() ? "" : ": ", row.remark));
+  }
+
+  static std::string unconverted(const ToolKey& row) {
+    return row.hand_written.empty()
+               ? std::string(row.remark)
+               : cat("write ", join(row.hand_written, " or "), ": ", row.remark);
   }
 
   /// A value with a rule of its own in the table.

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "engine/base/fields.h"
 #include "tests/engine/data/scratch.h"
 
 namespace troupe::engine::data {
@@ -65,6 +66,48 @@ TEST(Loader, EpochsEndWithAShortBatch) {
   EXPECT_EQ(loader.next()->examples.size(), 2u);
   EXPECT_FALSE(loader.next());
   EXPECT_FALSE(loader.next());
+}
+
+// 10 rows in batches of 4: sizes of the batches of two and a half epochs, and of a whole run.
+TEST(Loader, LastBatchOfAnEpochIsJoinedKeptOrDropped) {
+  struct Expected {
+    LastBatch last_batch;
+    double epochs;
+    std::vector<std::size_t> sizes;
+  };
+  for (const Expected& each : {
+           Expected{LastBatch::join, 2, {4, 4, 4, 4, 4}},
+           Expected{LastBatch::join, 1, {4, 4, 2}},
+           Expected{LastBatch::keep, 2, {4, 4, 2, 4, 4, 2}},
+           Expected{LastBatch::keep, 1.5, {4, 4, 2, 4, 4}},  // half of three batches, rounded up
+           Expected{LastBatch::keep, 1.1, {4, 4, 2, 4}},
+           Expected{LastBatch::drop, 2, {4, 4, 4, 4}},
+           Expected{LastBatch::drop, 1.5, {4, 4, 4}},
+       }) {
+    const LoaderOptions options{
+        .batch_size = 4, .epochs = each.epochs, .shuffle = false, .last_batch = each.last_batch};
+    Loader<SftExample> loader(numbered(10), options);
+    EXPECT_EQ(loader.batches(), std::ssize(each.sizes));
+    std::vector<std::size_t> sizes;
+    while (const auto batch = loader.next()) {
+      sizes.push_back(batch->ids.size());
+      Loader<SftExample> resumed(numbered(10), options);
+      ASSERT_TRUE(resumed.restore(loader.state()));
+      EXPECT_EQ(resumed.state().dump(), loader.state().dump());
+    }
+    EXPECT_EQ(sizes, each.sizes) << name_of(each.last_batch) << ' ' << each.epochs;
+  }
+}
+
+TEST(Loader, ABatchHasEveryExampleAtMostOnce) {
+  Loader<SftExample> loader(numbered(10), {.batch_size = 1000, .seed = 3});
+  EXPECT_EQ(loader.batch_size(), 10);
+  for (int step = 0; step < 3; ++step) {
+    const auto batch = loader.next();
+    ASSERT_TRUE(batch);
+    EXPECT_EQ(std::set(batch->examples.begin(), batch->examples.end()).size(), 10u);
+    EXPECT_EQ(batch->ids.size(), 10u);
+  }
 }
 
 TEST(Loader, IdsAreStableAndNeverTwice) {

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "engine/data/loader/loader.h"
+#include "engine/base/fields.h"
 #include "tests/engine/data/scratch.h"
 
 namespace troupe::engine::data {
@@ -65,6 +66,39 @@ TEST_F(Streams, OfOneBlockAreWhatMemoryGivesBitForBit) {
   EXPECT_EQ(take(stream, 40), take(memory, 40));  // five passes
   auto in_order = loader(0, false), streamed = loader(4, false);
   EXPECT_EQ(take(streamed, 40), take(in_order, 40));
+}
+
+// The 21 usable rows in batches of 4: the sizes and rows are those of the data in memory, also
+// after a restart between any two batches.
+TEST_F(Streams, EndEpochsAsDataInMemoryDoes) {
+  for (const auto last_batch : {LastBatch::join, LastBatch::keep, LastBatch::drop}) {
+    const auto made = [&](std::int64_t stream_rows) {
+      return value_or_throw(make_loader<SftExample>(options_, encoder_,
+                                                    {.batch_size = 4,
+                                                     .shuffle = false,
+                                                     .seed = 5,
+                                                     .stream_rows = stream_rows,
+                                                     .last_batch = last_batch}));
+    };
+    auto memory = made(0), stream = made(5);
+    for (int step = 0; step < 20; ++step) {
+      EXPECT_EQ(take(stream, 1), take(memory, 1)) << name_of(last_batch) << ", batch " << step;
+      const Json state = value_or_throw(parse_json(stream.state().dump(), "state", {}));
+      stream = made(5);
+      ASSERT_TRUE(stream.restore(state));
+    }
+  }
+}
+
+TEST_F(Streams, DropNeedsEnoughRowsForABatch) {
+  auto stream = value_or_throw(make_loader<SftExample>(
+      options_, encoder_, {.batch_size = 100, .stream_rows = 5, .last_batch = LastBatch::drop}));
+  try {
+    stream.next();
+    ADD_FAILURE() << "a batch";
+  } catch (const Failure& failure) {
+    EXPECT_THAT(failure.what(), HasSubstr("fewer than a batch of 100"));
+  }
 }
 
 TEST_F(Streams, OfManyBlocksHaveEveryRowOnceAPassUnderItsOwnId) {
