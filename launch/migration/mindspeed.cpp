@@ -197,7 +197,7 @@ max_num_seqs | rollout.max_sequences | |
 infer_* | ~ parallel.rollout.tp, parallel.rollout.pp | parallel.rollout.tp and parallel.rollout.pp, or parallel of the role rollout in a cluster file
 logprobs, detokenize, dtype, gpu_memory_utilization, max_num_batched_tokens, offload_train_*, enable_prefix_caching, num_scheduler_steps, enforce_eager, torchair_graph, ascend_scheduler_config_enabled, data_parallel_size, limit_mm_image_per_prompt | = | there is one set of weights and no second engine; rollout.cache_tokens bounds the KV cache
 use_integrated_worker, integrated_mode_config, *_resource, num_npus, blocking, num_cpus_*, runtime_env_path, zmq_communication, use_dp_batch_balance, num_samples_per_step, resource_pool* | - cluster.ray | a cluster file of troupe launch (docs/operations.md)
-partial_rollout_max_split, require_max_age_all_finished, async_engine | ~ async.mode, async.partial, async.eta | samples beside training, at most async.eta updates old; async.partial goes on with unfinished ones (docs/async.md)
+partial_rollout_max_split, require_max_age_all_finished, async_engine | ~ async.mode, async.partial, async.eta | samples beside training, at most async.eta updates old; async.partial continues unfinished ones (docs/async.md)
 multi_turn_enable, tool_*, max_tool_*, max_parallel_calls, max_total_response_length | ~ rollout.source | service: the program that calls tools takes prompts and returns samples (docs/agents.md)
 is_multimodal, reuse_image_embeds, colocate_actor_and_vit | - data.images | only text models are supported
 msprobe_config.*, mstx, profile_export_type, profile_data_simplification, profile_analysis, profile_with_npu, profile_with_module | = | specific to Ascend's tools; a trace and a table are always written

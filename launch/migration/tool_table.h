@@ -47,8 +47,8 @@ struct ToolKey {
   Equivalent equivalent = Equivalent::setting;
   std::vector<Target> targets;
   std::vector<std::pair<std::string_view, std::string_view>> values;
-  bool copies = false;                         ///< values that are not listed are ours, too
-  std::string_view converter;                  ///< without its @
+  bool copies = false;                    ///< values that are not listed are ours, too
+  std::string_view converter;             ///< without its @
   std::vector<std::string> hand_written;  ///< keys of ours (by_hand)
   std::vector<std::string> absent;        ///< keys that we do not have (none)
   std::string_view remark;

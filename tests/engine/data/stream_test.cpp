@@ -4,8 +4,8 @@
 
 #include <set>
 
-#include "engine/data/loader/loader.h"
 #include "engine/base/fields.h"
+#include "engine/data/loader/loader.h"
 #include "tests/engine/data/scratch.h"
 
 namespace troupe::engine::data {
