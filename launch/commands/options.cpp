@@ -104,19 +104,7 @@ bool is_run_file(const std::string& word) {
          std::filesystem::is_regular_file(word, ignored);
 }
 
-}  // namespace
-
-CLI::Option* path_option(CLI::Option* option) {
-  return option->transform([name = option->get_name()](const std::string& given) {
-    auto expanded = expand_home(name, given);
-    return expanded ? std::move(*expanded)
-                    : throw CLI::ValidationError(name, expanded.error().what);
-  });
-}
-
-void add_sources(CLI::App& command, Sources& sources) {
-  command.add_option("--algorithm", sources.algorithm,
-                     cat("one of ", join(algorithm_names(), ", ")));
+void add_run_file(CLI::App& command, Sources& sources) {
   const auto take_file = [&sources](std::vector<std::string> files) {
     if (!sources.file.empty()) files.insert(files.begin(), sources.file);
     if (files.size() > 1)
@@ -139,6 +127,22 @@ void add_sources(CLI::App& command, Sources& sources) {
         take_file(files);
       },
       "the run file, as --config");
+}
+
+}  // namespace
+
+CLI::Option* path_option(CLI::Option* option) {
+  return option->transform([name = option->get_name()](const std::string& given) {
+    auto expanded = expand_home(name, given);
+    return expanded ? std::move(*expanded)
+                    : throw CLI::ValidationError(name, expanded.error().what);
+  });
+}
+
+void add_sources(CLI::App& command, Sources& sources) {
+  command.add_option("--algorithm", sources.algorithm,
+                     cat("one of ", join(algorithm_names(), ", ")));
+  add_run_file(command, sources);
   const auto setting = [&](const char* option, const char* key, const char* help) {
     const auto give = [&sources, option, key](const std::string& value) {
       sources.options.push_back({option, key, value});

@@ -77,6 +77,19 @@ struct DataConfig {
     field("column_names", self.column_names,
           "column names of csv and tsv files without a header; empty: the first line is the "
           "header");
+    each_order_field(self, field);
+    field("chunk", self.chunk,
+          "split documents of the text layout longer than train.max_length; false: truncate them");
+    field("chat", self.chat,
+          "apply the chat template to plain prompts as a user message; auto: alpaca rows only, if "
+          "the model has a template");
+    field("max_bad_rows", self.max_bad_rows, count_from_0,
+          "malformed rows that are skipped and counted; one more stops the run");
+  }
+
+ private:
+  /// Which rows are used, and in what order.
+  static void each_order_field(auto& self, auto& field) {
     field("stream", self.stream,
           "read the data while training, for files larger than memory; needs train.steps");
     field("shuffle_buffer", self.shuffle_buffer, Range{1, 1 << 30},
@@ -89,13 +102,6 @@ struct DataConfig {
         "last_batch", self.last_batch,
         "rows at the end of an epoch that do not fill a batch: join completes the batch with rows "
         "of the next epoch, keep makes a shorter batch, drop leaves them out");
-    field("chunk", self.chunk,
-          "split documents of the text layout longer than train.max_length; false: truncate them");
-    field("chat", self.chat,
-          "apply the chat template to plain prompts as a user message; auto: alpaca rows only, if "
-          "the model has a template");
-    field("max_bad_rows", self.max_bad_rows, count_from_0,
-          "malformed rows that are skipped and counted; one more stops the run");
   }
 };
 
