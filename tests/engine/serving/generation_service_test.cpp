@@ -225,7 +225,7 @@ TEST_F(GenerationServiceTest, ACallbackThatThrowsEndsItsJobAlone) {
   const auto service = start();
   std::promise<Outcome> outcome;
   Job job;
-  job.request = request(1);
+  job.request = std::make_shared<const Request>(request(1));
   job.on_token = [](const generate::TokenEvent&) { throw std::bad_alloc(); };
   job.on_end = [&](Outcome end) { outcome.set_value(std::move(end)); };
   auto other = submit(*service, request(2));
@@ -243,7 +243,7 @@ TEST_F(GenerationServiceTest, AnEndThatThrowsIsRepeatedWithTheError) {
   std::promise<Outcome> outcome;
   int calls = 0;
   Job job;
-  job.request = request(1);
+  job.request = std::make_shared<const Request>(request(1));
   job.on_end = [&](Outcome end) {
     if (calls++ == 0) throw std::bad_alloc();
     outcome.set_value(std::move(end));
