@@ -67,7 +67,7 @@ planted_bug(loads_no_versions rollout/batches.cpp "versions_[kept] = c_.versions
 
 set(planted_sources "")
 foreach(source grpo.cpp plan.cpp weight_stream.cpp weight_sync.cpp model_selection.cpp estimators.cpp work.cpp rollout/batches.cpp rollout/chunks.cpp
-    rollout/dynamic_sampling.cpp rollout/evaluation.cpp rollout/finished_samples.cpp rollout/grpo_minibatches.cpp rollout/rollout_pool.cpp rollout/samples.cpp rollout/sampling.cpp)
+    rollout/dynamic_sampling.cpp rollout/evaluation.cpp rollout/finished_samples.cpp rollout/grpo_minibatches.cpp rollout/rollout_pool.cpp rollout/reward_failures.cpp rollout/samples.cpp rollout/sampling.cpp)
   if(NOT source IN_LIST planted_files)
     list(APPEND planted_sources ${PROJECT_SOURCE_DIR}/algorithms/${source})
   endif()
