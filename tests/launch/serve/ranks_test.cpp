@@ -85,7 +85,7 @@ std::vector<Found> alone(const std::vector<Wanted>& all) {
     auto generator =
         value_or_throw(engine::generate::Generator::create(loaded.model.decoder(), loaded.config));
     for (std::size_t n = 0; n < all.size(); ++n) {
-      auto request = job_of(loaded.model, all[n]).request;
+      engine::generate::Request request = *job_of(loaded.model, all[n]).request;
       auto result = value_or_throw(generator.generate_all({std::move(request)}));
       if (mesh.is_root()) found[n] = {std::move(result.at(0)), std::exchange(scores, {})};
     }
