@@ -121,7 +121,7 @@ void add_launch(CLI::App& app, Action& action) {
 void add_worker(CLI::App& app, Action& action) {
   auto timeout = std::make_shared<std::int64_t>(0);
   CLI::App* command = app.add_subcommand("worker", "One process of a launch")->group("");
-  command->add_option("--timeout", *timeout)->required();
+  command->add_option("--timeout", *timeout);
   command->callback([timeout, &action] { action = [timeout] { return worker(*timeout); }; });
 }
 

@@ -70,21 +70,14 @@ std::string unknown_option(const CLI::App& command, const std::vector<std::strin
   return "";
 }
 
-}  // namespace
-
-std::string unexpected_word(const std::string& word) {
-  return cat("unexpected argument ", quote(word),
-             "; options begin with --, settings are written key=value");
-}
-
-namespace {
-
 std::string unexpected_argument(const CLI::App& command, const std::vector<std::string>& words) {
   bool value = false;
   for (const std::string& word : words) {
     if (!is_option(word) && !value)
-      return command.get_option_no_throw("--set") ? unexpected_word(word)
-                                                  : cat("unexpected argument ", quote(word));
+      return cat("unexpected argument ", quote(word),
+                 command.get_option_no_throw("--set")
+                     ? "; options begin with --, settings are written key=value"
+                     : "");
     value = is_option(word) && takes_value(command, word);
   }
   return "";

@@ -18,9 +18,6 @@ std::vector<std::string> with_set(const CLI::App& command, const std::vector<std
 std::string parse_problem(const CLI::App& command, const std::vector<std::string>& words,
                           const CLI::ParseError& error);
 
-/// The problem of a word that is neither an option nor a setting, for a command with settings.
-std::string unexpected_word(const std::string& word);
-
 const CLI::App* find_command(const CLI::App& program, const std::string& name);
 
 /// Reports a parse error on stderr and returns the exit code. `words`: those after the command's

@@ -120,10 +120,9 @@ void add_run_file(CLI::App& command, Sources& sources) {
       ->allow_extra_args(false);
   command.add_option_function<std::vector<std::string>>(
       "file",
-      [take_file, name = command.get_name()](const std::vector<std::string>& files) {
+      [take_file](const std::vector<std::string>& files) {
         for (const std::string& each : files)
-          if (!is_run_file(each))
-            throw ArgumentProblem(cat(name, ": ", unexpected_word(each), ", a run file is YAML"));
+          if (!is_run_file(each)) throw CLI::ExtrasError({each});  // parse_problem() says more
         take_file(files);
       },
       "the run file, as --config");

@@ -52,7 +52,7 @@ class RunContext {
     if (!out.streams() && report.bad + report.untrainable + report.truncated == 0)
       log_info(report.text());
     const auto examples = std::ssize(out.dataset().examples);
-    if (!out.streams() && loader.batch_size > examples)
+    if (!out.streams() && out.dataset().sources.size() == 1 && loader.batch_size > examples)
       log_warning(cat("train.batch_size: a batch of ", loader.batch_size, " is more than the ",
                       examples, examples == 1 ? " example" : " examples",
                       " of the data, so a step uses all of them"));

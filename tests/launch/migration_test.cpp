@@ -154,9 +154,9 @@ TEST(ToolTables, TheNamesThatUsersTriedFirstAreAnswered) {
            Asked{"grpo.num_generations", "grpo", "TRL: write grpo.group_size"},
            Asked{"grpo.epsilon", "grpo", "TRL: write grpo.clip_low or grpo.clip_high"},
            Asked{"dpo.loss_type", "dpo", "TRL: write dpo.loss"},
-           Asked{"deepspeed", "sft", "no equivalent: parallel.dp and parallel.tp"},
+           Asked{"deepspeed", "sft", "write parallel.dp or parallel.tp or parallel.zero"},
            Asked{"actor_rollout_ref.actor.kl_loss_coef", "grpo", "verl: write grpo.beta"},
-           Asked{"zero_stage", "sft", "OpenRLHF: no equivalent"},
+           Asked{"zero_stage", "sft", "OpenRLHF: write parallel.zero"},
            Asked{"micro_train_batch_size", "sft", "train.micro_batch_tokens"},
        })
     EXPECT_THAT(refusal(cat(each.key, "=1"), each.algorithm), HasSubstr(each.answer)) << each.key;

@@ -126,7 +126,7 @@ TEST(Presets, AnUnknownAlgorithmIsToldTheNearestKnownOne) {
 }
 
 TEST(Presets, CompatWithoutAPresetForTheRecipeWarns) {
-  const auto got = with("sft", {"compat=verl"});
+  const auto got = with("sft", {"compat=openrlhf"});
   ASSERT_TRUE(got) << got.error().what;
   ASSERT_FALSE(got->warnings.empty());
   EXPECT_THAT(testing::PrintToString(got->warnings), HasSubstr("changes no default of sft"));

@@ -53,7 +53,8 @@ const std::vector<Kind>& kinds() {
 Result<> check_unread(const Columns& row, const std::vector<std::string>& unread) {
   for (const std::string& key : unread)
     for (const Kind& kind : kinds())
-      if (std::ranges::find(kind.names, key) != kind.names.end() &&
+      // A column whose name data.columns gives to another one is not meant by that name.
+      if (std::ranges::find(kind.names, key) != kind.names.end() && row.file_name(key) == key &&
           kind.changes(*row.row().find(key)))
         return bad_row(cat("the column ", quote(key),
                            " is not read and would change the result: ", kind.why,

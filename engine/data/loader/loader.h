@@ -43,7 +43,8 @@ class Loader {
   std::optional<Batch<T>> next() { return next(options_.batch_size); }
   /// The same with `size` examples, at most all.
   std::optional<Batch<T>> next(std::int64_t size) {
-    if (!stream_) size = std::min(size, static_cast<std::int64_t>(sampler_->size()));
+    if (!stream_ && dataset_.sources.size() == 1)
+      size = std::min(size, static_cast<std::int64_t>(sampler_->size()));
     const bool ends_with_epoch = options_.last_batch != LastBatch::join;
     const bool drops = options_.last_batch == LastBatch::drop;
     Batch<T> batch;

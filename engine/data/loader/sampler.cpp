@@ -32,7 +32,9 @@ Sampler::Sampler(std::vector<SourceInfo> sources, LoaderOptions options) : optio
     size_ += info.size;
   }
   check(!sources_.empty(), "Sampler: needs a source");
-  options_.batch_size = std::min(options_.batch_size, static_cast<std::int64_t>(size_));
+  // A mix repeats rows by its weights.
+  if (sources_.size() == 1)
+    options_.batch_size = std::min(options_.batch_size, static_cast<std::int64_t>(size_));
   for (std::size_t k = 0; k < sources_.size(); ++k) begin(k, 0, 0);
 }
 

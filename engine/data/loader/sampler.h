@@ -22,7 +22,8 @@ constexpr auto names_of(LastBatch) {
 }
 
 struct LoaderOptions {
-  /// Rows, pairs or prompts per optimizer step; a batch has at most all examples of the data once.
+  /// Rows, pairs or prompts per optimizer step; a batch of one source has each example at most
+  /// once.
   std::int64_t batch_size = 8;
   /// Number of passes over the data, possibly a fraction; the last batch may be short. 0: no limit
   /// (the number of steps ends the run).

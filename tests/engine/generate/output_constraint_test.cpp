@@ -239,7 +239,7 @@ TEST_F(ConstrainedGeneratorTest, WorkBeyondALimitEndsOnlyItsRequest) {
 TEST_F(ConstrainedGeneratorTest, BytesOfAllConstraintsAreBounded) {
   GeneratorConfig config;
   config.eos_ids = {end_token};
-  config.constraint_bytes = 20'000;
+  config.constraint_bytes = 12'000;
   auto generator = value_or_throw(Generator::create(*model_, config));
   value_or_throw(generator.submit(request(1, "[a-z]{30}", 30)));
   value_or_throw(generator.submit(request(2, "([a-z]*a[a-z0-9]{9}|[0-9]{3,9}b){2,5}", 60)));
