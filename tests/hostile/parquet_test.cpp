@@ -36,7 +36,9 @@ TEST_P(DamagedParquet, IsReadOrRejected) {
     const Ended ended =
         run_hostile(folder.path() + ".run", cat("info ", folder.path(), "/rows.parquet"), "", {});
     const std::string said = ended.out + ended.err;
-    EXPECT_TRUE(ended.code == 0 || ended.code == 5) << "at " << at << ": " << ended.code << said;
+    // 3: it is read, and no algorithm uses its columns.
+    EXPECT_TRUE(ended.code == 0 || ended.code == 3 || ended.code == 5)
+        << "at " << at << ": " << ended.code << said;
     EXPECT_TRUE(ended.in_time) << "at " << at;
     EXPECT_THAT(said, Not(HasSubstr("please report it"))) << "at " << at;
     EXPECT_LE(ended.processor_seconds, sanitized ? 120 : 2) << "at " << at;
