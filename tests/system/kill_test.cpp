@@ -130,7 +130,8 @@ TEST_F(Leftovers, FoldersOfRewardProgramsAreRemovedOnceTheirProcessIsDead) {
   std::filesystem::create_directories(path("tmp/troupe-reward-notes"));
   const std::string foreign = folder.substr(0, folder.size() - 6) + "ghijkl";
   std::filesystem::create_directories(foreign);
-  const bool another_owner = ::chown(foreign.c_str(), 65534, 65534) == 0;  // only root may
+  // Only root may. The user nobody, 65534, has the programs of root.
+  const bool another_owner = ::chown(foreign.c_str(), 65533, 65533) == 0;
   const std::string other =
       cat(with_folder, command(arguments("sft", "other", "--set train.steps=1")), " >>'", log(),
           "' 2>&1 </dev/null");
