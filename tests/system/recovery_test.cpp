@@ -67,7 +67,7 @@ TEST_F(Recovery, ASecondSignalASecondLaterQuitsImmediately) {
   const auto said = [&](const std::string& words) {
     return read_file(log()).value_or("").find(words) != std::string::npos;
   };
-  Child child(command(sft("a", 3, "--set train.batch_size=100000")),
+  Child child(command(sft("a", 3, "--set train.batch_size=100000 --set data.stream=true")),
               log());  // a step takes minutes
   // Before the first step a signal ends the run: the step begins when the journal is there.
   ASSERT_TRUE(child.until([&] { return std::filesystem::exists(path("a/timings.jsonl")); }));
