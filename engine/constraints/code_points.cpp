@@ -38,7 +38,7 @@ bool is_escaped(char32_t c) {
 /// Adds ranges in order, from `from` to `to`.
 class CodePoints {
  public:
-  CodePoints(Grammar& grammar, Node from, Node to) : grammar_(grammar), from_(from), to_(to) {
+  CodePoints(Grammar& grammar, Node from, Node to) : grammar_(grammar), from_(from) {
     rest_[0] = to;
   }
 
@@ -115,7 +115,7 @@ class CodePoints {
   }
 
   Grammar& grammar_;
-  Node from_, to_;
+  Node from_;
   std::array<Piece, 4> path_{};  // of the sequence before, except for its last own byte
   std::size_t path_size_ = 0;
   std::array<Node, 4> rest_ = {-1, -1, -1, -1};
