@@ -242,6 +242,7 @@ ServerCounts Server::counts() const {
           .timeouts = service.timeouts,
           .slow = service.slow,
           .gave_way = service.gave_way,
+          .body_bytes = *service.body_bytes,
           .open = service.open,
           .active = service.active};
 }

@@ -35,6 +35,7 @@ struct ServerCounts {
   std::uint64_t timeouts = 0;     ///< connections closed by a deadline
   std::uint64_t slow = 0;         ///< streams ended because their reader is too slow
   std::uint64_t gave_way = 0;     ///< idle connections closed because others came
+  std::size_t body_bytes = 0;     ///< of bodies that arrive, wait and are read now
   std::size_t open = 0;           ///< connections now
   std::size_t active = 0;         ///< requests that are handled now
 };
