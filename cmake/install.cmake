@@ -22,8 +22,14 @@ endif()
 install(DIRECTORY launch/quickstart DESTINATION share/troupe COMPONENT troupe PATTERN run.sh EXCLUDE)
 install(DIRECTORY launch/examples DESTINATION share/troupe COMPONENT troupe)
 install(DIRECTORY docs/ DESTINATION ${troupe_doc_dir} COMPONENT troupe PATTERN development EXCLUDE)
+install(FILES benchmarks/README.md benchmarks/results.md DESTINATION ${troupe_doc_dir}/benchmarks COMPONENT troupe)
 install(FILES CHANGELOG.md SECURITY.md DESTINATION ${troupe_doc_dir} COMPONENT troupe)
 install(FILES LICENSE DESTINATION ${troupe_doc_dir} RENAME copyright COMPONENT troupe)
+
+install(CODE "
+  set(prefix \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\")
+  set(doc_dir \"${troupe_doc_dir}\")
+  include(\"${PROJECT_SOURCE_DIR}/cmake/installed_links.cmake\")" COMPONENT troupe)
 
 # Man pages and completions are printed by the program from its option tables.
 install(CODE "

@@ -1,4 +1,5 @@
-"""No file that the build makes or `cmake --install` writes loads code from the current folder, and all of them are hardened.
+"""No file that the build makes or `cmake --install` writes loads code from the current folder, and all of them are hardened; links
+between installed documents lead somewhere.
 
 Usage: elf_test.py BUILD COMPILER CMAKE HARDENED(ON|OFF)
 """
@@ -64,6 +65,17 @@ class Installed(Scratch):
         count, wrong = elf_file.examine([self.prefix], HARDENED)
         self.assertEqual(wrong, [])
         self.assertGreaterEqual(count, 2)
+
+    def test_links_of_the_installed_documentation(self):
+        links = 0
+        for place, _, names in os.walk(os.path.join(self.prefix, "share")):
+            for page in (os.path.join(place, name) for name in names if name.endswith(".md")):
+                with open(page, encoding="utf-8") as file:
+                    found = re.findall(r"\]\((?!https?:|#)([^)#\s]+)", re.sub(r"```.*?```|`[^`\n]*`", "", file.read(), flags=re.S))
+                links += len(found)
+                for link in found:
+                    self.assertTrue(os.path.exists(os.path.join(place, link)), f"{page}: {link}")
+        self.assertGreater(links, 100)
 
     def test_hardening_is_active(self):
         if not HARDENED:

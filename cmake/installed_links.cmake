@@ -1,0 +1,18 @@
+# Makes the links between documents hold where they are installed: the tree's benchmarks/ and launch/examples/ are in other places there.
+# prefix: the installation; doc_dir: the documentation's folder below it, which is three levels deep.
+file(GLOB_RECURSE pages "${prefix}/${doc_dir}/*.md" "${prefix}/share/troupe/*.md")
+foreach(page IN LISTS pages)
+  file(READ "${page}" text)
+  set(linked "${text}")
+  if(page MATCHES "/share/troupe/")
+    string(REPLACE "](../../docs/" "](../../doc/troupe/" linked "${linked}")
+  elseif(page MATCHES "/benchmarks/[^/]*$")
+    string(REPLACE "](../docs/" "](../" linked "${linked}")
+  else()
+    string(REPLACE "](../benchmarks/" "](benchmarks/" linked "${linked}")
+    string(REPLACE "](../launch/" "](../../troupe/" linked "${linked}")
+  endif()
+  if(NOT linked STREQUAL text)
+    file(WRITE "${page}" "${linked}")
+  endif()
+endforeach()
