@@ -331,7 +331,7 @@ TEST_F(GenerationServiceTest, AStepThatLacksMemoryEndsTheLatestSequenceAlone) {
     EXPECT_GE(device.refused, 4);
     EXPECT_EQ(service->counters().free_pages + service->counters().idle_pages, 200);
     device.most = std::numeric_limits<std::int64_t>::max();
-    EXPECT_TRUE(submit(*service, request(9)).get()) << "the service goes on";
+    EXPECT_TRUE(submit(*service, request(9)).get()) << "the service continues";
   }
 }
 
