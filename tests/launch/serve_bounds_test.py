@@ -101,6 +101,19 @@ class Bounds(unittest.TestCase):
                 self.assertEqual(tokens[choice["index"]], choice["logprobs"]["tokens"])
 
 
+class Log(unittest.TestCase):
+    def test_a_client_cannot_fill_it_with_fields_that_do_not_exist(self):
+        server = Server(STORIES, quiet=False)
+        for i in range(130):
+            server.complete(prompt=[3], max_tokens=1, **{f"field {i % 120}": 1, "x" * 5000: 1})
+        self.assertEqual(server.stop(), 0, server.output)
+        lines = [line for line in server.output[1].splitlines() if "unknown fields are ignored" in line]
+        self.assertEqual(len(lines), 99, "a hundred names, two of them in one line")
+        for i in range(99):
+            self.assertEqual(len(re.findall(rf"field {i}\b", server.output[1])), 1, i)
+        self.assertLess(max(map(len, lines)), 400)
+
+
 class Read(unittest.TestCase):
     def test_answers_that_were_read_are_freed_while_their_connections_stay(self):
         server = Server(STORIES)
