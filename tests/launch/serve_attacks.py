@@ -88,6 +88,7 @@ def attacks():
         "H1 the largest accepted prompt_logprobs": one(lambda: {"prompt": [i % 5000 + 3 for i in range(2400)], "n": 20, "prompt_logprobs": 20, "max_tokens": 1}),
         "H1 allowed_token_ids": one(lambda: dict(many, allowed_token_ids=[1], max_tokens=20)),
         "H1 120 expressions wait": lambda: [(completion, regex(f"b{{{i + 1}}}a{{65000}}c{{65000}}d{{65000}}"), True) for i in range(120)],
+        "H1 120 long expressions wait": lambda: [(completion, regex("ab" * 95_000 + str(i)), True) for i in range(120)],
         "H1 1,000 streams of 20 stop strings": lambda: [(completion, {"prompt": [3], "max_tokens": 20, "stream": True, "n": 100,
                                                                       "stop": ["x" * 1000 + str(i) for i in range(20)]}, True)] * 10,
         "m7 60 unread answers": lambda: [("/tokenize", {"prompt": "a b " * 500_000, "return_token_strs": True}, False)] * 60,
