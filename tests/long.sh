@@ -4,7 +4,7 @@
 #   asan      every test under AddressSanitizer and UBSan
 #   tsan      every test under ThreadSanitizer
 #   fuzz      each fuzz target for five minutes
-#   kill      225 kills of runs, 240 damages to their files, 20 of `troupe preprocess`, `troupe convert` and `merge` before every file operation, 117 crash points and simulated power failures; the other tests that kill processes, ten times; ranks and engine threads that hang, with the program's own times
+#   kill      225 kills of runs, 240 damages to their files, 120 to what `troupe convert` and `merge` read, 20 of `troupe preprocess`, `troupe convert` and `merge` before every file operation, 117 crash points and simulated power failures; the other tests that kill processes, ten times; ranks and engine threads that hang, with the program's own times
 #   micro_batches  train.micro_batch_tokens 512 to 8192 on a tied, an untied and a LoRA model, f32 and bf16, dp 1 and 2, SFT, DPO and GRPO: equal bytes
 #   layouts   every layout of up to 8 ranks (dp, tp, pp, vpp, cp, sp, zero, overlap) for every method beside one rank: losses, gradients; threads, mpirun and a repetition: equal bytes
 #   examples  a copy of the tree to which docs/adding-an-algorithm.md is applied: it compiles, and the method of the page trains
@@ -56,7 +56,7 @@ run_kill() {
   python3 -B tests/system/hangs.py build/release/troupe . long >&2
   TROUPE_KILLS=20 selected launch_preprocess_test '*KilledAtRandomTimes*'
   TROUPE_CRASH_POINTS=1000 selected launch_convert_test '*KilledWriting*'
-  TROUPE_DAMAGES=60 selected system_test '*DamagedFiles*'
+  TROUPE_DAMAGES=60 selected system_test '*DamagedFiles*:*DamagedModels*'
   selected system_test '*Interrupted*' --gtest_repeat=10 --gtest_break_on_failure
   selected engine_checkpoint_test '*Crash*' --gtest_repeat=10
 }

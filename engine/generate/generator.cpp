@@ -145,6 +145,7 @@ void Generator::Impl::add(Request request) {
     scheduler.add(number, length, state.limit, groups.join(state.request),
                   state.request.scores_prompt() ? nullptr : &state.tokens,
                   cache_context(state.request));
+    scheduler.score_prompt(number, state.request.scores_prompt());
   } catch (...) {
     forget(state.request);
     sequences.erase(number);
@@ -203,6 +204,7 @@ void Generator::Impl::restart(std::uint64_t sequence) {
   add(std::move(request));
   SequenceState& again = sequences.at(arrivals);
   again.prompt_is_done = prompt_is_done;
+  if (prompt_is_done) scheduler.score_prompt(arrivals, false);
   again.result.interruptions = before.interruptions;
   again.result.restarts = before.restarts + 1;
 }
@@ -306,6 +308,7 @@ void Generator::Impl::score_prompts(Plan& plan, const Tensor& hidden) {
 void Generator::Impl::end_prompt(Work& work, SequenceState& state) {
   if (work.first + work.count < std::ssize(state.request.prompt)) return;
   state.prompt_is_done = true;
+  scheduler.score_prompt(work.sequence, false);
   if (config.on_prompt && state.request.scores_prompt())
     config.on_prompt(state.request.id, std::exchange(state.prompt_scores, {}));
   if (state.request.generates) return;

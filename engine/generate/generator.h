@@ -152,6 +152,9 @@ struct GeneratorConfig {
   std::uint64_t constraint_work = 1'000'000;
   /// Of the constraints of all unfinished requests; beyond it the one with the largest ends.
   std::size_t constraint_bytes = std::size_t{384} << 20;
+  /// Logits of one step for the scores of prompts: rows x vocabulary, but at least one row. A
+  /// prompt that needs more is computed in several steps, while the others go on. Changes no bit.
+  std::int64_t scored_logits = 1 << 23;
   std::vector<std::int32_t> eos_ids;  ///< end tokens (config.json, generation_config.json)
   TextDecoder decode;                 ///< required for stop strings
   TokenCallback on_token;

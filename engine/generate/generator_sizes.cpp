@@ -1,5 +1,7 @@
 #include "engine/generate/generator_sizes.h"
 
+#include <algorithm>
+
 #include "engine/base/text.h"
 #include "engine/generate/draft_model.h"
 #include "engine/generate/kv_cache.h"
@@ -24,6 +26,13 @@ Result<> check_drafts(const GeneratorConfig& config, const models::DecoderSpec& 
                                  "; allowed: 1 to ", max_draft));
   }
   return DraftModel::check_model(config.draft->spec(), spec);
+}
+
+/// Of prompts in a step, where a step has `rows` rows.
+std::int32_t scored_rows(const GeneratorConfig& config, const models::DecoderSpec& spec,
+                         std::int32_t rows) {
+  return static_cast<std::int32_t>(
+      std::clamp<std::int64_t>(config.scored_logits / spec.vocabulary, 1, rows));
 }
 
 }  // namespace
@@ -51,8 +60,12 @@ Result<SchedulerConfig> sizes_of(const GeneratorConfig& config, const models::De
                 cat("generator: ", pages, " pages of ", config.page_size, " tokens; allowed: 1 to ",
                     max_cached_tokens / config.page_size, " pages of that size"));
   }
-  return SchedulerConfig{config.page_size, static_cast<std::int32_t>(pages), config.max_sequences,
-                         rows, config.prefix_cache && !spec.keys_depend_on_length()};
+  return SchedulerConfig{.page_size = config.page_size,
+                         .pages = static_cast<std::int32_t>(pages),
+                         .max_sequences = config.max_sequences,
+                         .tokens_per_step = rows,
+                         .prefix_cache = config.prefix_cache && !spec.keys_depend_on_length(),
+                         .scored_per_step = scored_rows(config, spec, rows)};
 }
 
 std::int64_t cache_pages(const GeneratorConfig& config, const models::DecoderSpec& spec) {

@@ -13,6 +13,7 @@ Scheduler::Scheduler(SchedulerConfig config) : config_(config), pool_(config.pag
         "Scheduler: sizes must be positive");
   check(config.tokens_per_step >= config.max_sequences,
         "Scheduler: every running sequence needs a row in a step");
+  check(config.scored_per_step >= 1, "Scheduler: a prompt could never be scored");
   if (config.prefix_cache) prefixes_.emplace(config.page_size, config.pages);
 }
 
@@ -56,6 +57,10 @@ void Scheduler::hold(std::uint64_t sequence, bool held) {
   at(sequence).held = held;
 }
 
+void Scheduler::score_prompt(std::uint64_t sequence, bool scored) {
+  at(sequence).scored = scored;
+}
+
 Plan Scheduler::plan() {
   Plan plan;
   for (Sequence& s : sequences_) {
@@ -79,8 +84,7 @@ void Scheduler::plan_decodes(Plan& plan) {
 
 void Scheduler::plan_prefills(Plan& plan) {
   for (Sequence& s : sequences_) {
-    if (s.running && !s.held && !s.planned() && plan.rows < config_.tokens_per_step)
-      take_work(s, plan);
+    if (s.running && !s.held && !s.planned() && rows_for(s, plan) > 0) take_work(s, plan);
   }
 }
 
@@ -112,8 +116,10 @@ void Scheduler::admit(Plan& plan) {
       return;
     if (s.running || s.held) continue;
     // A sequence that waits for a shared prompt counts as running: otherwise other prompts take its
-    // slot, and the shared pages are gone when it is admitted.
-    if (!leader_is_busy(s) && !admit_one(s, count == 0, plan)) return;
+    // slot, and the shared pages are gone when it is admitted. One whose prompt is scored keeps its
+    // place as well where the step scores no more.
+    const bool waits = leader_is_busy(s) || rows_for(s, plan) == 0;
+    if (!waits && !admit_one(s, count == 0, plan)) return;
     ++count;
   }
 }
@@ -176,10 +182,18 @@ bool Scheduler::leader_is_busy(const Sequence& sequence) const {
   return busy;
 }
 
+/// The next rows of a sequence for which the plan has room.
+std::int32_t Scheduler::rows_for(const Sequence& sequence, const Plan& plan) const {
+  const std::int32_t rows = std::min(sequence.pending(), config_.tokens_per_step - plan.rows);
+  const std::int32_t scored = config_.scored_per_step - plan.scored;
+  return sequence.to_score() > scored ? std::min(rows, scored) : rows;
+}
+
 void Scheduler::take_work(Sequence& sequence, Plan& plan) {
-  const std::int32_t count = std::min(sequence.pending(), config_.tokens_per_step - plan.rows);
+  const std::int32_t count = rows_for(sequence, plan);
   check(count > 0, "Scheduler: work without rows");
   const std::int32_t first = sequence.cached;
+  plan.scored += std::min(count, sequence.to_score());
   sequence.cached += count;
   keep_full_pages(sequence);
   plan.work.push_back({sequence.number, first, count, sequence.pending() == 0, sequence.pages});

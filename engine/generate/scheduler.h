@@ -23,6 +23,7 @@ struct SchedulerConfig {
   std::int32_t max_sequences = 64;     ///< sequences running at the same time
   std::int32_t tokens_per_step = 512;  ///< at least max_sequences
   bool prefix_cache = false;           ///< keeps full pages for later sequences
+  std::int32_t scored_per_step = 512;  ///< rows of prompts that are scored in a step; at least 1
 };
 
 /// Rows of one sequence in a forward pass: its tokens first .. first + count, the last `drafts` of
@@ -53,6 +54,7 @@ struct Plan {
   std::vector<std::uint64_t> preempted;
   std::vector<Admission> admitted;  ///< with a prefix cache only
   std::int32_t rows = 0, shared_pages = 0;
+  std::int32_t scored = 0;  ///< rows of prompts that are scored
 };
 
 class Scheduler {
@@ -71,6 +73,9 @@ class Scheduler {
            PrefixCache::Context context = {});
   /// Whether a sequence is left out of the plans that follow; held ones keep their pages.
   void hold(std::uint64_t sequence, bool held);
+  /// Whether the tokens of its prompt are scored: the rows of the prompt before its last token
+  /// count for SchedulerConfig::scored_per_step.
+  void score_prompt(std::uint64_t sequence, bool scored);
   /// Plans the next step; empty only without sequences, or when those that are not held wait for
   /// what held ones have. Planned rows count as computed.
   Plan plan();
@@ -111,7 +116,7 @@ class Scheduler {
     std::int32_t prompt_length = 0, length = 0;
     // Tokens whose keys and values are cached before and after the current plan.
     std::int32_t ready = 0, cached = 0;
-    bool running = false, admitted = false, held = false;
+    bool running = false, admitted = false, held = false, scored = false;
     bool unsafe = false;  // has pages since the current plan that it may have to compute
     std::vector<std::int32_t> pages;
     const std::vector<std::int32_t>* tokens = nullptr;
@@ -119,6 +124,10 @@ class Scheduler {
     std::int32_t kept = 0;  // full pages that are in the prefix cache
     std::int32_t pending() const { return length - cached; }
     bool planned() const { return cached > ready; }
+    /// Rows that are not computed yet and are scored.
+    std::int32_t to_score() const {
+      return scored && cached < prompt_length - 1 ? prompt_length - 1 - cached : 0;
+    }
   };
   struct Share {
     const std::vector<std::int32_t>* pages = nullptr;
@@ -137,6 +146,7 @@ class Scheduler {
   void clear_prefix_cache();
   Share find_share(const Sequence& sequence) const;
   bool leader_is_busy(const Sequence& sequence) const;
+  std::int32_t rows_for(const Sequence& sequence, const Plan& plan) const;
   void take_work(Sequence& sequence, Plan& plan);
   bool grow(Sequence& sequence, Plan& plan);
   void release(Sequence& sequence);

@@ -65,7 +65,7 @@ class GenerationService::Loop {
   void stop();
   void on_token(const generate::TokenEvent& event);
   void on_prompt(std::uint64_t id, const generate::PromptScores& scores);
-  void contain(std::uint64_t id, const std::function<void()>& callback);
+  void call(std::uint64_t id, const std::function<void()>& callback);
   Result<> check_request(const generate::Request& request) const {
     return generator_.check_request(request);
   }
@@ -311,11 +311,12 @@ void GenerationService::Loop::step() {
   const progress::Operation watched("a decoding step");
   try {
     if (others_ != nullptr) others_->step(generator_.stats().sampled);
-    for (Generation& done : generator_.step()) {
+    std::vector<Generation> ended = generator_.step();
+    for (auto& [id, error] : std::exchange(failed_calls_, {})) fail_job(id, std::move(error));
+    for (Generation& done : ended) {
       const std::uint64_t id = done.id;
       end(id, std::move(done));
     }
-    for (auto& [id, error] : std::exchange(failed_calls_, {})) fail_job(id, std::move(error));
   } catch (const generate::RequestFailure& failure) {
     log_error(failure.what());
     fail_job(failure.id(), failure.error());
@@ -340,8 +341,9 @@ bool GenerationService::Loop::drop_newest(const Error& why) {
   return false;
 }
 
-/// The job ends with the next step().
+/// The job ends with the next step(), or with this one where it has ended.
 void GenerationService::Loop::fail_job(std::uint64_t id, Error error) {
+  if (!active_.contains(id)) return;
   errors_[id] = std::move(error);
   cancel_active(id);
 }
@@ -368,21 +370,17 @@ void GenerationService::Loop::end(std::uint64_t id, Result<Generation> result) {
 
 void GenerationService::Loop::on_token(const generate::TokenEvent& event) {
   if (const auto found = active_.find(event.id); found != active_.end())
-    if (found->second.job.on_token) contain(event.id, [&] { found->second.job.on_token(event); });
+    if (found->second.job.on_token) call(event.id, [&] { found->second.job.on_token(event); });
 }
 
 void GenerationService::Loop::on_prompt(std::uint64_t id, const generate::PromptScores& scores) {
   if (const auto found = active_.find(id); found != active_.end())
-    if (found->second.job.on_prompt) contain(id, [&] { found->second.job.on_prompt(scores); });
+    if (found->second.job.on_prompt) call(id, [&] { found->second.job.on_prompt(scores); });
 }
 
 /// An exception of a job's callback ends this job and not the step, which serves all.
-void GenerationService::Loop::contain(std::uint64_t id, const std::function<void()>& callback) {
-  try {
-    callback();
-  } catch (const std::exception& problem) {
-    failed_calls_.insert_or_assign(id, error_of(problem));
-  }
+void GenerationService::Loop::call(std::uint64_t id, const std::function<void()>& callback) {
+  if (auto error = contained(callback)) failed_calls_.insert_or_assign(id, std::move(*error));
 }
 
 void GenerationService::Loop::publish() {

@@ -20,7 +20,8 @@
 namespace troupe::engine::serving {
 
 /// One sequence. The callbacks run in the service's thread and delay its next step: they hand the
-/// event over and return. They may call cancel().
+/// event over and return. They may call cancel(). What they throw ends this sequence with the error
+/// of the exception.
 struct Job {
   /// Shared by the sequences of a prompt. The service chooses the id; sample_id is that of the job.
   std::shared_ptr<const generate::Request> request;

@@ -13,18 +13,24 @@ Error error_of(const std::exception& problem) {
   return environment_error(problem).value_or(Error{Errc::internal, problem.what()});
 }
 
+std::optional<Error> contained(const std::function<void()>& callback) {
+  try {
+    callback();
+    return std::nullopt;
+  } catch (const Failure& failure) {
+    return failure.error();
+  } catch (const std::exception& problem) {
+    log_error(cat("an answer: ", problem.what()));
+    return environment_error(problem).value_or(
+        Error{Errc::internal, "the answer could not be written; see the server's log"});
+  }
+}
+
 void report_end(const Job& job, Result<generate::Generation> result) {
-  try {
-    return job.on_end(std::move(result));
-  } catch (const std::exception& problem) {
-    result = fail(error_of(problem));
-    log_error(cat("the end of a request: ", result.error().what));
-  }
-  try {
-    job.on_end(std::move(result));
-  } catch (const std::exception& problem) {
-    log_error(cat("a request is not answered: ", problem.what()));
-  }
+  auto thrown = contained([&] { job.on_end(std::move(result)); });
+  if (!thrown) return;
+  thrown = contained([&] { job.on_end(fail(*thrown)); });
+  if (thrown) log_error(cat("a request is not answered: ", thrown->what));
 }
 
 }  // namespace troupe::engine::serving

@@ -1,7 +1,9 @@
-// The end of a job of the generation service, reported also where memory is exhausted.
+// The callbacks of a job of the generation service: what they throw ends this job and no other.
 #pragma once
 
 #include <exception>
+#include <functional>
+#include <optional>
 
 #include "engine/base/error.h"
 #include "engine/serving/generation_service.h"
@@ -11,6 +13,10 @@ namespace troupe::engine::serving {
 /// The error of an exception: of a Failure, of the environment (Errc::full without memory), or
 /// Errc::internal.
 Error error_of(const std::exception& problem);
+
+/// Calls a callback. Returns the error of what it throws, with which the job shall end; a message
+/// that is not meant for clients is logged instead.
+std::optional<Error> contained(const std::function<void()>& callback);
 
 /// Calls on_end, and again with the error if that has thrown, so that somebody answers. Does not
 /// throw.

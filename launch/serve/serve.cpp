@@ -1,5 +1,7 @@
 #include "launch/serve/serve.h"
 
+#include <malloc.h>
+
 #include <iostream>
 #include <memory>
 #include <utility>
@@ -139,6 +141,9 @@ int serve_models(const ServeOptions& options, api::ModelSet& models, const EndSi
 }
 
 int serve(const ServeOptions& options) {
+  // Blocks of bodies and answers go back to the system when they are freed; without a fixed
+  // threshold glibc keeps them in its arenas after the first one.
+  mallopt(M_MMAP_THRESHOLD, 4 << 20);
   if (transports::mpi::under_mpirun()) return ranks::serve_under_mpirun(options);
   ranks::check_alone(options);
   const EndSignals signals;  // before any thread exists

@@ -1,7 +1,8 @@
 """What one expensive request costs the others: serve_attacks.py PROGRAM SOURCE [--only WORDS] [--rounds 3]. Each attack is sent alone and four times
 at once to a fresh server beside a client that streams. Printed are the peak of the resident memory above that of the idle server (limit 512 MiB), the
 longest gap between two tokens of the client with and without the attack (limit: 1 s longer, medians of the rounds), and how long the server takes to
-end after SIGTERM during the attack (limit: --drain-timeout + 5 s). The model is a Llama of width 8 with random weights, a context of 32,768 tokens and
+end after SIGTERM during the attack (limit: --drain-timeout + 5 s). The same attack, alone, meets a training run with serve.listen, which gets SIGTERM:
+it must save its checkpoint and end within its longest step + 30 s. The model is a Llama of width 8 with random weights, a context of 32,768 tokens and
 the tokenizer in tests/data with the largest vocabulary. Exit code 1 beyond a limit."""
 import argparse
 import array
@@ -20,7 +21,9 @@ import tempfile
 import threading
 import time
 
-MEMORY_LIMIT, GAP_LIMIT, DRAIN, END_LIMIT = 512, 1.0, 3, 5
+from live_run import SMALL, LiveRun
+
+MEMORY_LIMIT, GAP_LIMIT, DRAIN, END_LIMIT, RUN_END_LIMIT = 512, 1.0, 3, 5, 30
 SECONDS = 15  # of an attack; those that are not answered then are left
 IDS = [[i % 1000 + 10] for i in range(8)]
 
@@ -85,6 +88,7 @@ def attacks():
         "H1 the largest accepted prompt_logprobs": one(lambda: {"prompt": [i % 5000 + 3 for i in range(2400)], "n": 20, "prompt_logprobs": 20, "max_tokens": 1}),
         "H1 allowed_token_ids": one(lambda: dict(many, allowed_token_ids=[1], max_tokens=20)),
         "H1 120 expressions wait": lambda: [(completion, regex(f"b{{{i + 1}}}a{{65000}}c{{65000}}d{{65000}}"), True) for i in range(120)],
+        "H1 120 long expressions wait": lambda: [(completion, regex("ab" * 95_000 + str(i)), True) for i in range(120)],
         "H1 1,000 streams of 20 stop strings": lambda: [(completion, {"prompt": [3], "max_tokens": 20, "stream": True, "n": 100,
                                                                       "stop": ["x" * 1000 + str(i) for i in range(20)]}, True)] * 10,
         "m7 60 unread answers": lambda: [("/tokenize", {"prompt": "a b " * 500_000, "return_token_strs": True}, False)] * 60,
@@ -94,12 +98,29 @@ def attacks():
         "H2 required of 180,000 names": one(lambda: schema({"type": "object", "required": [str(i) for i in range(180_000)]})),
         "H2 30,000 properties": one(lambda: schema({"type": "object", "required": ["p29999"] * 100_000,
                                                     "properties": {f"p{i}": {} for i in range(30_000)}})),
+        "H2 60 bodies of 2 MB behind two schemas": lambda: [(completion, schema({"oneOf": [{"const": i} for i in range(100_000)]}), True)] * 2 + [
+            (completion, {"prompt": [3], "max_tokens": 1, "user": "u" * 2_000_000}, True)] * 60,
+        "H2 a conversation of 2 MB": one(lambda: {"messages": [{"role": "user", "content": "a b c d "}] * 40_000, "max_tokens": 1}, "/v1/chat/completions"),
         "H2 a prompt of 2 MB": one(lambda: {"prompt": "a b c d " * 250_000, "max_tokens": 1}),
         "H3 (.?){0,1500}": one(lambda: regex("(.?){0,1500}")),
         "H3 (.?.?){0,1000}x": one(lambda: regex("(.?.?){0,1000}x")),
         "H3 ((a|.)?){0,900}": one(lambda: regex("((a|.)?){0,900}")),
+        "H3 eight of (.?){0,1500}": lambda: [(completion, regex(f"(.?){{0,{1500 + i}}}"), True) for i in range(8)],
         "H3 three classes": one(lambda: regex("([^\\x01]{0,6}[^\\x02]{0,6}[^\\x03]{0,6}){0,100}")),
     }
+
+
+def open_and_send(port, path, body):
+    try:
+        connection = socket.create_connection(("127.0.0.1", port), 60)
+    except ConnectionRefusedError:
+        return socket.socket()  # the server ends
+    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    try:
+        connection.sendall(head + body)
+    except OSError:
+        pass  # refused before it was read
+    return connection
 
 
 class Server:
@@ -120,28 +141,23 @@ class Server:
             file.write("5")
 
     def send(self, path, body):
-        try:
-            connection = socket.create_connection(("127.0.0.1", self.port), 60)
-        except ConnectionRefusedError:
-            return socket.socket()  # the server ends
-        head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n".encode()
-        try:
-            connection.sendall(head + body)
-        except OSError:
-            pass  # refused before it was read
-        return connection
+        return open_and_send(self.port, path, body)
 
     def end(self):
         """Seconds until SIGTERM has ended it, or None."""
-        start = time.monotonic()
-        self.process.send_signal(signal.SIGTERM)
-        try:
-            self.process.wait(DRAIN + END_LIMIT + 5)
-            return time.monotonic() - start
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-            return None
+        return seconds_to_end(self.process, DRAIN + END_LIMIT + 5)
+
+
+def seconds_to_end(process, patience):
+    start = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(patience)
+        return time.monotonic() - start
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        return None
 
 
 class Honest(threading.Thread):
@@ -179,25 +195,36 @@ def drain(connection, reads):
         return 0
 
 
-def attack(server, requests):
+def attack(port, requests):
     """Sends all at once; the statuses of those that were answered in time."""
     connections, statuses, threads = [], [], []
-    for path, body, reads in requests:
-        connection = server.send(path, body)
+
+    def send(path, body, reads):
+        connection = open_and_send(port, path, body)
         connection.settimeout(SECONDS)
         connections.append(connection)
-        threads.append(threading.Thread(target=lambda c=connection, r=reads: statuses.append(drain(c, r)), daemon=True))
+        statuses.append(drain(connection, reads))
+
+    for each in requests:
+        threads.append(threading.Thread(target=send, args=each, daemon=True))
         threads[-1].start()
     deadline = time.monotonic() + SECONDS
     for thread in threads:
         thread.join(max(0, deadline - time.monotonic()))
-    return connections, statuses
+    return connections, list(statuses)
+
+
+def encoded(requests):
+    """With bodies as bytes; equal ones once."""
+    bytes_of = {}
+    return [(path, bytes_of.setdefault(id(body), json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()), reads)
+            for path, body, reads in requests]
 
 
 def measure(program, model, make, times, waits):
     server = Server(program, model)
     server.send("/v1/completions", b'{"prompt": [3], "max_tokens": 2}').recv(1 << 16)
-    requests = [(path, json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode(), reads) for path, body, reads in make()] * times
+    requests = encoded(make()) * times
     held = [server.send("/v1/completions", json.dumps({"prompt": [3], "max_tokens": 30000, "ignore_eos": True}).encode()) for _ in range(8 if waits else 0)]
     honest = None if waits else Honest(server)
     begin = time.monotonic()
@@ -205,11 +232,11 @@ def measure(program, model, make, times, waits):
     idle, quiet = server.resident(), 0 if waits else honest.longest_gap(begin + 0.5, time.monotonic())
     server.forget_peak()
     begin = time.monotonic()
-    connections, statuses = attack(server, requests)
+    connections, statuses = attack(server.port, requests)
     gap = 0 if waits else honest.longest_gap(begin, time.monotonic())
     peak = server.resident("VmHWM")
     found = {"memory": peak - idle if server.process.poll() is None else 10**6, "gap": gap - quiet, "quiet": quiet, "statuses": statuses}
-    threading.Thread(target=attack, args=(server, requests), daemon=True).start()
+    threading.Thread(target=attack, args=(server.port, requests), daemon=True).start()
     time.sleep(0.3)
     if honest:
         honest.running = False
@@ -217,6 +244,40 @@ def measure(program, model, make, times, waits):
     for each in connections + held:
         each.close()
     return found
+
+
+class Steps(threading.Thread):
+    """Watches the longest step of a run: the longest time between two lines of its metrics."""
+
+    def __init__(self, live):
+        super().__init__(daemon=True)
+        self.live, self.longest = live, 0
+        self.start()
+
+    def run(self):
+        path, lines, since = os.path.join(self.live.output, "metrics.jsonl"), 0, time.monotonic()
+        while self.live.running():
+            with open(path, "rb") if os.path.exists(path) else open(os.devnull, "rb") as file:
+                now = file.read().count(b"\n")
+            if now > lines:
+                self.longest, since, lines = max(self.longest, time.monotonic() - since), time.monotonic(), now
+            time.sleep(0.05)
+
+
+def end_of_run(model, make):
+    """SIGTERM of a run with serve.listen during the attack: seconds until its end (None: never), its longest step, and whether it was saved."""
+    with tempfile.TemporaryDirectory() as where:
+        live = LiveRun(os.path.join(where, "run"), SMALL | {"model": model, "serve.listen": 0, "serve.max_batch": 8, "train.steps": 100_000})
+        steps = Steps(live)
+        with open_and_send(live.ports[0], "/v1/completions", b'{"prompt": [3], "max_tokens": 2}') as connection:
+            connection.recv(1 << 16)  # there are weights
+        threading.Thread(target=attack, args=(live.ports[0], encoded(make())), daemon=True).start()
+        time.sleep(1)
+        seconds = seconds_to_end(live.process, steps.longest + RUN_END_LIMIT + 30)
+        steps.join()
+        code = live.wait()
+        saved = os.path.exists(os.path.join(where, "run", "latest", "model.safetensors"))
+        return {"seconds": seconds, "step": steps.longest, "saved": saved and code == 130}
 
 
 def main():
@@ -229,7 +290,7 @@ def main():
     failed = []
     with tempfile.TemporaryDirectory() as model:
         write_model(options.source, model)
-        print(f"{'attack':44} times  memory MiB  gap s (without)  end s  statuses")
+        print(f"{'attack':44} times  memory MiB  gap s (without)  end s  end of a run s (its longest step)  statuses")
         for name, make in attacks().items():
             if options.only not in name:
                 continue
@@ -239,11 +300,16 @@ def main():
                 quiet = statistics.median(each["quiet"] for each in rounds)
                 ends = [each["end"] for each in rounds]
                 late = any(each is None or each > DRAIN + END_LIMIT for each in ends)
+                run, said = None, ""
+                if times == 1:
+                    run = end_of_run(model, make)
+                    late = late or not run["saved"] or run["seconds"] is None or run["seconds"] > run["step"] + RUN_END_LIMIT
+                    said = f"{'never' if run['seconds'] is None else format(run['seconds'], '.1f')} ({run['step']:.1f}){'' if run['saved'] else ' not saved'}"
                 bad = memory > MEMORY_LIMIT or gap > GAP_LIMIT or late
                 failed += [f"{name} x {times}"] * bad
                 statuses = rounds[0]["statuses"]
                 print(f"{name:44} {times:5} {memory:11} {gap + quiet:7.2f} ({quiet:.2f})  {'never' if None in ends else f'{max(ends):.1f}':>9}"
-                      f"  {({status: statuses.count(status) for status in sorted(set(statuses))})}{'  BEYOND A LIMIT' if bad else ''}", flush=True)
+                      f"  {said:>12}  {({status: statuses.count(status) for status in sorted(set(statuses))})}{'  BEYOND A LIMIT' if bad else ''}", flush=True)
     if failed:
         print("beyond a limit: " + ", ".join(failed))
     return 1 if failed else 0

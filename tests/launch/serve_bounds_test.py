@@ -14,9 +14,17 @@ MOST = 64 << 20  # bytes by which a refused request may raise the memory
 IDS = [[i + 3] for i in range(8)]
 
 
-def resident(server):
+def resident(server, name="VmHWM"):
     with open(f"/proc/{server.process.pid}/status", encoding="utf-8") as file:
-        return int(re.search(r"VmHWM:\s+(\d+) kB", file.read())[1]) << 10
+        return int(re.search(rf"{name}:\s+(\d+) kB", file.read())[1]) << 10
+
+
+def send(server, **fields):
+    """A connection that stays open, with a completion request."""
+    connection = socket.create_connection(("127.0.0.1", server.port), 60)
+    body = json.dumps(fields).encode()
+    connection.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+    return connection
 
 
 class Bounds(unittest.TestCase):
@@ -68,6 +76,17 @@ class Bounds(unittest.TestCase):
         both = self.server.complete(prompt=[3], max_tokens=8, structured_outputs={"regex": "[a-f]*"}, allowed_token_ids=list(range(3, 500)))
         self.assertRegex(both["choices"][0]["text"], "^[a-f]*$")
 
+    def test_a_text_that_cannot_fit_is_refused_before_it_is_tokenized(self):
+        text = "a b c d " * 240_000
+        for path, body in (("/v1/completions", {"prompt": text}), ("/v1/completions", {"prompt": ["x", text]}), ("/tokenize", {"prompt": text})):
+            status, _, answer = self.server.request("POST", path, body)
+            self.assertEqual(status, 400, path)
+            message = json.loads(answer)["error"]["message"]
+            self.assertRegex(message, "a text of 1920000 bytes cannot fit the context of 512 tokens, which have at most [0-9]+ bytes each")
+        status, _, answer = self.server.request("POST", "/v1/completions", {"prompt": "a b " * 600})
+        self.assertEqual(status, 400)
+        self.assertIn("maximum context length is 512", json.loads(answer)["error"]["message"], "a text that could fit is tokenized")
+
     def test_echo_of_all_choices_of_a_stream_waits_for_the_scores(self):
         """Two long prompts are computed in parts: later choices have tokens before the first one's scores are there."""
         prompts = [[i % 400 + 3 + n for i in range(450)] for n in range(3)]
@@ -82,15 +101,42 @@ class Bounds(unittest.TestCase):
                 self.assertEqual(tokens[choice["index"]], choice["logprobs"]["tokens"])
 
 
+class Log(unittest.TestCase):
+    def test_a_client_cannot_fill_it_with_fields_that_do_not_exist(self):
+        server = Server(STORIES, quiet=False)
+        for i in range(130):
+            server.complete(prompt=[3], max_tokens=1, **{f"field {i % 120}": 1, "x" * 5000: 1})
+        self.assertEqual(server.stop(), 0, server.output)
+        lines = [line for line in server.output[1].splitlines() if "unknown fields are ignored" in line]
+        self.assertEqual(len(lines), 99, "a hundred names, two of them in one line")
+        for i in range(99):
+            self.assertEqual(len(re.findall(rf"field {i}\b", server.output[1])), 1, i)
+        self.assertLess(max(map(len, lines)), 400)
+
+
+class Read(unittest.TestCase):
+    def test_answers_that_were_read_are_freed_while_their_connections_stay(self):
+        server = Server(STORIES)
+        try:
+            held, before = [], resident(server, "VmRSS")
+            for _ in range(10):  # of about 20 MB
+                held.append(HTTPConnection("127.0.0.1", server.port, timeout=60))
+                held[-1].request("POST", "/v1/completions", json.dumps({"prompt": [3, 4] * 250, "n": 99, "echo": True, "logprobs": 20, "max_tokens": 1}))
+                self.assertGreater(len(held[-1].getresponse().read()), 10 << 20)
+            self.assertLess(resident(server, "VmRSS") - before, 100 << 20)
+            for each in held:
+                each.close()
+        finally:
+            self.assertEqual(server.stop(), 0, server.output)
+
+
 class Unread(unittest.TestCase):
     def test_answers_that_nobody_reads_are_bounded_in_total(self):
         server = Server(STORIES)
         try:
-            body = json.dumps({"prompt": [3, 4] * 250, "n": 99, "echo": True, "logprobs": 20, "max_tokens": 1}).encode()
             before, held = resident(server), []
             for _ in range(24):  # of about 20 MB
-                held.append(socket.create_connection(("127.0.0.1", server.port), 60))
-                held[-1].sendall(b"POST /v1/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+                held.append(send(server, prompt=[3, 4] * 250, n=99, echo=True, logprobs=20, max_tokens=1))
             statuses = [each.recv(12)[9:] for each in held]
             self.assertIn(b"503", statuses)
             self.assertIn(b"200", statuses)

@@ -20,9 +20,9 @@ def under_mpirun(ranks):
 
 
 class Server:
-    def __init__(self, model, *options, ranks=1, stages=1):
+    def __init__(self, model, *options, ranks=1, stages=1, quiet=True):
         """`ranks`: tensor-parallel ranks of each of the pipeline stages, which mpirun starts where they are several."""
-        words = [PROGRAM, "serve", "--model", model, "--port", "0", "--threads", "1", "--quiet", *options]
+        words = [PROGRAM, "serve", "--model", model, "--port", "0", "--threads", "1", *["--quiet"] * quiet, *options]
         if ranks * stages > 1:
             words = [*under_mpirun(ranks * stages), *words, "--tp", str(ranks), "--pp", str(stages)]
         # Open MPI keeps what it had at its end.

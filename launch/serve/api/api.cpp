@@ -216,17 +216,20 @@ http::Response Api::tokenize(const Json& body) const {
   const ServedModel& model = *served->model;
   RequestFields fields(body);
   const auto tokens = tokens_to_count(fields, model);
-  std::string names = "null";
+  std::string text = cat("{\"count\":", tokens.size(), ",\"max_model_len\":", model.context(),
+                         ",\"tokens\":", ids_text(tokens), ",\"token_strs\":");
   if (fields.flag("return_token_strs", false)) {
-    names = "[";
+    char before = '[';
     for (const std::int32_t id : tokens) {
-      if (names.size() > 1) names += ',';
-      names += Json(model.tokenizer()->id_to_token(id)).dump();
+      text += std::exchange(before, ',');
+      text += Json(model.tokenizer()->id_to_token(id)).dump();
     }
-    names += ']';
+    text += before == '[' ? "[]" : "]";
+  } else {
+    text += "null";
   }
-  return {.body = cat("{\"count\":", tokens.size(), ",\"max_model_len\":", model.context(),
-                      ",\"tokens\":", ids_text(tokens), ",\"token_strs\":", names, "}")};
+  text += '}';
+  return {.body = std::move(text)};
 }
 
 http::Response Api::detokenize(const Json& body) const {

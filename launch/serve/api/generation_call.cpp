@@ -4,7 +4,6 @@
 #include <iterator>
 #include <numeric>
 
-#include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "launch/serve/api/failure.h"
 
@@ -123,14 +122,12 @@ Job GenerationCall::make_job(std::size_t prompt, int index, SharedRequest reques
                             static_cast<std::size_t>(index)];
   if (job.request->scores_prompt()) {
     job.on_prompt = [self, prompt](const engine::generate::PromptScores& scores) {
-      self->guarded([&] { self->on_prompt(prompt, scores); });
+      self->on_prompt(prompt, scores);
     };
   }
-  job.on_token = [self, &choice](const TokenEvent& event) {
-    self->guarded([&] { self->on_token(choice, event); });
-  };
+  job.on_token = [self, &choice](const TokenEvent& event) { self->on_token(choice, event); };
   job.on_end = [self, &choice](Result<Generation> result) {
-    self->guarded([&] { self->on_end(choice, std::move(result)); });
+    self->on_end(choice, std::move(result));
   };
   return job;
 }
@@ -192,17 +189,6 @@ void GenerationCall::cancel_all() {
   for (const std::uint64_t id : ids) backend_.service().cancel(id);
 }
 
-void GenerationCall::guarded(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const Failure& failure) {
-    fail_call(failure.error());
-  } catch (const std::exception& problem) {
-    log_error(cat("an answer: ", problem.what()));
-    fail_call({Errc::internal, "the answer could not be written; see the server's log"});
-  }
-}
-
 /// Counts results that wait for the end of the answer.
 void GenerationCall::hold(std::size_t bytes) {
   held_results_ += bytes;
@@ -248,8 +234,8 @@ void GenerationCall::on_token(Choice& choice, const TokenEvent& event) {
 }
 
 void GenerationCall::on_end(Choice& choice, Result<Generation> result) {
-  --left_;
   if (!result) return fail_call(result.error());
+  --left_;
   choice.result = std::move(*result);
   backend_.metrics.finished(choice.result.finish, choice.result.prompt_tokens,
                             std::ssize(choice.result.ids),
@@ -278,8 +264,7 @@ void GenerationCall::fail_call(const Error& error) {
 void GenerationCall::finish() {
   if (!request_.stream) {
     if (reported() <= max_written_at_once) return respond();
-    return backend_.answers.post(
-        [self = shared_from_this()] { self->guarded([&] { self->respond(); }); });
+    return backend_.answers.post([self = shared_from_this()] { self->respond(); });
   }
   if (request_.include_usage) responder_.send_event(json_.usage_chunk(usage_));
   responder_.send_event("[DONE]");

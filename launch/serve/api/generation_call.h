@@ -79,10 +79,8 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
   void submit(const std::string& client);
   void cancel_all();
 
-  // From here on, in the service's thread.
+  // From here on, in the service's thread. What they throw is the error of the sequence's on_end().
 
-  /// An exception of `work` ends this call only, not the thread of all calls.
-  void guarded(const std::function<void()>& work);
   void hold(std::size_t bytes);
   void on_prompt(std::size_t prompt, const engine::generate::PromptScores& scores);
   void on_token(Choice& choice, const engine::generate::TokenEvent& event);

@@ -44,7 +44,7 @@ struct Workers::Waiting {
   void drop() {
     budget.cancel();
     if (!take()) return;
-    request = {};
+    std::exchange(request, {});  // an assignment would keep the memory of the body
     task = nullptr;
   }
 

@@ -247,6 +247,7 @@ void Connection::pump() {
 void Connection::on_written(bool ok, const Exchange::Output& what) {
   writing_ = false;
   write_deadline_ = Clock::time_point::max();
+  std::exchange(output_, {});  // which the total of answers does not count any more
   if (phase_ == Phase::closed) return;
   if (!ok) return close();
   exchange_->written();
@@ -259,7 +260,7 @@ void Connection::on_written(bool ok, const Exchange::Output& what) {
 void Connection::finish(bool keep_alive) {
   record(exchange_->status());
   exchange_.reset();
-  parser_.request().body = {};  // of a request that was refused
+  std::exchange(parser_.request().body, {});  // of a request that was refused, and its memory
   held_.reset();
   if (!keep_alive || service_->draining) return linger();
   may_give_way();

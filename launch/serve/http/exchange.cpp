@@ -73,10 +73,12 @@ void Exchange::respond(Response response) {
   status_ = response.status;
   body_bytes_ = response.body.size();
   std::string head = head_of(response, false);
-  if (terms_.head_only || response.status == 204)
-    queued_ = std::move(head);
-  else
-    queued_ = std::move(response.body.insert(0, head));
+  if (!terms_.head_only && response.status != 204) {
+    // Not the twofold capacity of a string that grows: a client may read slowly.
+    head.reserve(head.size() + response.body.size());
+    head += response.body;
+  }
+  queued_ = std::move(head);
   notify(lock);
 }
 
@@ -182,7 +184,7 @@ void Exchange::disconnect() {
     if (std::exchange(disconnected_, true)) return;
     if (state_ != State::ended) call = std::move(on_disconnect_);
     on_disconnect_ = nullptr;
-    queued_ = {};
+    std::exchange(queued_, {});  // with its memory, which an assignment keeps
     held_.grow_to(0);
   }
   if (call) call();

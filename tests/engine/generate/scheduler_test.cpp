@@ -37,9 +37,10 @@ class Simulation {
   explicit Simulation(SchedulerConfig config)
       : config_(config), scheduler_(config), slots_(config.pages * config.page_size) {}
 
-  void add(std::int32_t prompt, std::int32_t output, std::uint64_t group) {
-    sequences_[++number_] = {prompt, prompt, prompt + output, group};
+  void add(std::int32_t prompt, std::int32_t output, std::uint64_t group, bool scored = false) {
+    sequences_[++number_] = {prompt, prompt, prompt + output, group, scored};
     scheduler_.add(number_, prompt, prompt + output, group);
+    scheduler_.score_prompt(number_, scored);
   }
 
   /// One step: copies, writes, and a check that every row sees its own text; then a new token for
@@ -56,9 +57,11 @@ class Simulation {
       })) << "preempted, yet at work";
     }
     std::set<std::size_t> written;
-    std::int32_t rows = 0;
+    std::int32_t rows = 0, scored = 0;
     for (const Work& work : plan.work) {
+      const Sequence& s = sequences_.at(work.sequence);
       for (std::int32_t i = work.first; i < work.first + work.count; ++i) {
+        scored += s.scored && i < s.prompt - 1;
         EXPECT_TRUE(written.insert(slot(work, i)).second) << "two rows write the same place";
         slots_[slot(work, i)] = text(work.sequence, i);
       }
@@ -66,6 +69,8 @@ class Simulation {
     }
     EXPECT_EQ(rows, plan.rows);
     EXPECT_LE(rows, config_.tokens_per_step);
+    EXPECT_EQ(scored, plan.scored);
+    EXPECT_LE(scored, config_.scored_per_step);
     EXPECT_LE(std::ssize(plan.work), config_.max_sequences);
     for (const Work& work : plan.work) {
       for (std::int32_t i = 0; i < work.first + work.count; ++i)
@@ -101,6 +106,7 @@ class Simulation {
   struct Sequence {
     std::int32_t prompt, length, limit;
     std::uint64_t group;
+    bool scored;
   };
   using Text = std::array<std::uint64_t, 3>;
 
@@ -224,6 +230,26 @@ TEST(Scheduler, ACachedPromptIsComputedAgainAfterTheWeightsChange) {
   s.run();
 }
 
+TEST(Scheduler, ScoredRowsOfAllPromptsInAStepAreBounded) {
+  Simulation s({.page_size = 4,
+                .pages = 64,
+                .max_sequences = 4,
+                .tokens_per_step = 32,
+                .scored_per_step = 3});
+  s.add(6, 2, 1, true);
+  s.add(5, 2, 2, true);
+  s.add(20, 2, 3);
+  const Plan one = s.step(), two = s.step();
+  ASSERT_EQ(one.work.size(), 2U) << "the second one waits";
+  EXPECT_EQ(one.work[0].count, 3);
+  EXPECT_EQ(one.work[1].count, 20) << "not scored";
+  ASSERT_EQ(two.work.size(), 3U);
+  EXPECT_EQ(two.work[0].sequence, 3U) << "decodes";
+  EXPECT_EQ(two.work[1].count, 3) << "two scored rows and the last one, which is sampled";
+  EXPECT_EQ(two.work[2].count, 1);
+  s.run();
+}
+
 TEST(Scheduler, SequencesThatCannotFitAreABug) {
   Scheduler s({.page_size = 4, .pages = 2, .max_sequences = 1, .tokens_per_step = 8});
   EXPECT_EQ(s.pages_for(9), 2) << "the last token is never fed";
@@ -244,14 +270,15 @@ TEST(Scheduler, EveryRowSeesItsOwnTextInRandomRuns) {
     Simulation s({.page_size = page,
                   .pages = pages,
                   .max_sequences = maximum,
-                  .tokens_per_step = maximum + below(20)});
+                  .tokens_per_step = maximum + below(20),
+                  .scored_per_step = 1 + below(8)});
     std::map<std::uint64_t, std::int32_t> prompt_of;
     std::uint64_t added = 0;
     for (int i = 0; i < 40 || s.scheduler().size() > 0; ++i) {
       if (i < 40 && below(2) == 0) {
         const std::uint64_t group = below(5);
         const std::int32_t prompt = prompt_of.try_emplace(group, 1 + below(15)).first->second;
-        s.add(prompt, 1 + below(longest - prompt), group);
+        s.add(prompt, 1 + below(longest - prompt), group, below(3) == 0);
         ++added;
       }
       if (added > 0 && below(30) == 0) s.cancel(1 + random() % added);

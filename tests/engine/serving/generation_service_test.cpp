@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <future>
 #include <limits>
 #include <map>
@@ -12,6 +13,7 @@
 
 #include "engine/base/random.h"
 #include "engine/ops/cpu/cpu_options.h"
+#include "engine/ops/cpu/reference/reference_device.h"
 #include "tests/engine/generate/tiny_model.h"
 
 namespace troupe::engine::serving {
@@ -32,6 +34,13 @@ Request request(std::uint64_t seed, std::int32_t tokens = 12) {
   out.params.seed = seed;
   out.sample_id = seed % 3;
   return out;
+}
+
+/// A prompt that begins with that of request(1).
+std::vector<std::int32_t> small_prompt_and(std::size_t more) {
+  std::vector<std::int32_t> prompt = request(1).prompt;
+  for (std::size_t i = 0; i < more; ++i) prompt.push_back(static_cast<std::int32_t>(i % 37));
+  return prompt;
 }
 
 class GenerationServiceTest : public testing::Test {
@@ -255,6 +264,75 @@ TEST_F(GenerationServiceTest, AnEndThatThrowsIsRepeatedWithTheError) {
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().code, Errc::full);
   EXPECT_TRUE(submit(*service, request(2)).get());
+}
+
+// What a callback threw with a sequence's last token is its end, although it is finished.
+TEST_F(GenerationServiceTest, ACallbackThatThrowsWithTheLastTokenFailsItsJob) {
+  const auto service = start();
+  std::promise<Outcome> outcome;
+  Job job;
+  job.request = std::make_shared<const Request>(request(1, 3));
+  job.on_token = [](const generate::TokenEvent& event) {
+    if (event.index == 2) throw Failure({Errc::full, "no room for the third token"});
+  };
+  job.on_end = [&](Outcome end) { outcome.set_value(std::move(end)); };
+  std::vector<Job> jobs;
+  jobs.push_back(std::move(job));
+  ASSERT_TRUE(service->submit(std::move(jobs), "client"));
+  const Outcome failed = outcome.get_future().get();
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code, Errc::full);
+  EXPECT_EQ(failed.error().what, "no room for the third token");
+  EXPECT_TRUE(submit(*service, request(2)).get());
+}
+
+/// A device that has no memory for tensors of more than `most` values.
+struct SmallDevice : ops::cpu::reference::ReferenceDevice {
+  Tensor empty(Shape shape, DType type) override {
+    if (shape.count() > most) {
+      ++refused;
+      throw Failure({Errc::full, "out of memory: a test's device"});
+    }
+    return ReferenceDevice::empty(shape, type);
+  }
+  std::atomic<std::int64_t> most = std::numeric_limits<std::int64_t>::max();
+  std::atomic<int> refused = 0;
+};
+
+// A step that lacks memory is repeated without the sequence that came last: the others had room.
+TEST_F(GenerationServiceTest, AStepThatLacksMemoryEndsTheLatestSequenceAlone) {
+  for (const bool prefix_cache : {false, true}) {
+    SmallDevice device;
+    const auto model = test::tiny_model(device);
+    const auto service = value_or_throw(GenerationService::start(
+        *model, {.page_size = 4, .pages = 200, .prefix_cache = prefix_cache}, {}));
+    ASSERT_TRUE(submit(*service, request(0)).get()) << "there is all that is made once";
+    // Room for all rows of the short ones at once, which a repeated step may compute again.
+    device.most = 1500;
+    std::vector<std::future<Outcome>> small, large;
+    for (std::uint64_t n = 0; n < 2; ++n) small.push_back(submit(*service, request(n, 12)));
+    for (std::uint64_t n = 0; n < 4; ++n) {
+      Request wanted = request(n, 4);
+      wanted.prompt = small_prompt_and(60);
+      large.push_back(submit(*service, std::move(wanted)));
+    }
+    for (auto& each : large) {
+      const Outcome failed = each.get();
+      ASSERT_FALSE(failed);
+      EXPECT_EQ(failed.error().code, Errc::full);
+      EXPECT_THAT(failed.error().what, HasSubstr("out of memory"));
+    }
+    for (std::uint64_t n = 0; n < 2; ++n) {
+      const Generation found = value_or_throw(small[n].get());
+      const Generation expected = alone(request(n, 12));
+      EXPECT_EQ(found.ids, expected.ids) << n;
+      EXPECT_EQ(found.logp, expected.logp) << n;
+    }
+    EXPECT_GE(device.refused, 4);
+    EXPECT_EQ(service->counters().free_pages + service->counters().idle_pages, 200);
+    device.most = std::numeric_limits<std::int64_t>::max();
+    EXPECT_TRUE(submit(*service, request(9)).get()) << "the service continues";
+  }
 }
 
 TEST_F(GenerationServiceTest, ASequenceEndsAtTheDeadline) {

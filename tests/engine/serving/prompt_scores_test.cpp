@@ -59,6 +59,32 @@ TEST(PromptScores, HaveTheBitsOfTheTrainersLogProbabilities) {
   }
 }
 
+TEST(PromptScores, ABoundOnTheLogitsOfAStepChangesNoBit) {
+  const auto device = ops::make_cpu_device({.threads = 2});
+  const auto model = test::tiny_model(*device);
+  const std::int64_t vocabulary = model->spec().vocabulary;
+  const PromptScores expected = scores_of(*model, tokens, 5);
+  EXPECT_EQ(expected.logp, test::trainer_logp(*model, tokens, 1.0F));
+  for (const std::int64_t rows : {1, 2, 4, 15}) {
+    std::int64_t steps = 0;
+    GeneratorConfig config{.scored_logits = rows * vocabulary};
+    PromptScores scores;
+    config.on_prompt = [&](std::uint64_t, const PromptScores& all) { scores = all; };
+    auto generator = value_or_throw(Generator::create(*model, config));
+    value_or_throw(generator.submit(scoring(1, tokens, 5)));
+    for (; scores.logp.empty(); ++steps) generator.step();
+    EXPECT_EQ(steps, (15 + rows - 1) / rows) << "of the 15 rows that are scored";
+    EXPECT_EQ(scores.logp, expected.logp) << rows;
+    ASSERT_EQ(scores.top.size(), expected.top.size());
+    for (std::size_t t = 0; t < tokens.size(); ++t) {
+      for (std::size_t k = 0; k < expected.top[t].size(); ++k) {
+        EXPECT_EQ(scores.top[t].at(k).id, expected.top[t][k].id);
+        EXPECT_EQ(scores.top[t].at(k).logp, expected.top[t][k].logp);
+      }
+    }
+  }
+}
+
 TEST(PromptScores, AlternativesContainTheTokenWithItsLogProbability) {
   const auto device = ops::make_reference_device();
   const auto model = test::tiny_model(*device);
@@ -124,6 +150,7 @@ TEST(PromptScores, ChangeNoBitWhateverIsComputedBesideThem) {
                            .max_sequences = 1 + below(6),
                            .prefix_cache = true};
     config.tokens_per_step = config.max_sequences + below(12);
+    config.scored_logits = model->spec().vocabulary * (1 + below(6));
     config.on_prompt = [&](std::uint64_t id, const PromptScores& scores) {
       EXPECT_TRUE(found.emplace(id, scores).second) << "once per request";
     };

@@ -3,10 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <future>
-
 #include "engine/base/text.h"
-#include "launch/serve/http/exchange.h"
+#include "launch/serve/http/router.h"
+#include "tests/launch/serve/posted_request.h"
 
 namespace troupe::launch::live {
 namespace {
@@ -35,19 +34,10 @@ class ExperienceService : public testing::Test {
   Answer ask(const std::string& client, const std::string& path, const Json& body) {
     http::Router router;
     api.add_to(router);
-    std::promise<void> answered;
-    const auto sent = std::make_shared<http::Exchange>(
-        http::Exchange::Terms{.draining = std::make_shared<std::atomic<bool>>(false)},
-        [&] { answered.set_value(); });
-    http::Request request;
-    request.key = client;
-    request.client = "127.0.0.1:1";
-    request.body = body.dump();
-    router.match("POST", path).route->handler(std::move(request), http::Responder(sent));
-    answered.get_future().wait();
-    const std::string bytes = sent->take().bytes;
-    return {sent->status(),
-            value_or_throw(parse_json(bytes.substr(bytes.find("\r\n\r\n") + 4), "the answer"))};
+    PostedRequest sent(client, body.dump());
+    router.match("POST", path).route->handler(sent.request, sent.responder());
+    const int status = sent.status();
+    return {status, value_or_throw(parse_json(sent.body(), "the answer"))};
   }
 
   /// The secrets of what is leased, by sample id.
@@ -175,16 +165,9 @@ TEST_F(ExperienceService, OnlyNamedKeysLeaseAndSeeAnswers) {
   http::Router router;
   named.add_to(router);
   for (const auto& [client, status] : {std::pair("alice", 200), std::pair("evaluation", 403)}) {
-    std::promise<void> answered;
-    const auto sent = std::make_shared<http::Exchange>(
-        http::Exchange::Terms{.draining = std::make_shared<std::atomic<bool>>(false)},
-        [&] { answered.set_value(); });
-    http::Request request;
-    request.key = client;
-    request.body = "{}";
-    router.match("POST", "/v1/lease").route->handler(request, http::Responder(sent));
-    answered.get_future().wait();
-    EXPECT_EQ(sent->status(), status) << client;
+    PostedRequest sent(client, "{}");
+    router.match("POST", "/v1/lease").route->handler(sent.request, sent.responder());
+    EXPECT_EQ(sent.status(), status) << client;
   }
 }
 

@@ -8,37 +8,18 @@
 
 #include "engine/base/cancellation.h"
 #include "engine/base/text.h"
-#include "launch/serve/http/exchange.h"
+#include "tests/launch/serve/posted_request.h"
 
 namespace troupe::launch::api {
 namespace {
 
-using http::Exchange;
 using std::chrono::milliseconds;
 
-/// A request of a client, and what became of it.
-struct WorkerCall {
-  explicit WorkerCall(const std::string& key, const std::string& body = "") {
-    request.key = key;
-    request.client = "127.0.0.1:1";
-    request.body = body;
-    exchange = std::make_shared<Exchange>(
-        Exchange::Terms{.draining = std::make_shared<std::atomic<bool>>(false)},
-        [this] { answered.set_value(); });
-  }
-  /// Waits for the answer; 0: none came.
-  int status() {
-    if (answered.get_future().wait_for(std::chrono::seconds(30)) != std::future_status::ready)
-      return 0;
-    return exchange->status();
-  }
+struct WorkerCall : PostedRequest {
+  using PostedRequest::PostedRequest;
   void post_to(Workers& workers, Workers::Task task) {
-    workers.post(request, http::Responder(exchange), std::move(task));
+    workers.post(request, responder(), std::move(task));
   }
-
-  http::Request request;
-  std::promise<void> answered;  // before what calls it
-  std::shared_ptr<Exchange> exchange;
 };
 
 void answer(const http::Request&, const http::Responder& to) {

@@ -7,7 +7,7 @@
 
 namespace troupe::engine::ops::cpu::reference {
 
-class ReferenceDevice final : public HostDevice {
+class ReferenceDevice : public HostDevice {
  public:
   void gemm(const Tensor& a, const Tensor& b, Tensor& c, Gemm how) override;
   void pack(const Tensor& weight, DType type, Tensor& packed) override;
