@@ -20,9 +20,9 @@ def under_mpirun(ranks):
 
 
 class Server:
-    def __init__(self, model, *options, ranks=1, stages=1):
+    def __init__(self, model, *options, ranks=1, stages=1, quiet=True):
         """`ranks`: tensor-parallel ranks of each of the pipeline stages, which mpirun starts where they are several."""
-        words = [PROGRAM, "serve", "--model", model, "--port", "0", "--threads", "1", "--quiet", *options]
+        words = [PROGRAM, "serve", "--model", model, "--port", "0", "--threads", "1", *(["--quiet"] if quiet else []), *options]
         if ranks * stages > 1:
             words = [*under_mpirun(ranks * stages), *words, "--tp", str(ranks), "--pp", str(stages)]
         # Open MPI keeps what it had at its end.
@@ -73,6 +73,19 @@ class Server:
         events = [line[len("data: "):] for line in body.decode().split("\n") if line.startswith("data: ")]
         assert events[-1] == "[DONE]", events
         return [json.loads(event) for event in events[:-1]]
+
+    def events(self, path, **fields):
+        """The events of a stream whose events have names: [(name, data)]."""
+        status, headers, body = self.request("POST", path, dict(fields, stream=True))
+        assert status == 200, (status, body)
+        assert headers["content-type"].startswith("text/event-stream"), headers
+        found = []
+        for text in body.decode().removesuffix("\n\n").split("\n\n"):
+            name, data = text.split("\n")
+            assert name.startswith("event: ") and data.startswith("data: "), text
+            found.append((name[len("event: "):], json.loads(data[len("data: "):])))
+            assert found[-1][1]["type"] == found[-1][0], text
+        return found
 
     def metric(self, name):
         found = re.search(rf"^{name}{{.*}} (\S+)$", self.get("/metrics"), re.MULTILINE)

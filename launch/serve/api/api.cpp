@@ -49,7 +49,8 @@ Json model_entry(const Served& served) {
                       {"max_model_len", served.model->context()}};
 }
 
-/// The whole text of one conversation or prompt of /tokenize.
+}  // namespace
+
 std::vector<std::int32_t> tokens_to_count(RequestFields& fields, const ServedModel& model) {
   if (fields.find("messages") == nullptr) {
     const auto prompt = fields.text("prompt");
@@ -61,8 +62,6 @@ std::vector<std::int32_t> tokens_to_count(RequestFields& fields, const ServedMod
   const std::string text = value_or_throw(model.render(std::move(conversation)));
   return value_or_throw(model.encode(text, fields.flag("add_special_tokens", false)));
 }
-
-}  // namespace
 
 Api::Api(const ModelSet& models, std::string version)
     : models_(models), version_(std::move(version)), workers_(worker_limits) {
@@ -78,7 +77,9 @@ http::Router Api::routes() {
   add_pooling(router, "/classify", Pooling::classify);
   add_pooling(router, "/score", Pooling::score);
   add_pooling(router, "/v1/embeddings", Pooling::embeddings);
-  add_refusal(router, "/v1/responses", "use /v1/chat/completions");
+  add_responses(router, "/v1/responses");
+  add_messages(router, "/v1/messages");
+  add_message_count(router, "/v1/messages/count_tokens");
   add_answer(router, "/tokenize",
              [this](const http::Request&, const Json& body) { return tokenize(body); });
   add_answer(router, "/detokenize",
@@ -128,11 +129,13 @@ void Api::add_models(http::Router& router) {
               }});
 }
 
-void Api::add_refusal(http::Router& router, const std::string& path, const std::string& why) {
-  add_answer(router, path, [path, why](const http::Request&, const Json&) {
+void Api::add_refusal(http::Router& router, const std::string& path, const std::string& why,
+                      const DialectPointer& dialect) {
+  const auto refuse_all = [path, why](const http::Request&, const Json&) {
     return http::error_response(400, {cat(path, " is not supported: ", why),
                                       "invalid_request_error", "", "unsupported_endpoint"});
-  });
+  };
+  add_answer(router, path, refuse_all, dialect);
 }
 
 void Api::log_unknown(const http::Request& request, const UnknownFields& unknown) {
@@ -148,21 +151,23 @@ void Api::log_unknown(const http::Request& request, const UnknownFields& unknown
                quote(join(names, ", "), 200), "; each is named once"));
 }
 
-void Api::add_start(http::Router& router, const std::string& path, Start start) {
+void Api::add_start(http::Router& router, const std::string& path, Start start,
+                    const DialectPointer& dialect) {
   const auto checked = [this, start = std::move(start)](const http::Request& from,
                                                         const http::Responder& to) {
     if (draining_) return to.respond(error_answer({Errc::closed, "the server is shutting down"}));
     const Json body = parse_body(from);
     start(named_in(body), from, body, to);
   };
-  router.add({"POST", path, [this, checked](http::Request from, http::Responder to) {
-                workers_.post(std::move(from), std::move(to), checked);
-              }});
+  const auto handler = [this, checked](http::Request from, http::Responder to) {
+    workers_.post(std::move(from), std::move(to), checked);
+  };
+  router.add({"POST", path, handler, http::Access::key, dialect});
 }
 
 void Api::add_generation(http::Router& router, const std::string& path, Endpoint endpoint) {
   if (models_.first()->generation == nullptr)
-    return add_refusal(router, path, "the model gives scores or embeddings and generates no text");
+    return add_refusal(router, path, generates_nothing);
   const auto start = [this, endpoint](const ServedPointer& served, const http::Request& from,
                                       const Json& body, const http::Responder& to) {
     UnknownFields unknown;
@@ -189,14 +194,16 @@ void Api::add_pooling(http::Router& router, const std::string& path, Pooling end
   add_start(router, path, start);
 }
 
-void Api::add_answer(http::Router& router, const std::string& path, Answer answer) {
+void Api::add_answer(http::Router& router, const std::string& path, Answer answer,
+                     const DialectPointer& dialect) {
   const Workers::Task task = [answer = std::move(answer)](const http::Request& from,
                                                           const http::Responder& to) {
     to.respond(answer(from, parse_body(from)));
   };
-  router.add({"POST", path, [this, task](http::Request from, http::Responder to) {
-                workers_.post(std::move(from), std::move(to), task);
-              }});
+  const auto handler = [this, task](http::Request from, http::Responder to) {
+    workers_.post(std::move(from), std::move(to), task);
+  };
+  router.add({"POST", path, handler, http::Access::key, dialect});
 }
 
 /// The model that a request names, or the first one.

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "launch/serve/api/answer_queue.h"
 #include "launch/serve/api/generation_call.h"
@@ -13,10 +16,18 @@
 #include "launch/serve/api/model_set.h"
 #include "launch/serve/api/pooling_request.h"
 #include "launch/serve/api/request_bounds.h"
+#include "launch/serve/api/request_fields.h"
 #include "launch/serve/api/workers.h"
 #include "launch/serve/http/router.h"
 
 namespace troupe::launch::api {
+
+inline constexpr const char* generates_nothing =
+    "the model gives scores or embeddings and generates no text";
+
+/// The tokens of one conversation (messages, tools) or one prompt, as /tokenize returns them.
+/// Throws ApiFailure and Failure.
+std::vector<std::int32_t> tokens_to_count(RequestFields& fields, const ServedModel& model);
 
 class Api {
  public:
@@ -35,6 +46,7 @@ class Api {
   void drain() { draining_ = true; }
 
  private:
+  using DialectPointer = std::shared_ptr<const http::Dialect>;
   using Answer = std::function<http::Response(const http::Request&, const Json&)>;
   using Start = std::function<void(const ServedPointer&, const http::Request&, const Json&,
                                    const http::Responder&)>;
@@ -43,11 +55,18 @@ class Api {
   void add_models(http::Router& router);
   void add_generation(http::Router& router, const std::string& path, Endpoint endpoint);
   void add_pooling(http::Router& router, const std::string& path, Pooling endpoint);
-  void add_refusal(http::Router& router, const std::string& path, const std::string& why);
+  // Other formats of generation (api_formats.cpp).
+  void add_responses(http::Router& router, const std::string& path);
+  void add_messages(http::Router& router, const std::string& path);
+  void add_message_count(http::Router& router, const std::string& path);
+  void add_refusal(http::Router& router, const std::string& path, const std::string& why,
+                   const DialectPointer& dialect = nullptr);
   /// A route whose handler runs in the workers and answers later, with the body as JSON.
-  void add_start(http::Router& router, const std::string& path, Start start);
+  void add_start(http::Router& router, const std::string& path, Start start,
+                 const DialectPointer& dialect = nullptr);
   /// A route whose handler runs in the workers, with the body as JSON.
-  void add_answer(http::Router& router, const std::string& path, Answer answer);
+  void add_answer(http::Router& router, const std::string& path, Answer answer,
+                  const DialectPointer& dialect = nullptr);
   /// Each name once, as clients choose them.
   void log_unknown(const http::Request& request, const UnknownFields& unknown);
 

@@ -1,0 +1,125 @@
+#include "launch/serve/api/assembled/translated_request.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/base/text.h"
+
+namespace troupe::launch::api {
+
+namespace {
+
+constexpr std::string_view shared_fields[] = {"model",
+                                              "stream",
+                                              "temperature",
+                                              "top_p",
+                                              "top_k",
+                                              "min_p",
+                                              "seed",
+                                              "presence_penalty",
+                                              "frequency_penalty",
+                                              "repetition_penalty",
+                                              "min_tokens",
+                                              "ignore_eos",
+                                              "stop_token_ids",
+                                              "logit_bias",
+                                              "allowed_token_ids",
+                                              "include_stop_str_in_output",
+                                              "skip_special_tokens",
+                                              "add_special_tokens",
+                                              "cache_salt",
+                                              "structured_outputs",
+                                              "chat_template_kwargs",
+                                              "documents"};
+
+bool is_word(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/// Replaces a name where it stands alone or has members.
+std::string replaced(std::string text, const FieldName& name) {
+  for (std::size_t at = text.find(name.chat); at != std::string::npos;
+       at = text.find(name.chat, at)) {
+    const std::size_t end = at + name.chat.size();
+    const bool alone = (at == 0 || (!is_word(text[at - 1]) && text[at - 1] != '.')) &&
+                       (end == text.size() || !is_word(text[end]));
+    if (alone) text.replace(at, name.chat.size(), name.own);
+    at += alone ? name.own.size() : 1;
+  }
+  return text;
+}
+
+const std::string& text_of(const Json& part, const std::string& where) {
+  const Json* text = part.find("text");
+  if (text == nullptr || !text->is_string())
+    refuse(where + ".text",
+           cat(where, ".text: expected a string, found ", text ? text->type_name() : "nothing"));
+  return text->string();
+}
+
+}  // namespace
+
+void pass_fields(RequestFields& fields, std::initializer_list<std::string_view> names, Json& chat) {
+  std::vector<std::string_view> all(names);
+  all.insert(all.end(), std::begin(shared_fields), std::end(shared_fields));
+  for (const std::string_view name : all)
+    if (const Json* value = fields.find(name)) chat.set(std::string(name), *value);
+}
+
+void refuse_chat_fields(RequestFields& fields, std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names)
+    fields.unsupported(name, "it is a field of /v1/chat/completions only");
+}
+
+ApiFailure renamed(const ApiFailure& failure, std::span<const FieldName> names) {
+  http::ErrorBody error = failure.error();
+  for (const FieldName& name : names) {
+    if (error.param.starts_with(name.chat))
+      error.param.replace(0, name.chat.size(), name.own);
+    error.message = replaced(std::move(error.message), name);
+  }
+  return ApiFailure(failure.status(), std::move(error));
+}
+
+GenerationRequest read_translated(const TranslatedRequest& request,
+                                  std::span<const FieldName> names, const ServedModel& model) {
+  return with_own_names(names, [&] {
+    UnknownFields none;  // there are only fields that are known
+    return read_generation_request(request.chat, Endpoint::chat, model, none);
+  });
+}
+
+Json text_content(const Json& content, const std::string& where,
+                  std::initializer_list<std::string_view> types) {
+  if (content.is_string()) return content;
+  if (!content.is_array())
+    refuse(where,
+           cat(where, ": expected a string or a list of parts, found ", content.type_name()));
+  Json::Array parts;
+  for (const Json& part : content.array()) {
+    const std::string here = cat(where, "[", parts.size(), "]");
+    RequestFields fields(part, here + ".");
+    const auto type = fields.text("type");
+    if (!type || std::ranges::find(types, *type) == types.end())
+      refuse_unsupported(
+          here, cat(here, ": only parts of type ",
+                    join(std::vector<std::string>(types.begin(), types.end()), ", "),
+                    " are supported", type ? cat(", found ", quote(*type)) : ""));
+    parts.push_back(Json::Object{{"type", "text"}, {"text", text_of(part, here)}});
+  }
+  return parts;
+}
+
+std::string joined_text(const Json& content, std::string_view between) {
+  if (content.is_string()) return content.string();
+  std::string text;
+  for (const Json& part : content.array()) {
+    if (!text.empty()) text += between;
+    text += part.find("text")->string();
+  }
+  return text;
+}
+
+}  // namespace troupe::launch::api
