@@ -30,6 +30,9 @@ void refuse_state(RequestFields& fields) {
   fields.unsupported("background", "the answer is that of the request");
   fields.unsupported("prompt", "the server has no stored prompts; send input");
   fields.unsupported("context_management", "the server drops nothing of a conversation");
+  fields.unsupported("image", "answers are text");
+  fields.unsupported("background_options", "the answer is that of the request");
+  fields.unsupported("access_programs", "the server has none");
   fields.unsupported("moderation", "the server has no moderation model");
   if (const auto mode = fields.text("truncation"); mode && *mode != "disabled")
     refuse_unsupported("truncation", cat("truncation: ", quote(*mode),
