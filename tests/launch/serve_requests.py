@@ -106,9 +106,9 @@ GETS = ["/health", "/livez", "/readyz", "/version", "/metrics", "/v1/models", "/
 def routes(source):
     """The paths that the program's tables of routes have."""
     found = set()
-    for name in ("api/api.cpp", "live/experience_api.cpp"):
+    for name in ("api/api.cpp", "formats/chat_formats.cpp", "live/experience_api.cpp"):
         with open(os.path.join(source, "launch/serve", name), encoding="utf-8") as file:
-            found.update(re.findall(r'(?:add\w*\((?:router, )?|\{"(?:GET|POST)", )"(/[^"]+)"', file.read()))
+            found.update(re.findall(r'(?:add\w*\((?:router, )?|\{"(?:GET|POST)", |\.path = )"(/[^"]+)"', file.read()))
     return found
 
 

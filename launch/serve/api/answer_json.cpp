@@ -97,7 +97,8 @@ Json AnswerJson::tool_calls(const ChoicePart& part, bool delta) const {
     if (delta) call.set("index", std::int64_t{each.index});
     Json function = Json::Object{};
     if (!each.name.empty()) {
-      call.set("id", tool_call_id(cat(id_, " ", created_), part.index, each.index)).set("type", "function");
+      call.set("id", tool_call_id(cat(id_, " ", created_), part.index, each.index))
+          .set("type", "function");
       function.set("name", each.name);
     }
     call.set("function", std::move(function.set("arguments", each.arguments)));

@@ -41,7 +41,7 @@ struct ChoicePart {
 
 struct Usage {
   std::int64_t prompt_tokens = 0, completion_tokens = 0;
-  std::int64_t cached_tokens = 0;  ///< of the prompts, in the prefix cache
+  std::int64_t cached_tokens = 0;     ///< of the prompts, in the prefix cache
   std::int64_t reasoning_tokens = 0;  ///< of the outputs; counted in pieces only
 };
 

@@ -49,8 +49,7 @@ Json model_entry(const Served& served) {
                       {"max_model_len", served.model->context()}};
 }
 
-}  // namespace
-
+/// The whole text of one conversation or prompt of /tokenize.
 std::vector<std::int32_t> tokens_to_count(RequestFields& fields, const ServedModel& model) {
   if (fields.find("messages") == nullptr) {
     const auto prompt = fields.text("prompt");
@@ -63,8 +62,16 @@ std::vector<std::int32_t> tokens_to_count(RequestFields& fields, const ServedMod
   return value_or_throw(model.encode(text, fields.flag("add_special_tokens", false)));
 }
 
-Api::Api(const ModelSet& models, std::string version)
-    : models_(models), version_(std::move(version)), workers_(worker_limits) {
+constexpr const char* generates_nothing =
+    "the model gives scores or embeddings and generates no text";
+
+}  // namespace
+
+Api::Api(const ModelSet& models, std::string version, std::vector<ChatFormat> formats)
+    : models_(models),
+      version_(std::move(version)),
+      formats_(std::move(formats)),
+      workers_(worker_limits) {
 }
 
 http::Router Api::routes() {
@@ -77,9 +84,7 @@ http::Router Api::routes() {
   add_pooling(router, "/classify", Pooling::classify);
   add_pooling(router, "/score", Pooling::score);
   add_pooling(router, "/v1/embeddings", Pooling::embeddings);
-  add_responses(router, "/v1/responses");
-  add_messages(router, "/v1/messages");
-  add_message_count(router, "/v1/messages/count_tokens");
+  for (const ChatFormat& each : formats_) add_format(router, each);
   add_answer(router, "/tokenize",
              [this](const http::Request&, const Json& body) { return tokenize(body); });
   add_answer(router, "/detokenize",
@@ -130,12 +135,12 @@ void Api::add_models(http::Router& router) {
 }
 
 void Api::add_refusal(http::Router& router, const std::string& path, const std::string& why,
-                      const DialectPointer& dialect) {
+                      const FormPointer& form) {
   const auto refuse_all = [path, why](const http::Request&, const Json&) {
     return http::error_response(400, {cat(path, " is not supported: ", why),
                                       "invalid_request_error", "", "unsupported_endpoint"});
   };
-  add_answer(router, path, refuse_all, dialect);
+  add_answer(router, path, refuse_all, form);
 }
 
 void Api::log_unknown(const http::Request& request, const UnknownFields& unknown) {
@@ -152,7 +157,7 @@ void Api::log_unknown(const http::Request& request, const UnknownFields& unknown
 }
 
 void Api::add_start(http::Router& router, const std::string& path, Start start,
-                    const DialectPointer& dialect) {
+                    const FormPointer& form) {
   const auto checked = [this, start = std::move(start)](const http::Request& from,
                                                         const http::Responder& to) {
     if (draining_) return to.respond(error_answer({Errc::closed, "the server is shutting down"}));
@@ -162,12 +167,11 @@ void Api::add_start(http::Router& router, const std::string& path, Start start,
   const auto handler = [this, checked](http::Request from, http::Responder to) {
     workers_.post(std::move(from), std::move(to), checked);
   };
-  router.add({"POST", path, handler, http::Access::key, dialect});
+  router.add({"POST", path, handler, http::Access::key, form});
 }
 
 void Api::add_generation(http::Router& router, const std::string& path, Endpoint endpoint) {
-  if (models_.first()->generation == nullptr)
-    return add_refusal(router, path, generates_nothing);
+  if (models_.first()->generation == nullptr) return add_refusal(router, path, generates_nothing);
   const auto start = [this, endpoint](const ServedPointer& served, const http::Request& from,
                                       const Json& body, const http::Responder& to) {
     UnknownFields unknown;
@@ -177,6 +181,39 @@ void Api::add_generation(http::Router& router, const std::string& path, Endpoint
                           std::move(request), from, to);
   };
   add_start(router, path, start);
+}
+
+void Api::add_format(http::Router& router, const ChatFormat& format) {
+  if (models_.first()->generation == nullptr)
+    return add_refusal(router, format.path, generates_nothing, format.form);
+  if (!format.answer) return add_count(router, format);
+  const auto start = [this, format](const ServedPointer& served, const http::Request& from,
+                                    const Json& body, const http::Responder& to) {
+    TranslatedRequest translated = format.read(body, *served->model);
+    log_unknown(from, translated.unknown);
+    UnknownFields none;  // the translation has only fields that are known
+    auto request = with_own_names(format.names, [&] {
+      return read_generation_request(translated.chat, Endpoint::chat, *served->model, none);
+    });
+    auto answer = format.answer(std::move(translated.repeated), request, served->name, from.id);
+    GenerationCall::start({served, metrics_, answers_, waiting_, results_, sampled_},
+                          std::move(request), from, to, std::move(answer));
+  };
+  add_start(router, format.path, start, format.form);
+}
+
+void Api::add_count(http::Router& router, const ChatFormat& format) {
+  const auto count = [this, format](const http::Request& from, const Json& body) {
+    const ServedPointer served = named_in(body);
+    const TranslatedRequest translated = format.read(body, *served->model);
+    log_unknown(from, translated.unknown);
+    const auto tokens = with_own_names(format.names, [&] {
+      RequestFields fields(translated.chat);
+      return tokens_to_count(fields, *served->model);
+    });
+    return json_answer(Json::Object{{"input_tokens", std::ssize(tokens)}});
+  };
+  add_answer(router, format.path, count, format.form);
 }
 
 void Api::add_pooling(http::Router& router, const std::string& path, Pooling endpoint) {
@@ -195,7 +232,7 @@ void Api::add_pooling(http::Router& router, const std::string& path, Pooling end
 }
 
 void Api::add_answer(http::Router& router, const std::string& path, Answer answer,
-                     const DialectPointer& dialect) {
+                     const FormPointer& form) {
   const Workers::Task task = [answer = std::move(answer)](const http::Request& from,
                                                           const http::Responder& to) {
     to.respond(answer(from, parse_body(from)));
@@ -203,7 +240,7 @@ void Api::add_answer(http::Router& router, const std::string& path, Answer answe
   const auto handler = [this, task](http::Request from, http::Responder to) {
     workers_.post(std::move(from), std::move(to), task);
   };
-  router.add({"POST", path, handler, http::Access::key, dialect});
+  router.add({"POST", path, handler, http::Access::key, form});
 }
 
 /// The model that a request names, or the first one.

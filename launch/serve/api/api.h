@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -11,28 +10,21 @@
 #include <vector>
 
 #include "launch/serve/api/answer_queue.h"
+#include "launch/serve/api/chat_format.h"
 #include "launch/serve/api/generation_call.h"
 #include "launch/serve/api/metrics.h"
 #include "launch/serve/api/model_set.h"
 #include "launch/serve/api/pooling_request.h"
 #include "launch/serve/api/request_bounds.h"
-#include "launch/serve/api/request_fields.h"
 #include "launch/serve/api/workers.h"
 #include "launch/serve/http/router.h"
 
 namespace troupe::launch::api {
 
-inline constexpr const char* generates_nothing =
-    "the model gives scores or embeddings and generates no text";
-
-/// The tokens of one conversation (messages, tools) or one prompt, as /tokenize returns them.
-/// Throws ApiFailure and Failure.
-std::vector<std::int32_t> tokens_to_count(RequestFields& fields, const ServedModel& model);
-
 class Api {
  public:
-  /// `models` must outlive this. `version`: of the program.
-  Api(const ModelSet& models, std::string version);
+  /// `models` must outlive this. `version`: of the program. `formats`: endpoints beside its own.
+  Api(const ModelSet& models, std::string version, std::vector<ChatFormat> formats);
 
   /// The routes, whose handlers use this object.
   http::Router routes();
@@ -46,7 +38,7 @@ class Api {
   void drain() { draining_ = true; }
 
  private:
-  using DialectPointer = std::shared_ptr<const http::Dialect>;
+  using FormPointer = std::shared_ptr<const http::ClientForm>;
   using Answer = std::function<http::Response(const http::Request&, const Json&)>;
   using Start = std::function<void(const ServedPointer&, const http::Request&, const Json&,
                                    const http::Responder&)>;
@@ -55,18 +47,16 @@ class Api {
   void add_models(http::Router& router);
   void add_generation(http::Router& router, const std::string& path, Endpoint endpoint);
   void add_pooling(http::Router& router, const std::string& path, Pooling endpoint);
-  // Other formats of generation (api_formats.cpp).
-  void add_responses(http::Router& router, const std::string& path);
-  void add_messages(http::Router& router, const std::string& path);
-  void add_message_count(http::Router& router, const std::string& path);
+  void add_format(http::Router& router, const ChatFormat& format);
+  void add_count(http::Router& router, const ChatFormat& format);
   void add_refusal(http::Router& router, const std::string& path, const std::string& why,
-                   const DialectPointer& dialect = nullptr);
+                   const FormPointer& form = nullptr);
   /// A route whose handler runs in the workers and answers later, with the body as JSON.
   void add_start(http::Router& router, const std::string& path, Start start,
-                 const DialectPointer& dialect = nullptr);
+                 const FormPointer& form = nullptr);
   /// A route whose handler runs in the workers, with the body as JSON.
   void add_answer(http::Router& router, const std::string& path, Answer answer,
-                  const DialectPointer& dialect = nullptr);
+                  const FormPointer& form = nullptr);
   /// Each name once, as clients choose them.
   void log_unknown(const http::Request& request, const UnknownFields& unknown);
 
@@ -76,6 +66,7 @@ class Api {
 
   const ModelSet& models_;
   std::string version_;
+  std::vector<ChatFormat> formats_;
   Metrics metrics_;
   SampledTokens* sampled_ = nullptr;
   std::function<std::string()> more_metrics_;

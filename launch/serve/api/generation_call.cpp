@@ -60,8 +60,8 @@ std::string without_id(const std::string& message) {
 void GenerationCall::start(const Backend& backend, GenerationRequest request,
                            const http::Request& from, http::Responder responder,
                            Assembled assembled) {
-  const auto call = std::make_shared<GenerationCall>(
-      backend, std::move(request), from, std::move(responder), std::move(assembled));
+  const auto call = std::make_shared<GenerationCall>(backend, std::move(request), from,
+                                                     std::move(responder), std::move(assembled));
   call->submit(from.key);
 }
 

@@ -12,7 +12,7 @@
 
 #include "launch/serve/api/answer_json.h"
 #include "launch/serve/api/answer_queue.h"
-#include "launch/serve/api/assembled/assembled_answer.h"
+#include "launch/serve/api/assembled_answer.h"
 #include "launch/serve/api/generation_request.h"
 #include "launch/serve/api/metrics.h"
 #include "launch/serve/api/model_set.h"

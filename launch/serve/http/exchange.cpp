@@ -62,8 +62,8 @@ void Exchange::notify(std::unique_lock<std::mutex>& lock) {
 }
 
 Response Exchange::for_client(Response response) const {
-  if (response.status < 400 || terms_.dialect == nullptr) return response;
-  return terms_.dialect->error(std::move(response));
+  if (response.status < 400 || terms_.form == nullptr) return response;
+  return terms_.form->error(std::move(response));
 }
 
 void Exchange::respond(Response response) {

@@ -28,7 +28,7 @@ class Exchange {
     std::size_t all_bytes = ~std::size_t{0}, small_bytes = 0;
     std::shared_ptr<std::atomic<std::size_t>> held = std::make_shared<std::atomic<std::size_t>>(0);
     /// Writes errors for the clients of the route; nullptr: as they are.
-    std::shared_ptr<const Dialect> dialect = nullptr;
+    std::shared_ptr<const ClientForm> form = nullptr;
     /// Whether the server is draining, so that connections are closed after their answers.
     std::shared_ptr<const std::atomic<bool>> draining;
   };

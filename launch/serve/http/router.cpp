@@ -60,9 +60,9 @@ bool Router::open(std::string_view path) const {
   return false;
 }
 
-std::shared_ptr<const Dialect> Router::dialect(std::string_view path) const {
+std::shared_ptr<const ClientForm> Router::form(std::string_view path) const {
   for (const Route& route : routes_)
-    if (route.dialect != nullptr && match_path(route.path, path)) return route.dialect;
+    if (route.form != nullptr && match_path(route.path, path)) return route.form;
   return nullptr;
 }
 

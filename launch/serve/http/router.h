@@ -16,7 +16,7 @@ namespace troupe::launch::http {
 enum class Access { key, open };
 
 /// What the clients of a route expect where they are not those of the OpenAI API.
-struct Dialect {
+struct ClientForm {
   /// A header field (lower case) that may have the API key in place of Authorization.
   std::string key_field;
   /// Writes an error of error_response() in the form of these clients.
@@ -28,7 +28,7 @@ struct Route {
   std::string path;    ///< exact; a `*` at the end stands for one or more characters
   Handler handler;
   Access access = Access::key;
-  std::shared_ptr<const Dialect> dialect = nullptr;  ///< nullptr: that of OpenAI
+  std::shared_ptr<const ClientForm> form = nullptr;  ///< nullptr: that of OpenAI
 };
 
 class Router {
@@ -48,7 +48,7 @@ class Router {
   /// Whether a route of this path is open, whatever its method.
   bool open(std::string_view path) const;
   /// Of the route of this path, whatever its method, or nullptr.
-  std::shared_ptr<const Dialect> dialect(std::string_view path) const;
+  std::shared_ptr<const ClientForm> form(std::string_view path) const;
 
  private:
   std::vector<Route> routes_;

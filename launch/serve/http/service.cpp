@@ -24,9 +24,9 @@ std::uint64_t random_start() {
   return (std::uint64_t{device()} << 32) | device();
 }
 
-/// How a message names the field of a dialect.
-std::string other_field(const std::shared_ptr<const Dialect>& dialect) {
-  return dialect == nullptr ? "" : cat(", or ", dialect->key_field, ": KEY");
+/// How a message names a ClientForm's own field.
+std::string other_field(const std::shared_ptr<const ClientForm>& form) {
+  return form == nullptr ? "" : cat(", or ", form->key_field, ": KEY");
 }
 
 }  // namespace
@@ -46,9 +46,9 @@ std::string request_id_of(const Request& request) {
 std::optional<std::string> Service::key_name(const Request& request) const {
   std::optional<std::string> name;
   if (const std::string* value = request.header("authorization")) name = keys.name_of(*value);
-  const auto dialect = router.dialect(request.path);
-  if (name || dialect == nullptr) return name;
-  const std::string* key = request.header(dialect->key_field);
+  const auto form = router.form(request.path);
+  if (name || form == nullptr) return name;
+  const std::string* key = request.header(form->key_field);
   return key == nullptr ? std::nullopt : keys.name_of_key(*key);
 }
 
@@ -65,10 +65,10 @@ Service::Admission Service::admit(Request& request) const {
   if (!keys.empty() && !router.open(request.path)) {
     std::optional<std::string> name = key_name(request);
     if (!name) {
-      Response refusal =
-          error_response(401, {.message = cat("a valid API key is needed: Authorization: Bearer KEY",
-                                              other_field(router.dialect(request.path))),
-                               .code = "invalid_api_key"});
+      Response refusal = error_response(
+          401, {.message = cat("a valid API key is needed: Authorization: Bearer KEY",
+                               other_field(router.form(request.path))),
+                .code = "invalid_api_key"});
       refusal.headers = {{"WWW-Authenticate", "Bearer"}};
       return {nullptr, std::move(refusal)};
     }

@@ -2,11 +2,11 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/text.h"
-#include "launch/serve/api/anthropic/message_answer.h"
-#include "launch/serve/api/assembled/conversation_builder.h"
-#include "launch/serve/api/assembled/output_blocks.h"
-#include "launch/serve/api/assembled/translated_request.h"
-#include "launch/serve/api/responses/response_answer.h"
+#include "launch/serve/formats/conversation_builder.h"
+#include "launch/serve/formats/message_answer.h"
+#include "launch/serve/formats/output_blocks.h"
+#include "launch/serve/formats/response_answer.h"
+#include "launch/serve/formats/translation.h"
 #include "launch/serve/http/exchange.h"
 
 namespace troupe::launch::api {
@@ -44,8 +44,9 @@ TEST(OutputBlocks, FollowTheOrderOfThePieces) {
 }
 
 TEST(OutputBlocks, ATextBehindACallInTheSamePieceFollowsIt) {
-  EXPECT_EQ(heard({{.calls = {{0, "f", "{"}}}, {.text = "b", .calls = {{0, "", "}"}, {1, "g", ""}}}}),
-            "+call0f call0f={ call0f=} -call0f +text1 text1=b -text1 +call2g -call2g ");
+  EXPECT_EQ(
+      heard({{.calls = {{0, "f", "{"}}}, {.text = "b", .calls = {{0, "", "}"}, {1, "g", ""}}}}),
+      "+call0f call0f={ call0f=} -call0f +text1 text1=b -text1 +call2g -call2g ");
 }
 
 TEST(OutputBlocks, AnEmptyAnswerHasAText) {
@@ -125,9 +126,8 @@ TEST(MessageAnswer, ErrorsKeepTheirStatusAndFields) {
 }
 
 TEST(SendEvents, AListMayBeLongerThanWhatWaitsForASlowReader) {
-  http::Exchange exchange({.stream_bytes = 1000,
-                           .draining = std::make_shared<std::atomic<bool>>(false)},
-                          [] {});
+  http::Exchange exchange(
+      {.stream_bytes = 1000, .draining = std::make_shared<std::atomic<bool>>(false)}, [] {});
   exchange.begin_stream();
   exchange.take();
   exchange.written();

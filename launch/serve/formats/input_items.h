@@ -2,8 +2,8 @@
 #pragma once
 
 #include "engine/base/json.h"
-#include "launch/serve/api/assembled/conversation_builder.h"
 #include "launch/serve/api/generation_request.h"
+#include "launch/serve/formats/conversation_builder.h"
 
 namespace troupe::launch::api {
 

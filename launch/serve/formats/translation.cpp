@@ -1,4 +1,4 @@
-#include "launch/serve/api/assembled/translated_request.h"
+#include "launch/serve/formats/translation.h"
 
 #include <algorithm>
 #include <string>
@@ -34,23 +34,6 @@ constexpr std::string_view shared_fields[] = {"model",
                                               "chat_template_kwargs",
                                               "documents"};
 
-bool is_word(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
-}
-
-/// Replaces a name where it stands alone or has members.
-std::string replaced(std::string text, const FieldName& name) {
-  for (std::size_t at = text.find(name.chat); at != std::string::npos;
-       at = text.find(name.chat, at)) {
-    const std::size_t end = at + name.chat.size();
-    const bool alone = (at == 0 || (!is_word(text[at - 1]) && text[at - 1] != '.')) &&
-                       (end == text.size() || !is_word(text[end]));
-    if (alone) text.replace(at, name.chat.size(), name.own);
-    at += alone ? name.own.size() : 1;
-  }
-  return text;
-}
-
 const std::string& text_of(const Json& part, const std::string& where) {
   const Json* text = part.find("text");
   if (text == nullptr || !text->is_string())
@@ -73,24 +56,6 @@ void refuse_chat_fields(RequestFields& fields, std::initializer_list<std::string
     fields.unsupported(name, "it is a field of /v1/chat/completions only");
 }
 
-ApiFailure renamed(const ApiFailure& failure, std::span<const FieldName> names) {
-  http::ErrorBody error = failure.error();
-  for (const FieldName& name : names) {
-    if (error.param.starts_with(name.chat))
-      error.param.replace(0, name.chat.size(), name.own);
-    error.message = replaced(std::move(error.message), name);
-  }
-  return ApiFailure(failure.status(), std::move(error));
-}
-
-GenerationRequest read_translated(const TranslatedRequest& request,
-                                  std::span<const FieldName> names, const ServedModel& model) {
-  return with_own_names(names, [&] {
-    UnknownFields none;  // there are only fields that are known
-    return read_generation_request(request.chat, Endpoint::chat, model, none);
-  });
-}
-
 Json text_content(const Json& content, const std::string& where,
                   std::initializer_list<std::string_view> types) {
   if (content.is_string()) return content;
@@ -103,10 +68,9 @@ Json text_content(const Json& content, const std::string& where,
     RequestFields fields(part, here + ".");
     const auto type = fields.text("type");
     if (!type || std::ranges::find(types, *type) == types.end())
-      refuse_unsupported(
-          here, cat(here, ": only parts of type ",
-                    join(std::vector<std::string>(types.begin(), types.end()), ", "),
-                    " are supported", type ? cat(", found ", quote(*type)) : ""));
+      refuse_unsupported(here, cat(here, ": only parts of type ",
+                                   join(std::vector<std::string>(types.begin(), types.end()), ", "),
+                                   " are supported", type ? cat(", found ", quote(*type)) : ""));
     parts.push_back(Json::Object{{"type", "text"}, {"text", text_of(part, here)}});
   }
   return parts;

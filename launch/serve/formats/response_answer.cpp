@@ -1,4 +1,4 @@
-#include "launch/serve/api/responses/response_answer.h"
+#include "launch/serve/formats/response_answer.h"
 
 #include <ctime>
 #include <utility>
@@ -151,9 +151,10 @@ void ResponseAnswer::opened(const OutputBlock& block) {
 }
 
 void ResponseAnswer::grown(const OutputBlock& block, const std::string& piece) {
-  const char* type = block.kind == BlockKind::text        ? "response.output_text.delta"
-                     : block.kind == BlockKind::reasoning ? "response.reasoning_text.delta"
-                                                          : "response.function_call_arguments.delta";
+  const char* type = block.kind == BlockKind::text ? "response.output_text.delta"
+                     : block.kind == BlockKind::reasoning
+                         ? "response.reasoning_text.delta"
+                         : "response.function_call_arguments.delta";
   push_of_part(type, block, "delta", piece);
 }
 
@@ -171,9 +172,8 @@ void ResponseAnswer::closed(const OutputBlock& block) {
                  block.text);
     push_of_part("response.content_part.done", block, "part", part_of(block, block.text));
   }
-  push("response.output_item.done",
-       {{"output_index", static_cast<std::int64_t>(block.index)},
-        {"item", item(block, cut_off_ ? "incomplete" : "completed")}});
+  push("response.output_item.done", {{"output_index", static_cast<std::int64_t>(block.index)},
+                                     {"item", item(block, cut_off_ ? "incomplete" : "completed")}});
 }
 
 void ResponseAnswer::begin() {

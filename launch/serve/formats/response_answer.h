@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "launch/serve/api/assembled/assembled_answer.h"
-#include "launch/serve/api/assembled/output_blocks.h"
+#include "launch/serve/api/assembled_answer.h"
+#include "launch/serve/formats/output_blocks.h"
 
 namespace troupe::launch::api {
 

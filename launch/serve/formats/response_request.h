@@ -5,14 +5,14 @@
 #include <span>
 
 #include "engine/base/json.h"
-#include "launch/serve/api/assembled/translated_request.h"
+#include "launch/serve/formats/translation.h"
 
 namespace troupe::launch::api {
 
 /// Throws ApiFailure.
 TranslatedRequest read_response_request(const Json& body);
 
-/// For read_translated().
+/// ChatFormat::names.
 std::span<const FieldName> response_field_names();
 
 }  // namespace troupe::launch::api

@@ -1,28 +1,28 @@
-#include "launch/serve/api/anthropic/message_request.h"
+#include "launch/serve/formats/message_request.h"
 
 #include <utility>
 
 #include "engine/base/text.h"
-#include "launch/serve/api/anthropic/message_blocks.h"
-#include "launch/serve/api/anthropic/message_tools.h"
 #include "launch/serve/api/failure.h"
+#include "launch/serve/formats/message_blocks.h"
+#include "launch/serve/formats/message_tools.h"
 
 namespace troupe::launch::api {
 
 namespace {
 
 constexpr FieldName message_names[] = {{"max_completion_tokens", "max_tokens"},
-                                     {"response_format.json_schema", "output_config.format"},
-                                     {"reasoning_effort", "output_config.effort"},
-                                     {"tool_choice.function", "tool_choice"},
-                                     {"stop", "stop_sequences"}};
+                                       {"response_format.json_schema", "output_config.format"},
+                                       {"reasoning_effort", "output_config.effort"},
+                                       {"tool_choice.function", "tool_choice"},
+                                       {"stop", "stop_sequences"}};
 
 void refuse_unsupported_members(RequestFields& fields) {
-  refuse_chat_fields(fields,
-                     {"max_completion_tokens", "response_format", "reasoning_effort", "logprobs",
-                      "top_logprobs", "prompt_logprobs", "functions", "function_call", "echo",
-                      "return_token_ids", "return_tokens_as_token_ids", "continue_final_message",
-                      "stop", "parallel_tool_calls", "modalities", "audio"});
+  refuse_chat_fields(
+      fields, {"max_completion_tokens", "response_format", "reasoning_effort", "logprobs",
+               "top_logprobs", "prompt_logprobs", "functions", "function_call", "echo",
+               "return_token_ids", "return_tokens_as_token_ids", "continue_final_message", "stop",
+               "parallel_tool_calls", "modalities", "audio"});
   fields.integer("n", 1, 1);
   for (const char* name : {"container", "mcp_servers"})
     fields.unsupported(name, "the server runs no tools");
@@ -52,8 +52,9 @@ void read_thinking(RequestFields& fields, const ServedModel& model, TranslatedRe
                        cat("thinking.type: ", type ? quote(*type) : "it is missing",
                            "; supported: enabled, disabled, adaptive"));
   if (type == "enabled" && model.reasoning_format() == ReasoningFormat::none)
-    refuse_unsupported("thinking", "thinking: the server cannot tell reasoning from text; start it "
-                                   "with --reasoning-parser");
+    refuse_unsupported("thinking",
+                       "thinking: the server cannot tell reasoning from text; start it "
+                       "with --reasoning-parser");
   if (type == "adaptive") return;
   const Json* given = request.chat.find("chat_template_kwargs");
   Json kwargs = given != nullptr && given->is_object() ? *given : Json(Json::Object{});

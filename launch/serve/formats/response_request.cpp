@@ -1,12 +1,12 @@
-#include "launch/serve/api/responses/response_request.h"
+#include "launch/serve/formats/response_request.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "engine/base/text.h"
 #include "launch/serve/api/failure.h"
-#include "launch/serve/api/responses/input_items.h"
-#include "launch/serve/api/responses/response_tools.h"
+#include "launch/serve/formats/input_items.h"
+#include "launch/serve/formats/response_tools.h"
 
 namespace troupe::launch::api {
 
@@ -16,12 +16,12 @@ namespace {
 constexpr std::size_t max_pairs = 16, max_pair_key = 64, max_pair_value = 512;
 
 constexpr FieldName response_names[] = {{"messages", "input"},
-                                     {"max_completion_tokens", "max_output_tokens"},
-                                     {"max_tokens", "max_output_tokens"},
-                                     {"response_format.json_schema", "text.format"},
-                                     {"response_format", "text.format"},
-                                     {"reasoning_effort", "reasoning.effort"},
-                                     {"tool_choice.function", "tool_choice"}};
+                                        {"max_completion_tokens", "max_output_tokens"},
+                                        {"max_tokens", "max_output_tokens"},
+                                        {"response_format.json_schema", "text.format"},
+                                        {"response_format", "text.format"},
+                                        {"reasoning_effort", "reasoning.effort"},
+                                        {"tool_choice.function", "tool_choice"}};
 
 void refuse_state(RequestFields& fields) {
   const char* stateless = "the server keeps no responses; send the whole conversation as input";
@@ -137,8 +137,9 @@ void read_others(RequestFields& fields, TranslatedRequest& request) {
     request.repeated.set(name, text ? Json(*text) : Json());
   }
   if (fields.integer("top_logprobs", 0, max_alternatives).value_or(0) > 0)
-    refuse_unsupported("top_logprobs", "top_logprobs is not supported; use logprobs of "
-                                       "/v1/chat/completions");
+    refuse_unsupported("top_logprobs",
+                       "top_logprobs is not supported; use logprobs of "
+                       "/v1/chat/completions");
   // max_tool_calls counts calls of built-in tools, of which there are none.
   fields.ignore({"store", "service_tier", "max_tool_calls", "prompt_cache_retention",
                  "prompt_cache_options", "return_weight_versions", "request_id"});

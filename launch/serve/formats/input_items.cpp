@@ -1,11 +1,11 @@
-#include "launch/serve/api/responses/input_items.h"
+#include "launch/serve/formats/input_items.h"
 
 #include <utility>
 
 #include "engine/base/text.h"
-#include "launch/serve/api/assembled/translated_request.h"
 #include "launch/serve/api/failure.h"
 #include "launch/serve/api/request_fields.h"
+#include "launch/serve/formats/translation.h"
 
 namespace troupe::launch::api {
 
@@ -26,9 +26,8 @@ const Json& item_member(RequestFields& item, const char* name) {
 /// An output_text of an earlier answer has annotations and logprobs, which say nothing more.
 void read_message(RequestFields& item, ConversationBuilder& conversation) {
   const std::string role = item_text(item, "role");
-  const Json content =
-      text_content(item_member(item, "content"), item.path("content"),
-                   {"input_text", "output_text", "text"});
+  const Json content = text_content(item_member(item, "content"), item.path("content"),
+                                    {"input_text", "output_text", "text"});
   item.ignore({"phase"});
   if (role == "assistant") return conversation.add_text(joined_text(content, ""));
   if (role != "user" && role != "system" && role != "developer")
@@ -55,7 +54,8 @@ void read_call(RequestFields& item, ConversationBuilder& conversation) {
 
 void read_call_output(RequestFields& item, ConversationBuilder& conversation) {
   const std::string id = item_text(item, "call_id");
-  Json output = text_content(item_member(item, "output"), item.path("output"), {"input_text", "text"});
+  Json output =
+      text_content(item_member(item, "output"), item.path("output"), {"input_text", "text"});
   item.ignore({"caller", "name"});
   item.unsupported("namespace", "functions have none");
   conversation.add_result(id, std::move(output));
@@ -65,7 +65,8 @@ void read_call_output(RequestFields& item, ConversationBuilder& conversation) {
 void read_reasoning(RequestFields& item, ConversationBuilder& conversation) {
   std::string text;
   if (const Json* content = item.find("content"))
-    text = joined_text(text_content(*content, item.path("content"), {"reasoning_text", "text"}), "");
+    text =
+        joined_text(text_content(*content, item.path("content"), {"reasoning_text", "text"}), "");
   if (const Json* summary = item.find("summary"); summary != nullptr) {
     const Json parts = text_content(*summary, item.path("summary"), {"summary_text"});
     if (text.empty()) text = joined_text(parts, "\n");
@@ -95,10 +96,9 @@ void read_item(const Json& item, const std::string& where, ConversationBuilder& 
   else if (!type)
     refuse(where + ".type", cat(where, ".type is missing"));
   else
-    refuse_unsupported(where + ".type",
-                       cat(where, ".type: ", quote(*type),
-                           " is not supported; supported: message, function_call, "
-                           "function_call_output, reasoning"));
+    refuse_unsupported(where + ".type", cat(where, ".type: ", quote(*type),
+                                            " is not supported; supported: message, function_call, "
+                                            "function_call_output, reasoning"));
   for (std::string& name : fields.unknown()) unknown.push_back(std::move(name));
 }
 

@@ -1,4 +1,4 @@
-#include "launch/serve/api/anthropic/message_answer.h"
+#include "launch/serve/formats/message_answer.h"
 
 #include <utility>
 
@@ -32,9 +32,8 @@ const char* error_type(int status) {
 }
 
 Json error_json(int status, const std::string& message) {
-  return Json::Object{
-      {"type", "error"},
-      {"error", Json::Object{{"type", error_type(status)}, {"message", message}}}};
+  return Json::Object{{"type", "error"},
+                      {"error", Json::Object{{"type", error_type(status)}, {"message", message}}}};
 }
 
 /// Tokens that the prefix cache had are among the input tokens, as they are those of the prompt.

@@ -1,4 +1,4 @@
-#include "launch/serve/api/assembled/conversation_builder.h"
+#include "launch/serve/formats/conversation_builder.h"
 
 #include <utility>
 
@@ -32,8 +32,8 @@ void ConversationBuilder::add_message(const std::string& role, Json content) {
 
 void ConversationBuilder::add_result(const std::string& call_id, Json content, Json::Object more) {
   end_turn();
-  Json message = Json::Object{
-      {"role", "tool"}, {"tool_call_id", call_id}, {"content", std::move(content)}};
+  Json message =
+      Json::Object{{"role", "tool"}, {"tool_call_id", call_id}, {"content", std::move(content)}};
   for (auto& [name, value] : more) message.set(name, std::move(value));
   push(std::move(message), false);
 }
@@ -49,8 +49,7 @@ void ConversationBuilder::add_text(const std::string& text) {
   now.text = now.text.value_or("") + text;
 }
 
-void ConversationBuilder::add_call(const std::string& id, const std::string& name,
-                                   Json arguments) {
+void ConversationBuilder::add_call(const std::string& id, const std::string& name, Json arguments) {
   Json function = Json::Object{{"name", name}, {"arguments", std::move(arguments)}};
   turn().calls.push_back(
       Json::Object{{"id", id}, {"type", "function"}, {"function", std::move(function)}});

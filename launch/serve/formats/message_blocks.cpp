@@ -1,13 +1,13 @@
-#include "launch/serve/api/anthropic/message_blocks.h"
+#include "launch/serve/formats/message_blocks.h"
 
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "engine/base/text.h"
-#include "launch/serve/api/assembled/translated_request.h"
 #include "launch/serve/api/failure.h"
 #include "launch/serve/api/request_fields.h"
+#include "launch/serve/formats/translation.h"
 
 namespace troupe::launch::api {
 

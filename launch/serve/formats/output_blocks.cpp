@@ -1,4 +1,4 @@
-#include "launch/serve/api/assembled/output_blocks.h"
+#include "launch/serve/formats/output_blocks.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "launch/serve/api/anthropic/message_tools.h"
+#include "launch/serve/formats/message_tools.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "launch/serve/api/responses/response_tools.h"
+#include "launch/serve/formats/response_tools.h"
 
 #include <algorithm>
 #include <utility>
@@ -25,8 +25,8 @@ Json function_tool(const Json& tool, const std::string& where, UnknownFields& un
   for (const char* member : {"description", "parameters", "strict"})
     if (const Json* value = fields.find(member)) function.set(member, *value);
   if (const Json* parameters = fields.find("parameters"); parameters && !parameters->is_object())
-    refuse(where + ".parameters", cat(where, ".parameters: expected a JSON schema, found ",
-                                      parameters->type_name()));
+    refuse(where + ".parameters",
+           cat(where, ".parameters: expected a JSON schema, found ", parameters->type_name()));
   fields.unsupported("defer_loading", "all tools are shown to the model");
   fields.unsupported("output_schema", "write it into the description");
   fields.ignore({"allowed_callers"});

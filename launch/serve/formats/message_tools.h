@@ -1,7 +1,7 @@
 // The fields of /v1/messages about tools as those of a chat request.
 #pragma once
 
-#include "launch/serve/api/assembled/translated_request.h"
+#include "launch/serve/formats/translation.h"
 
 namespace troupe::launch::api {
 

@@ -4,14 +4,14 @@
 #include <span>
 
 #include "engine/base/json.h"
-#include "launch/serve/api/assembled/translated_request.h"
+#include "launch/serve/formats/translation.h"
 
 namespace troupe::launch::api {
 
 /// `counts`: of /v1/messages/count_tokens, which needs no max_tokens. Throws ApiFailure.
 TranslatedRequest read_message_request(const Json& body, const ServedModel& model, bool counts);
 
-/// For read_translated().
+/// ChatFormat::names.
 std::span<const FieldName> message_field_names();
 
 }  // namespace troupe::launch::api
