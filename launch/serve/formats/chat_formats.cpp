@@ -21,15 +21,15 @@ std::unique_ptr<AssembledAnswer> message_answer(const Json&, const GenerationReq
   return std::make_unique<MessageAnswer>(request, model, id);
 }
 
-TranslatedRequest read_response(const Json& body, const ServedModel&) {
+TranslatedRequest translated_response(const Json& body, const ServedModel&) {
   return read_response_request(body);
 }
 
-TranslatedRequest read_message(const Json& body, const ServedModel& model) {
+TranslatedRequest translated_message(const Json& body, const ServedModel& model) {
   return read_message_request(body, model, false);
 }
 
-TranslatedRequest read_count(const Json& body, const ServedModel& model) {
+TranslatedRequest translated_count(const Json& body, const ServedModel& model) {
   return read_message_request(body, model, true);
 }
 
@@ -41,17 +41,17 @@ std::vector<ChatFormat> chat_formats() {
   std::vector<ChatFormat> formats;
   formats.push_back({.path = "/v1/responses",
                      .form = nullptr,
-                     .read = read_response,
+                     .read = translated_response,
                      .names = response_field_names(),
                      .answer = response_answer});
   formats.push_back({.path = "/v1/messages",
                      .form = anthropic,
-                     .read = read_message,
+                     .read = translated_message,
                      .names = message_field_names(),
                      .answer = message_answer});
   formats.push_back({.path = "/v1/messages/count_tokens",
                      .form = anthropic,
-                     .read = read_count,
+                     .read = translated_count,
                      .names = message_field_names(),
                      .answer = nullptr});
   return formats;
