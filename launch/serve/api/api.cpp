@@ -191,10 +191,11 @@ void Api::add_format(http::Router& router, const ChatFormat& format) {
                                     const Json& body, const http::Responder& to) {
     TranslatedRequest translated = format.read(body, *served->model);
     log_unknown(from, translated.unknown);
-    UnknownFields none;  // the translation has only fields that are known
+    UnknownFields unknown;
     auto request = with_own_names(format.names, [&] {
-      return read_generation_request(translated.chat, Endpoint::chat, *served->model, none);
+      return read_generation_request(translated.chat, Endpoint::chat, *served->model, unknown);
     });
+    log_unknown(from, unknown);
     auto answer = format.answer(std::move(translated.repeated), request, served->name, from.id);
     GenerationCall::start({served, metrics_, answers_, waiting_, results_, sampled_},
                           std::move(request), from, to, std::move(answer));

@@ -57,7 +57,8 @@ void read_thinking(RequestFields& fields, const ServedModel& model, TranslatedRe
                        "with --reasoning-parser");
   if (type == "adaptive") return;
   const Json* given = request.chat.find("chat_template_kwargs");
-  Json kwargs = given != nullptr && given->is_object() ? *given : Json(Json::Object{});
+  if (given != nullptr && !given->is_object()) return;  // which the chat request refuses
+  Json kwargs = given != nullptr ? *given : Json(Json::Object{});
   if (kwargs.find("enable_thinking") == nullptr) kwargs.set("enable_thinking", type == "enabled");
   request.chat.set("chat_template_kwargs", std::move(kwargs));
 }
