@@ -28,7 +28,7 @@ void read_message(RequestFields& item, ConversationBuilder& conversation) {
   const std::string role = item_text(item, "role");
   const Json content = text_content(item_member(item, "content"), item.path("content"),
                                     {"input_text", "output_text", "text"});
-  item.ignore({"phase"});
+  accept_members(item, {"phase"});
   if (role == "assistant") return conversation.add_text(joined_text(content, ""));
   if (role != "user" && role != "system" && role != "developer")
     refuse(item.path("role"), cat(item.path("role"), " is ", quote(role),
@@ -47,8 +47,8 @@ void read_call(RequestFields& item, ConversationBuilder& conversation) {
     if (!parsed) refuse(where, parsed.error().what);
     arguments = std::move(*parsed);
   }
-  item.ignore({"caller"});
-  item.unsupported("namespace", "functions have none");
+  accept_members(item, {"caller"});
+  refuse_member(item, "namespace", "functions have none");
   conversation.add_call(id, name, std::move(arguments));
 }
 
@@ -56,8 +56,8 @@ void read_call_output(RequestFields& item, ConversationBuilder& conversation) {
   const std::string id = item_text(item, "call_id");
   Json output =
       text_content(item_member(item, "output"), item.path("output"), {"input_text", "text"});
-  item.ignore({"caller", "name"});
-  item.unsupported("namespace", "functions have none");
+  accept_members(item, {"caller", "name"});
+  refuse_member(item, "namespace", "functions have none");
   conversation.add_result(id, std::move(output));
 }
 
@@ -84,7 +84,7 @@ void read_item(const Json& item, const std::string& where, ConversationBuilder& 
                UnknownFields& unknown) {
   RequestFields fields(item, where + ".");
   const auto type = fields.text("type");
-  fields.ignore({"id", "status"});
+  accept_members(fields, {"id", "status"});
   if (type == "message" || (!type && fields.find("role") != nullptr))
     read_message(fields, conversation);
   else if (type == "function_call")

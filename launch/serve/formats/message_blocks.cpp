@@ -25,7 +25,7 @@ void read_tool_use(RequestFields& block, ConversationBuilder& conversation) {
   if (input == nullptr || !input->is_object())
     refuse(block.path("input"), cat(block.path("input"), ": expected an object, found ",
                                     input ? input->type_name() : "nothing"));
-  block.ignore({"caller"});
+  accept_members(block, {"caller"});
   conversation.add_call(id, name, *input);
 }
 
@@ -51,7 +51,7 @@ void read_user_block(const Json& block, const std::string& where, ConversationBu
                      Json::Array& texts, UnknownFields& unknown) {
   RequestFields fields(block, where + ".");
   const auto type = fields.text("type");
-  fields.ignore({"cache_control", "citations"});
+  accept_members(fields, {"cache_control", "citations"});
   if (type == "text") {
     texts.push_back(Json::Object{{"type", "text"}, {"text", block_text(fields, "text")}});
   } else if (type == "tool_result") {
@@ -67,12 +67,12 @@ void read_assistant_block(const Json& block, const std::string& where,
                           ConversationBuilder& conversation, UnknownFields& unknown) {
   RequestFields fields(block, where + ".");
   const auto type = fields.text("type");
-  fields.ignore({"cache_control", "citations"});
+  accept_members(fields, {"cache_control", "citations"});
   if (type == "text") {
     conversation.add_text(block_text(fields, "text"));
   } else if (type == "thinking") {
     conversation.add_reasoning(block_text(fields, "thinking"));
-    fields.ignore({"signature"});
+    accept_members(fields, {"signature"});
   } else if (type == "tool_use") {
     read_tool_use(fields, conversation);
   } else {

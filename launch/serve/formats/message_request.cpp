@@ -25,16 +25,16 @@ void refuse_unsupported_members(RequestFields& fields) {
                "parallel_tool_calls", "modalities", "audio"});
   fields.integer("n", 1, 1);
   for (const char* name : {"container", "mcp_servers"})
-    fields.unsupported(name, "the server runs no tools");
-  fields.unsupported("context_management", "the server drops nothing of a conversation");
-  fields.unsupported("inference_geo", "the server has one place");
-  fields.unsupported("diagnostics", "the server compares no requests");
-  fields.unsupported("output_format", "use output_config");
+    refuse_member(fields, name, "the server runs no tools");
+  refuse_member(fields, "context_management", "the server drops nothing of a conversation");
+  refuse_member(fields, "inference_geo", "the server has one place");
+  refuse_member(fields, "diagnostics", "the server compares no requests");
+  refuse_member(fields, "output_format", "use output_config");
   if (const auto speed = fields.text("speed"); speed && *speed != "standard")
     refuse_unsupported("speed", "speed: only standard is supported");
   // Prompts are always cached.
-  fields.ignore({"metadata", "service_tier", "cache_control", "user_profile_id", "workspace_id",
-                 "return_weight_versions", "request_id"});
+  accept_members(fields, {"metadata", "service_tier", "cache_control", "user_profile_id",
+                          "workspace_id", "return_weight_versions", "request_id"});
 }
 
 /// Whether the template lets the model think; the reasoning then has its own blocks. The budget is
@@ -78,7 +78,7 @@ void read_output_config(RequestFields& fields, TranslatedRequest& request) {
     request.chat.set("response_format",
                      Json::Object{{"type", "json_schema"}, {"json_schema", std::move(described)}});
   }
-  members.unsupported("task_budget", "max_tokens bounds the answer");
+  refuse_member(members, "task_budget", "max_tokens bounds the answer");
   for (std::string& name : members.unknown()) request.unknown.push_back(std::move(name));
 }
 

@@ -28,9 +28,9 @@ Json custom_tool(const Json& tool, const std::string& where, UnknownFields& unkn
     function.set("description", *description);
   function.set("parameters", *schema);
   if (const Json* strict = fields.find("strict")) function.set("strict", *strict);
-  fields.unsupported("defer_loading", "all tools are shown to the model");
-  fields.unsupported("input_examples", "write them into the description");
-  fields.ignore({"cache_control", "eager_input_streaming", "allowed_callers"});
+  refuse_member(fields, "defer_loading", "all tools are shown to the model");
+  refuse_member(fields, "input_examples", "write them into the description");
+  accept_members(fields, {"cache_control", "eager_input_streaming", "allowed_callers"});
   for (std::string& each : fields.unknown()) unknown.push_back(std::move(each));
   return Json::Object{{"type", "function"}, {"function", std::move(function)}};
 }

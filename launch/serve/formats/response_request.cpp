@@ -26,14 +26,14 @@ constexpr FieldName response_names[] = {{"messages", "input"},
 void refuse_state(RequestFields& fields) {
   const char* stateless = "the server keeps no responses; send the whole conversation as input";
   for (const char* name : {"previous_response_id", "conversation"})
-    fields.unsupported(name, stateless);
-  fields.unsupported("background", "the answer is that of the request");
-  fields.unsupported("prompt", "the server has no stored prompts; send input");
-  fields.unsupported("context_management", "the server drops nothing of a conversation");
-  fields.unsupported("image", "answers are text");
-  fields.unsupported("background_options", "the answer is that of the request");
-  fields.unsupported("access_programs", "the server has none");
-  fields.unsupported("moderation", "the server has no moderation model");
+    refuse_member(fields, name, stateless);
+  refuse_member(fields, "background", "the answer is that of the request");
+  refuse_member(fields, "prompt", "the server has no stored prompts; send input");
+  refuse_member(fields, "context_management", "the server drops nothing of a conversation");
+  refuse_member(fields, "image", "answers are text");
+  refuse_member(fields, "background_options", "the answer is that of the request");
+  refuse_member(fields, "access_programs", "the server has none");
+  refuse_member(fields, "moderation", "the server has no moderation model");
   if (const auto mode = fields.text("truncation"); mode && *mode != "disabled")
     refuse_unsupported("truncation", cat("truncation: ", quote(*mode),
                                          " is not supported; the server drops nothing of a "
@@ -88,7 +88,7 @@ void read_reasoning(RequestFields& fields, TranslatedRequest& request) {
       request.chat.set("reasoning_effort", *text);
       effort = *text;
     }
-    members.ignore({"summary", "generate_summary"});
+    accept_members(members, {"summary", "generate_summary"});
     for (std::string& name : members.unknown()) request.unknown.push_back(std::move(name));
   }
   request.repeated.set("reasoning", Json::Object{{"effort", effort}, {"summary", nullptr}});
@@ -141,11 +141,12 @@ void read_others(RequestFields& fields, TranslatedRequest& request) {
                        "top_logprobs is not supported; use logprobs of "
                        "/v1/chat/completions");
   // max_tool_calls counts calls of built-in tools, of which there are none.
-  fields.ignore({"store", "service_tier", "max_tool_calls", "prompt_cache_retention",
-                 "prompt_cache_options", "return_weight_versions", "request_id"});
+  accept_members(fields, {"store", "service_tier", "max_tool_calls", "prompt_cache_retention",
+                          "prompt_cache_options", "return_weight_versions", "request_id"});
   if (const Json* options = fields.find("stream_options")) {
     RequestFields members(*options, "stream_options.");
-    members.ignore({"include_obfuscation"});  // padding against observers of encrypted streams
+    accept_members(members,
+                   {"include_obfuscation"});  // padding against observers of encrypted streams
     for (std::string& name : members.unknown()) request.unknown.push_back(std::move(name));
   }
 }

@@ -27,9 +27,9 @@ Json function_tool(const Json& tool, const std::string& where, UnknownFields& un
   if (const Json* parameters = fields.find("parameters"); parameters && !parameters->is_object())
     refuse(where + ".parameters",
            cat(where, ".parameters: expected a JSON schema, found ", parameters->type_name()));
-  fields.unsupported("defer_loading", "all tools are shown to the model");
-  fields.unsupported("output_schema", "write it into the description");
-  fields.ignore({"allowed_callers"});
+  refuse_member(fields, "defer_loading", "all tools are shown to the model");
+  refuse_member(fields, "output_schema", "write it into the description");
+  accept_members(fields, {"allowed_callers"});
   for (std::string& each : fields.unknown()) unknown.push_back(std::move(each));
   return Json::Object{{"type", "function"}, {"function", std::move(function)}};
 }

@@ -51,9 +51,19 @@ void pass_fields(RequestFields& fields, std::initializer_list<std::string_view> 
     if (const Json* value = fields.find(name)) chat.set(std::string(name), *value);
 }
 
+void accept_members(RequestFields& fields, std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names) fields.find(name);
+}
+
+void refuse_member(RequestFields& fields, std::string_view name, const std::string& why) {
+  const Json* found = fields.find(name);
+  if (found == nullptr || *found == Json(false) || *found == Json(Json::Array{})) return;
+  refuse_unsupported(fields.path(name), cat(fields.path(name), " is not supported: ", why));
+}
+
 void refuse_chat_fields(RequestFields& fields, std::initializer_list<std::string_view> names) {
   for (const std::string_view name : names)
-    fields.unsupported(name, "it is a field of /v1/chat/completions only");
+    refuse_member(fields, name, "it is a field of /v1/chat/completions only");
 }
 
 Json text_content(const Json& content, const std::string& where,

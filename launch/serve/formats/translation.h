@@ -15,6 +15,11 @@ namespace troupe::launch::api {
 /// sampling and constraints (`seed`, `top_k`, `structured_outputs` ...).
 void pass_fields(RequestFields& fields, std::initializer_list<std::string_view> names, Json& chat);
 
+/// Accepts members that change no answer.
+void accept_members(RequestFields& fields, std::initializer_list<std::string_view> names);
+/// Status 400 where the member has a value other than null, false and an empty list.
+void refuse_member(RequestFields& fields, std::string_view name, const std::string& why);
+
 /// Refuses fields of /v1/chat/completions that the answer could not show or that have another name
 /// here; null and false are accepted.
 void refuse_chat_fields(RequestFields& fields, std::initializer_list<std::string_view> names);
