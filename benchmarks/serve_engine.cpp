@@ -15,6 +15,7 @@
 #include "engine/checkpoint/save_parameters.h"
 #include "engine/serving/generation_service.h"
 #include "launch/serve/api/api.h"
+#include "launch/serve/formats/chat_formats.h"
 #include "launch/serve/http/server.h"
 
 namespace troupe::benchmarks {
@@ -93,7 +94,7 @@ class Served {
         model_options(options, folder), {.max_batch = static_cast<std::int32_t>(options.batch),
                                          .cache_tokens = cache_tokens(options),
                                          .lookup = lookup}));
-    api_ = std::make_unique<api::Api>(*models_, "benchmark");
+    api_ = std::make_unique<api::Api>(*models_, "benchmark", api::chat_formats());
     server_ = value_or_throw(http::Server::start({}, api_->routes(), {}, nullptr));
     ask(request_of({1}, 1), 1);  // packs the weights
   }

@@ -9,6 +9,7 @@
 #   layouts   every layout of up to 8 ranks (dp, tp, pp, vpp, cp, sp, zero, overlap) for every method beside one rank: losses, gradients; threads, mpirun and a repetition: equal bytes
 #   examples  a copy of the tree to which docs/adding-an-algorithm.md is applied: it compiles, and the method of the page trains
 #   differential  10,000 texts a tokenizer, 200 tokenizers, 10,000 programs and 2,000 renders against the libraries, in a virtual environment
+#   clients   the official openai and anthropic clients, openai-agents and instructor with troupe serve, in a virtual environment
 #   async     100,000 seeds of the simulator; a commit within a Generate of 30 s; pinned runs with eta 0, 1 and 4 over 1, 2 and 7 rollouts, in one process and in clusters, with 10 seeds of delays, 20 kills and extensions: one SHA-256 of the weights per eta
 #   connections  the step rate of a launch with 1,500 connections held to what it listens on, with and without network namespaces
 #   pretrain  300 steps of a 15M model on TinyStories beside plain PyTorch: equal validation losses within 1 %
@@ -92,7 +93,15 @@ run_differential() {
   [[ -e $venv/bin/python ]] || python3 -m venv "$venv"
   "$venv/bin/pip" install -q -r tests/differential/requirements.txt >&2
   TROUPE_PYTHON=$venv/bin/python tests/differential/run.sh build/release/troupe all
-  TROUPE_PYTHON=$venv/bin/python tests/differential/run_client.sh build/release/troupe .
+  TROUPE_PYTHON=$venv/bin/python tests/differential/run_client.sh openai_client build/release/troupe .
+}
+run_clients() {
+  local venv=build/clients-venv client
+  [[ -e $venv/bin/python ]] || python3 -m venv "$venv"
+  "$venv/bin/pip" install -q -r tests/differential/clients.txt >&2
+  for client in openai_client anthropic_client agents_client; do
+    TROUPE_PYTHON=$venv/bin/python tests/differential/run_client.sh $client build/release/troupe .
+  done
 }
 run_connections() {
   local data=tests/data more

@@ -14,6 +14,7 @@
 #include "launch/serve/api/admin_api.h"
 #include "launch/serve/api/api.h"
 #include "launch/serve/api/model_set.h"
+#include "launch/serve/formats/chat_formats.h"
 #include "launch/serve/under_mpirun.h"
 #include "transports/mpi/mpi_world.h"
 
@@ -120,7 +121,7 @@ void report_load(const ServiceCounters& before, const ServiceCounters& now) {
 
 int serve_models(const ServeOptions& options, api::ModelSet& models, const EndSignals& signals) {
   load_adapters(options, models);
-  api::Api endpoints(models, options.version);
+  api::Api endpoints(models, options.version, api::chat_formats());
   Admin admin = start_admin(options, models);
   const auto server = start_server(options, endpoints);
   announce(options, *models.first()->model, *server, models.counters().pages * api::page_tokens);

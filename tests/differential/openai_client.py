@@ -1,9 +1,8 @@
 """The official openai client with troupe serve: openai_client.py PROGRAM SOURCE. Exit code 77: the client is not installed."""
-import os
-import re
-import subprocess
 import sys
 import typing
+
+from serving import TOOLS, served
 
 try:
     import openai
@@ -12,7 +11,6 @@ except ImportError:
     print("SKIP: the openai client is not installed")
     sys.exit(77)
 
-PROGRAM, SOURCE = sys.argv[1], sys.argv[2]
 MESSAGES = [{"role": "user", "content": "4,5,6:"}]
 
 
@@ -104,27 +102,71 @@ def check_embeddings(client, model):
     assert list(found.data[1].embedding) == plain.data[0].embedding
 
 
-def with_server(model, checks, *options):
-    server = subprocess.Popen([PROGRAM, "serve", "--model", os.path.join(SOURCE, "tests/data/models", model), "--port", "0", *options],
-                              stdout=subprocess.PIPE, text=True)
+def responded(client, **settings):
+    """The whole response, whose output the stream has, too; each has the members that the client's types need."""
+    whole = client.responses.create(**settings)
+    openai.types.responses.Response.model_validate(whole.to_dict())
+    with client.responses.stream(**settings) as stream:
+        events = list(stream)
+    assert events[0].type == "response.created", events[0]
+    last = events[-1]
+    assert last.type == f"response.{whole.status}", last
+    for event in client.responses.create(stream=True, **settings):
+        pydantic.TypeAdapter(openai.types.responses.ResponseStreamEvent).validate_python(event.to_dict())
+    texts = ("".join(event.delta for event in events if event.type == "response.output_text.delta"), last.response.output_text)
+    assert texts == (whole.output_text, whole.output_text), texts
+    assert [item.type for item in last.response.output] == [item.type for item in whole.output]
+    return whole
+
+
+def check_responses(client, model):
+    settings = {"model": model, "extra_body": {"seed": 1}}
+    found = responded(client, input="4,5,6:", instructions="Go on.", max_output_tokens=8, temperature=1.0, metadata={"a": "b"}, **settings)
+    assert found.usage.total_tokens == found.usage.input_tokens + found.usage.output_tokens
+    assert (found.metadata, found.instructions) == ({"a": "b"}, "Go on.")
+    history = [{"role": "user", "content": "4,5,6:"}, *found.output, {"role": "user", "content": "And?"}]
+    assert responded(client, input=history, max_output_tokens=4, **settings).usage.input_tokens > found.usage.input_tokens
     try:
-        url = re.fullmatch(r"listening on (.*)\n", server.stdout.readline())[1]
+        client.responses.create(input="x", previous_response_id="resp_1", **settings)
+        raise AssertionError("an earlier response was accepted")
+    except openai.BadRequestError as error:
+        assert error.param == "previous_response_id"
+
+
+def check_response_tools(client, model):
+    tool = {"type": "function", "name": "Add", "description": "Adds.", "strict": True, "parameters": Add.model_json_schema()}
+    text = 'So: <tool_call>\n{"name": "Add", "arguments": {"a": 5, "unit": "cm"}}\n</tool_call>'
+    allowed = {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "Add"}]}
+    for choice in ("required", {"type": "function", "name": "Add"}, allowed, "auto"):
+        body = {"seed": 1, **({"structured_outputs": {"choice": [text]}} if choice == "auto" else {})}
+        found = responded(client, model=model, input="Add.", tools=[tool], tool_choice=choice, parallel_tool_calls=False, max_output_tokens=200, extra_body=body)
+        call = found.output[-1]
+        assert (call.type, call.name, call.status) == ("function_call", "Add", "completed"), found
+        Add.model_validate_json(call.arguments)
+    items = [{"role": "user", "content": "Add."}, *found.output, {"type": "function_call_output", "call_id": call.call_id, "output": "5 cm"}]
+    assert responded(client, model=model, input=items, tools=[tool], max_output_tokens=4).usage.input_tokens > found.usage.input_tokens
+    parsed = client.responses.parse(model=model, input="Add.", tools=[openai.pydantic_function_tool(Add)], tool_choice="required", max_output_tokens=200,
+                                    parallel_tool_calls=False)
+    assert isinstance(parsed.output[0].parsed_arguments, Add)
+    parsed = client.responses.parse(model=model, input="Add.", text_format=Add, max_output_tokens=200)
+    assert isinstance(parsed.output_parsed, Add), parsed
+    with client.responses.stream(model=model, input="Add.", text_format=Add, max_output_tokens=200) as stream:
+        assert isinstance(stream.get_final_response().output_parsed, Add)
+
+
+def with_server(model, checks, *options):
+    with served(model, *options) as url:
         client = openai.OpenAI(base_url=url + "/v1", api_key="unused", max_retries=0)
         model = client.models.list().data[0].id
         assert client.models.retrieve(model).id == model
         for check in checks:
             check(client, model)
-    finally:
-        server.terminate()
-        code = server.wait(60)
-    assert code == 0, code
 
 
 def main():
-    with_server("digit-completion", (check_completions, check_chat, check_errors), "--served-model-name", "digits")
-    with_server("stories260k/hf", (check_tools, check_structured_output), "--served-model-name", "stories",
-                "--template", os.path.join(SOURCE, "tests/data/chat_templates/tools.jinja"))
-    with_server("stories260k/hf", (check_embeddings,), "--served-model-name", "stories", "--runner", "pooling")
+    with_server("digit-completion", (check_completions, check_chat, check_responses, check_errors))
+    with_server("stories260k/hf", (check_tools, check_response_tools, check_structured_output), "--template", TOOLS)
+    with_server("stories260k/hf", (check_embeddings,), "--runner", "pooling")
     print("openai", openai.__version__, "passed")
 
 

@@ -42,6 +42,29 @@ CHATS = {
     "tools": {"tools": [TOOL], "tool_choice": "required"},
     "named tool": {"tools": [TOOL], "tool_choice": {"type": "function", "function": {"name": "weather"}}},
 }
+RESPONSE_TOOL = {"type": "function", **TOOL["function"]}
+RESPONSES = {
+    "plain": {"instructions": "Be brief.", "metadata": {"a": "b"}, "store": True, "user": "me"},
+    "items": {"input": [{"role": "user", "content": [{"type": "input_text", "text": "x"}]}, {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "y"}]},
+                        {"type": "function_call", "call_id": "abcdefghi", "name": "weather", "arguments": '{"city": "Oslo"}'},
+                        {"type": "function_call_output", "call_id": "abcdefghi", "output": "12"}]},
+    "json": {"text": {"format": {"type": "json_object"}}},
+    "schema": {"text": {"format": {"type": "json_schema", "name": "a", "schema": SCHEMA, "strict": True}}},
+    "tools": {"tools": [RESPONSE_TOOL], "tool_choice": "required", "parallel_tool_calls": False},
+    "named tool": {"tools": [RESPONSE_TOOL], "tool_choice": {"type": "function", "name": "weather"}},
+    "allowed tools": {"tools": [RESPONSE_TOOL], "tool_choice": {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "weather"}]}},
+}
+MESSAGE_TOOL = {"name": "weather", "input_schema": TOOL["function"]["parameters"]}
+ANTHROPIC = {
+    "plain": {"system": [{"type": "text", "text": "Be brief."}], "metadata": {"user_id": "me"}},
+    "blocks": {"messages": [{"role": "user", "content": [{"type": "text", "text": "x"}]},
+                            {"role": "assistant", "content": [{"type": "thinking", "thinking": "y", "signature": ""}, {"type": "tool_use", "id": "abcdefghi", "name": "weather", "input": {}}]},
+                            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "abcdefghi", "content": "12"}, {"type": "text", "text": "z"}]}]},
+    "stop": {"stop_sequences": ["never", "Zyx"], "top_k": 40, "top_p": 0.9, "temperature": 0.5},
+    "schema": {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}},
+    "tools": {"tools": [MESSAGE_TOOL], "tool_choice": {"type": "any", "disable_parallel_tool_use": True}},
+    "named tool": {"tools": [MESSAGE_TOOL], "tool_choice": {"type": "tool", "name": "weather"}},
+}
 STREAMS = {"": {}, " streamed": {"stream": True}, " streamed with usage": {"stream": True, "stream_options": {"include_usage": True, "continuous_usage_stats": True}}}
 
 
@@ -56,16 +79,22 @@ def kinds(prompt, tokens):
                 # A conversation has a longer prompt.
                 length = tokens if key == "prompt" else min(tokens, 120)
                 yield f"{path} {name}{stream}", path, {key: start, **limits, "max_tokens": length, **of_kind, **more}
+        if "usage" in stream:
+            continue
+        for path, key, start, limit, fields in (("/v1/responses", "input", MESSAGES[0]["content"], "max_output_tokens", RESPONSES),
+                                                ("/v1/messages", "messages", MESSAGES, "max_tokens", ANTHROPIC)):
+            for name, of_kind in fields.items():
+                yield f"{path} {name}{stream}", path, {key: start, "ignore_eos": True, "seed": 1, limit: min(tokens, 120), **of_kind, **more}
 
 
 def others(pooling):
     """(path, body) of one request of each endpoint that answers without generating."""
     texts = ["The cat sat on the mat.", "Mat the on sat."]
     found = [("/tokenize", {"prompt": "Tell me a story.", "return_token_strs": True}), ("/detokenize", {"tokens": [3, 4, 5]}),
-             ("/v1/responses", {"input": "x"}), ("/pooling", {"input": texts}), ("/classify", {"input": texts}),
+             ("/v1/messages/count_tokens", {"messages": MESSAGES, "tools": [MESSAGE_TOOL]}), ("/pooling", {"input": texts}), ("/classify", {"input": texts}),
              ("/score", {"text_1": texts[0], "text_2": texts}), ("/v1/embeddings", {"input": texts, "encoding_format": "base64"})]
     if pooling:
-        found += [(path, {"prompt": "Once"}) for path in ("/v1/completions", "/v1/chat/completions")]
+        found += [(path, {"prompt": "Once"}) for path in ("/v1/completions", "/v1/chat/completions", "/v1/responses", "/v1/messages")]
     return found
 
 
@@ -77,9 +106,9 @@ GETS = ["/health", "/livez", "/readyz", "/version", "/metrics", "/v1/models", "/
 def routes(source):
     """The paths that the program's tables of routes have."""
     found = set()
-    for name in ("api/api.cpp", "live/experience_api.cpp"):
+    for name in ("api/api.cpp", "formats/chat_formats.cpp", "live/experience_api.cpp"):
         with open(os.path.join(source, "launch/serve", name), encoding="utf-8") as file:
-            found.update(re.findall(r'(?:add\w*\((?:router, )?|\{"(?:GET|POST)", )"(/[^"]+)"', file.read()))
+            found.update(re.findall(r'(?:add\w*\((?:router, )?|\{"(?:GET|POST)", |\.path = )"(/[^"]+)"', file.read()))
     return found
 
 
@@ -96,7 +125,8 @@ def mutated(rng, body):
     body = json.loads(json.dumps(body))
     values = [None, True, False, 0, 1, -1, 2, 7, 20, 21, 128, 1024, 2**31, 2**63 - 1, -2**63, 1e308, 0.5, "", "a", "\u0000", "\U0001F600", "x" * 300,
               [], [[]], {}, [3], [3, 4, 5], [-1], [10**9], ["a"] * 65, {"3": 1}, {"type": "text"}, {"x": {}}, [{"role": "user", "content": "x"}], [{"role": "tool"}]]
-    names = sorted({name for fields in (*COMPLETIONS.values(), *CHATS.values()) for name in fields} | {
+    names = sorted({name for fields in (*COMPLETIONS.values(), *CHATS.values(), *RESPONSES.values(), *ANTHROPIC.values()) for name in fields} | {
+        "max_output_tokens", "reasoning", "text", "include", "truncation", "previous_response_id", "background", "thinking", "system",
         "prompt", "messages", "input", "tokens", "max_tokens", "max_completion_tokens", "min_tokens", "temperature", "top_p", "seed", "stream",
         "stream_options", "echo", "logprobs", "top_logprobs", "prompt_logprobs", "best_of", "model", "user", "text_1", "text_2", "groups", "sample_id",
         "lease", "reward", "add_special_tokens", "skip_special_tokens", "encoding_format", "use_activation", "unknown_field", "chat_template_kwargs", "documents", "parallel_tool_calls"})
@@ -106,7 +136,7 @@ def mutated(rng, body):
         if action < 0.2:
             body.pop(name, None)
         elif action < 0.5:
-            body.update(rng.choice([*COMPLETIONS.values(), *CHATS.values(), *STREAMS.values()]))
+            body.update(rng.choice([*COMPLETIONS.values(), *CHATS.values(), *RESPONSES.values(), *ANTHROPIC.values(), *STREAMS.values()]))
         else:
             body[name] = rng.choice(values)
     return body

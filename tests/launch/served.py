@@ -74,6 +74,19 @@ class Server:
         assert events[-1] == "[DONE]", events
         return [json.loads(event) for event in events[:-1]]
 
+    def events(self, path, **fields):
+        """The events of a stream whose events have names: [(name, data)]."""
+        status, headers, body = self.request("POST", path, dict(fields, stream=True))
+        assert status == 200, (status, body)
+        assert headers["content-type"].startswith("text/event-stream"), headers
+        found = []
+        for text in body.decode().removesuffix("\n\n").split("\n\n"):
+            name, data = text.split("\n")
+            assert name.startswith("event: ") and data.startswith("data: "), text
+            found.append((name[len("event: "):], json.loads(data[len("data: "):])))
+            assert found[-1][1]["type"] == found[-1][0], text
+        return found
+
     def metric(self, name):
         found = re.search(rf"^{name}{{.*}} (\S+)$", self.get("/metrics"), re.MULTILINE)
         return float(found[1])

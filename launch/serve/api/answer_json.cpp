@@ -82,9 +82,8 @@ void AnswerJson::append_logprobs(std::string& text, const ChoicePart& part) cons
   }
 }
 
-/// Nine letters or digits: templates of Mistral accept no others.
-std::string AnswerJson::call_id(int choice, int call) const {
-  const std::string source = cat(id_, " ", created_, " ", choice, " ", call);
+std::string tool_call_id(const std::string& answer, int choice, int call) {
+  const std::string source = cat(answer, " ", choice, " ", call);
   Sha256 sum;
   sum.update(std::as_bytes(std::span(source)));
   return sum.finish().substr(0, 9);
@@ -98,7 +97,8 @@ Json AnswerJson::tool_calls(const ChoicePart& part, bool delta) const {
     if (delta) call.set("index", std::int64_t{each.index});
     Json function = Json::Object{};
     if (!each.name.empty()) {
-      call.set("id", call_id(part.index, each.index)).set("type", "function");
+      call.set("id", tool_call_id(cat(id_, " ", created_), part.index, each.index))
+          .set("type", "function");
       function.set("name", each.name);
     }
     call.set("function", std::move(function.set("arguments", each.arguments)));

@@ -41,8 +41,12 @@ struct ChoicePart {
 
 struct Usage {
   std::int64_t prompt_tokens = 0, completion_tokens = 0;
-  std::int64_t cached_tokens = 0;  ///< of the prompts, in the prefix cache
+  std::int64_t cached_tokens = 0;     ///< of the prompts, in the prefix cache
+  std::int64_t reasoning_tokens = 0;  ///< of the outputs; counted in pieces only
 };
+
+/// Nine letters or digits: templates of Mistral accept no others. `answer`: distinguishes answers.
+std::string tool_call_id(const std::string& answer, int choice, int call);
 
 class AnswerJson {
  public:
@@ -77,7 +81,6 @@ class AnswerJson {
   Json message(const ChoicePart& part) const;
   Json delta(const ChoicePart& part) const;
   Json tool_calls(const ChoicePart& part, bool delta) const;
-  std::string call_id(int choice, int call) const;
 
   const GenerationRequest& request_;
   const Served& served_;

@@ -62,10 +62,16 @@ std::vector<std::int32_t> tokens_to_count(RequestFields& fields, const ServedMod
   return value_or_throw(model.encode(text, fields.flag("add_special_tokens", false)));
 }
 
+constexpr const char* generates_nothing =
+    "the model gives scores or embeddings and generates no text";
+
 }  // namespace
 
-Api::Api(const ModelSet& models, std::string version)
-    : models_(models), version_(std::move(version)), workers_(worker_limits) {
+Api::Api(const ModelSet& models, std::string version, std::vector<ChatFormat> formats)
+    : models_(models),
+      version_(std::move(version)),
+      formats_(std::move(formats)),
+      workers_(worker_limits) {
 }
 
 http::Router Api::routes() {
@@ -78,7 +84,7 @@ http::Router Api::routes() {
   add_pooling(router, "/classify", Pooling::classify);
   add_pooling(router, "/score", Pooling::score);
   add_pooling(router, "/v1/embeddings", Pooling::embeddings);
-  add_refusal(router, "/v1/responses", "use /v1/chat/completions");
+  for (const ChatFormat& each : formats_) add_format(router, each);
   add_answer(router, "/tokenize",
              [this](const http::Request&, const Json& body) { return tokenize(body); });
   add_answer(router, "/detokenize",
@@ -128,11 +134,13 @@ void Api::add_models(http::Router& router) {
               }});
 }
 
-void Api::add_refusal(http::Router& router, const std::string& path, const std::string& why) {
-  add_answer(router, path, [path, why](const http::Request&, const Json&) {
+void Api::add_refusal(http::Router& router, const std::string& path, const std::string& why,
+                      const FormPointer& form) {
+  const auto refuse_all = [path, why](const http::Request&, const Json&) {
     return http::error_response(400, {cat(path, " is not supported: ", why),
                                       "invalid_request_error", "", "unsupported_endpoint"});
-  });
+  };
+  add_answer(router, path, refuse_all, form);
 }
 
 void Api::log_unknown(const http::Request& request, const UnknownFields& unknown) {
@@ -148,21 +156,22 @@ void Api::log_unknown(const http::Request& request, const UnknownFields& unknown
                quote(join(names, ", "), 200), "; each is named once"));
 }
 
-void Api::add_start(http::Router& router, const std::string& path, Start start) {
+void Api::add_start(http::Router& router, const std::string& path, Start start,
+                    const FormPointer& form) {
   const auto checked = [this, start = std::move(start)](const http::Request& from,
                                                         const http::Responder& to) {
     if (draining_) return to.respond(error_answer({Errc::closed, "the server is shutting down"}));
     const Json body = parse_body(from);
     start(named_in(body), from, body, to);
   };
-  router.add({"POST", path, [this, checked](http::Request from, http::Responder to) {
-                workers_.post(std::move(from), std::move(to), checked);
-              }});
+  const auto handler = [this, checked](http::Request from, http::Responder to) {
+    workers_.post(std::move(from), std::move(to), checked);
+  };
+  router.add({"POST", path, handler, http::Access::key, form});
 }
 
 void Api::add_generation(http::Router& router, const std::string& path, Endpoint endpoint) {
-  if (models_.first()->generation == nullptr)
-    return add_refusal(router, path, "the model gives scores or embeddings and generates no text");
+  if (models_.first()->generation == nullptr) return add_refusal(router, path, generates_nothing);
   const auto start = [this, endpoint](const ServedPointer& served, const http::Request& from,
                                       const Json& body, const http::Responder& to) {
     UnknownFields unknown;
@@ -172,6 +181,40 @@ void Api::add_generation(http::Router& router, const std::string& path, Endpoint
                           std::move(request), from, to);
   };
   add_start(router, path, start);
+}
+
+void Api::add_format(http::Router& router, const ChatFormat& format) {
+  if (models_.first()->generation == nullptr)
+    return add_refusal(router, format.path, generates_nothing, format.form);
+  if (!format.answer) return add_count(router, format);
+  const auto start = [this, format](const ServedPointer& served, const http::Request& from,
+                                    const Json& body, const http::Responder& to) {
+    TranslatedRequest translated = format.read(body, *served->model);
+    log_unknown(from, translated.unknown);
+    UnknownFields unknown;
+    auto request = with_own_names(format.names, [&] {
+      return read_generation_request(translated.chat, Endpoint::chat, *served->model, unknown);
+    });
+    log_unknown(from, unknown);
+    auto answer = format.answer(std::move(translated.repeated), request, served->name, from.id);
+    GenerationCall::start({served, metrics_, answers_, waiting_, results_, sampled_},
+                          std::move(request), from, to, std::move(answer));
+  };
+  add_start(router, format.path, start, format.form);
+}
+
+void Api::add_count(http::Router& router, const ChatFormat& format) {
+  const auto count = [this, format](const http::Request& from, const Json& body) {
+    const ServedPointer served = named_in(body);
+    const TranslatedRequest translated = format.read(body, *served->model);
+    log_unknown(from, translated.unknown);
+    const auto tokens = with_own_names(format.names, [&] {
+      RequestFields fields(translated.chat);
+      return tokens_to_count(fields, *served->model);
+    });
+    return json_answer(Json::Object{{"input_tokens", std::ssize(tokens)}});
+  };
+  add_answer(router, format.path, count, format.form);
 }
 
 void Api::add_pooling(http::Router& router, const std::string& path, Pooling endpoint) {
@@ -189,14 +232,16 @@ void Api::add_pooling(http::Router& router, const std::string& path, Pooling end
   add_start(router, path, start);
 }
 
-void Api::add_answer(http::Router& router, const std::string& path, Answer answer) {
+void Api::add_answer(http::Router& router, const std::string& path, Answer answer,
+                     const FormPointer& form) {
   const Workers::Task task = [answer = std::move(answer)](const http::Request& from,
                                                           const http::Responder& to) {
     to.respond(answer(from, parse_body(from)));
   };
-  router.add({"POST", path, [this, task](http::Request from, http::Responder to) {
-                workers_.post(std::move(from), std::move(to), task);
-              }});
+  const auto handler = [this, task](http::Request from, http::Responder to) {
+    workers_.post(std::move(from), std::move(to), task);
+  };
+  router.add({"POST", path, handler, http::Access::key, form});
 }
 
 /// The model that a request names, or the first one.

@@ -3,11 +3,14 @@
 
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "launch/serve/api/answer_queue.h"
+#include "launch/serve/api/chat_format.h"
 #include "launch/serve/api/generation_call.h"
 #include "launch/serve/api/metrics.h"
 #include "launch/serve/api/model_set.h"
@@ -20,8 +23,8 @@ namespace troupe::launch::api {
 
 class Api {
  public:
-  /// `models` must outlive this. `version`: of the program.
-  Api(const ModelSet& models, std::string version);
+  /// `models` must outlive this. `version`: of the program. `formats`: endpoints beside its own.
+  Api(const ModelSet& models, std::string version, std::vector<ChatFormat> formats);
 
   /// The routes, whose handlers use this object.
   http::Router routes();
@@ -35,6 +38,7 @@ class Api {
   void drain() { draining_ = true; }
 
  private:
+  using FormPointer = std::shared_ptr<const http::ClientForm>;
   using Answer = std::function<http::Response(const http::Request&, const Json&)>;
   using Start = std::function<void(const ServedPointer&, const http::Request&, const Json&,
                                    const http::Responder&)>;
@@ -43,11 +47,16 @@ class Api {
   void add_models(http::Router& router);
   void add_generation(http::Router& router, const std::string& path, Endpoint endpoint);
   void add_pooling(http::Router& router, const std::string& path, Pooling endpoint);
-  void add_refusal(http::Router& router, const std::string& path, const std::string& why);
+  void add_format(http::Router& router, const ChatFormat& format);
+  void add_count(http::Router& router, const ChatFormat& format);
+  void add_refusal(http::Router& router, const std::string& path, const std::string& why,
+                   const FormPointer& form = nullptr);
   /// A route whose handler runs in the workers and answers later, with the body as JSON.
-  void add_start(http::Router& router, const std::string& path, Start start);
+  void add_start(http::Router& router, const std::string& path, Start start,
+                 const FormPointer& form = nullptr);
   /// A route whose handler runs in the workers, with the body as JSON.
-  void add_answer(http::Router& router, const std::string& path, Answer answer);
+  void add_answer(http::Router& router, const std::string& path, Answer answer,
+                  const FormPointer& form = nullptr);
   /// Each name once, as clients choose them.
   void log_unknown(const http::Request& request, const UnknownFields& unknown);
 
@@ -57,6 +66,7 @@ class Api {
 
   const ModelSet& models_;
   std::string version_;
+  std::vector<ChatFormat> formats_;
   Metrics metrics_;
   SampledTokens* sampled_ = nullptr;
   std::function<std::string()> more_metrics_;

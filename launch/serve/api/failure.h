@@ -16,6 +16,7 @@ class ApiFailure : public std::runtime_error {
   ApiFailure(int status, http::ErrorBody error)
       : std::runtime_error(error.message), status_(status), error_(std::move(error)) {}
   int status() const { return status_; }
+  const http::ErrorBody& error() const { return error_; }
   http::Response response() const { return http::error_response(status_, error_); }
 
  private:

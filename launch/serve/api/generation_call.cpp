@@ -57,18 +57,21 @@ std::string without_id(const std::string& message) {
 }  // namespace
 
 void GenerationCall::start(const Backend& backend, GenerationRequest request,
-                           const http::Request& from, http::Responder responder) {
-  const auto call =
-      std::make_shared<GenerationCall>(backend, std::move(request), from, std::move(responder));
+                           const http::Request& from, http::Responder responder,
+                           Assembled assembled) {
+  const auto call = std::make_shared<GenerationCall>(backend, std::move(request), from,
+                                                     std::move(responder), std::move(assembled));
   call->submit(from.key);
 }
 
 GenerationCall::GenerationCall(const Backend& backend, GenerationRequest request,
-                               const http::Request& from, http::Responder responder)
+                               const http::Request& from, http::Responder responder,
+                               Assembled assembled)
     : backend_(backend),
       request_(std::move(request)),
       responder_(std::move(responder)),
       json_(request_, *backend.served, from.id),
+      assembled_(std::move(assembled)),
       received_(from.received),
       waiting_bytes_(backend_.waiting.bytes),
       result_bytes_(backend_.results.bytes) {
@@ -83,7 +86,7 @@ GenerationCall::GenerationCall(const Backend& backend, GenerationRequest request
 }
 
 void GenerationCall::check_bytes() {
-  const std::size_t own = bytes_of(request_);
+  const std::size_t own = bytes_of(request_) + (assembled_ ? assembled_->bytes() : 0);
   const std::size_t all = waiting_bytes_.grow_to(own);
   if (!backend_.waiting.exceeds(own, all)) return;
   waiting_bytes_.grow_to(0);
@@ -152,7 +155,7 @@ std::vector<Job> GenerationCall::make_jobs() {
       choice.prompt = prompt;
       choice.chain = chain;
       choice.index = static_cast<int>(jobs.size());
-      if (!texts_.empty() && request_.stream)
+      if (!texts_.empty() && in_pieces())
         choice.output.emplace(*backend_.model().tokenizer(), texts_[prompt], request_.skip_special,
                               request_.params.stop_strings);
       if (request_.message.has_parts()) choice.message.emplace(request_.message);
@@ -225,7 +228,7 @@ void GenerationCall::on_token(Choice& choice, const TokenEvent& event) {
     backend_.sampled->add(choice.chain, event.logp, event.version);
   }
   hold(result_bytes(event.top.size()));
-  if (!request_.stream || failed_) return;
+  if (!in_pieces() || failed_) return;
   ReportedToken token{event.token, event.logp, {event.top.begin(), event.top.end()}};
   if (waits_for_scores(choice))
     choice.held.push_back({std::move(token), event.version});
@@ -245,7 +248,7 @@ void GenerationCall::on_end(Choice& choice, Result<Generation> result) {
   if (failed_) return;
   if (choice.index % request_.best_of == 0) usage_.cached_tokens += choice.result.cached_tokens;
   choice.has_ended = true;
-  if (request_.stream && !waits_for_scores(choice)) send_end(choice);
+  if (in_pieces() && !waits_for_scores(choice)) send_end(choice);
   if (left_ == 0) finish();
 }
 
@@ -253,7 +256,10 @@ void GenerationCall::on_end(Choice& choice, Result<Generation> result) {
 void GenerationCall::fail_call(const Error& error) {
   if (std::exchange(failed_, true)) return;
   if (streaming_) {
-    responder_.send_event(error_answer(error).body);
+    if (assembled_ != nullptr)
+      responder_.send_events({assembled_->failed(error)});
+    else
+      responder_.send_event(error_answer(error).body);
     responder_.end_stream();
   } else {
     responder_.respond(error_answer(error));
@@ -262,6 +268,9 @@ void GenerationCall::fail_call(const Error& error) {
 }
 
 void GenerationCall::finish() {
+  if (assembled_ != nullptr)
+    return request_.stream ? responder_.end_stream()
+                           : responder_.respond({.body = assembled_->whole()});
   if (!request_.stream) {
     if (reported() <= max_written_at_once) return respond();
     return backend_.answers.post([self = shared_from_this()] { self->respond(); });
@@ -356,7 +365,11 @@ void GenerationCall::send_token(Choice& choice, ReportedToken token, std::uint64
   ChoicePart part = part_of(choice);
   if (choice.output && !(drops_end_token() && is_end_token(token.id)))
     part.text = choice.output->push(token.id);
-  if (choice.message) add_message(choice.message->push(std::exchange(part.text, {})), part);
+  if (choice.message) {
+    const bool within = choice.message->in_reasoning();
+    add_message(choice.message->push(std::exchange(part.text, {})), part);
+    usage_.reasoning_tokens += within || choice.message->in_reasoning() ? 1 : 0;
+  }
   const bool reports =
       request_.logprobs || request_.return_token_ids || request_.return_weight_versions;
   const bool empty = part.text.empty() && part.reasoning.empty() && part.calls.empty();
@@ -380,8 +393,18 @@ void GenerationCall::send_end(Choice& choice) {
   send(choice, std::move(part));
 }
 
+bool GenerationCall::send_assembled(const ChoicePart& part) {
+  const auto events = assembled_->add(part, usage_);
+  return !request_.stream || events.empty() || responder_.send_events(events);
+}
+
 void GenerationCall::send(Choice& choice, ChoicePart part) {
-  if (!std::exchange(streaming_, true)) responder_.begin_stream();
+  if (request_.stream && !std::exchange(streaming_, true)) responder_.begin_stream();
+  if (assembled_ != nullptr) {
+    choice.sent = true;
+    if (!send_assembled(part)) cancel_all();
+    return;
+  }
   const PromptPart& prompt = prompt_part(choice.prompt);
   if (!std::exchange(choice.sent, true) && request_.echo) {
     part.echo = &prompt;

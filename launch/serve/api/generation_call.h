@@ -1,5 +1,4 @@
-// GenerationCall: one request of /v1/completions or /v1/chat/completions from its submission to
-// the end of its answer.
+// GenerationCall: one request that generates text from its submission to the end of its answer.
 #pragma once
 
 #include <chrono>
@@ -13,6 +12,7 @@
 
 #include "launch/serve/api/answer_json.h"
 #include "launch/serve/api/answer_queue.h"
+#include "launch/serve/api/assembled_answer.h"
 #include "launch/serve/api/generation_request.h"
 #include "launch/serve/api/metrics.h"
 #include "launch/serve/api/model_set.h"
@@ -43,12 +43,16 @@ struct Backend {
 /// The service's callbacks hold it, so that it lives until its last sequence has ended.
 class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
  public:
+  /// Writes the answer in another format than those of /v1/completions and /v1/chat/completions;
+  /// the request is one of a conversation with one choice.
+  using Assembled = std::unique_ptr<AssembledAnswer>;
+
   /// Submits the sequences; the answer follows. Throws ApiFailure if the engine refuses them.
   static void start(const Backend& backend, GenerationRequest request, const http::Request& from,
-                    http::Responder responder);
+                    http::Responder responder, Assembled assembled = nullptr);
 
   GenerationCall(const Backend& backend, GenerationRequest request, const http::Request& from,
-                 http::Responder responder);
+                 http::Responder responder, Assembled assembled);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -98,7 +102,10 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
   bool waits_for_scores(const Choice& choice) const;
   void send_token(Choice& choice, ReportedToken token, std::uint64_t version);
   void send_end(Choice& choice);
+  /// Whether the answer is made of pieces: a stream, or one that is assembled.
+  bool in_pieces() const { return request_.stream || assembled_ != nullptr; }
   void send(Choice& choice, ChoicePart part);
+  bool send_assembled(const ChoicePart& part);
   std::string final_text(const Choice& choice) const;
   bool drops_end_token() const { return request_.message.has_parts() && !request_.skip_special; }
   bool is_end_token(std::int32_t token) const;
@@ -108,6 +115,7 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
   GenerationRequest request_;
   http::Responder responder_;
   AnswerJson json_;
+  Assembled assembled_;
   Clock::time_point received_;
   std::vector<TextAfterPrompt> texts_;                   // by prompt; empty without a tokenizer
   std::vector<engine::generate::PromptScores> scores_;   // by prompt

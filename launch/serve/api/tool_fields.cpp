@@ -9,8 +9,6 @@ namespace troupe::launch::api {
 
 namespace {
 
-constexpr std::size_t max_tools = 128;  // of the OpenAI API
-
 const std::string& name_of(const Json& tool) {
   return tool.find("function")->find("name")->string();
 }

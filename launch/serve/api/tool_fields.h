@@ -11,6 +11,8 @@
 
 namespace troupe::launch::api {
 
+inline constexpr std::size_t max_tools = 128;  ///< of a request; of the OpenAI API
+
 enum class ToolChoice : std::uint8_t {
   none,       ///< the answer is a text
   automatic,  ///< the model decides

@@ -181,7 +181,11 @@ std::optional<std::string> ApiKeys::name_of(std::string_view authorization) cons
       !std::equal(scheme.begin(), scheme.end(), authorization.begin(),
                   [&](char b, char a) { return same(a, b); }))
     return std::nullopt;
-  const std::string sum = sum_of(authorization.substr(scheme.size()));
+  return name_of_key(authorization.substr(scheme.size()));
+}
+
+std::optional<std::string> ApiKeys::name_of_key(std::string_view given) const {
+  const std::string sum = sum_of(given);
   const Key* found = nullptr;
   for (const Key& key : keys_)
     if (sodium_memcmp(sum.data(), key.sum.data(), sum.size()) == 0) found = &key;

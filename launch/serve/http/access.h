@@ -29,6 +29,8 @@ class ApiKeys {
   /// The name of the key in the value of an Authorization header ("Bearer KEY"), or nothing. The
   /// time does not depend on the position of the first difference, nor on which key matches.
   std::optional<std::string> name_of(std::string_view authorization) const;
+  /// The same for a value that is the key itself.
+  std::optional<std::string> name_of_key(std::string_view key) const;
 
  private:
   using Sum = std::string;  // 64 hexadecimal digits

@@ -213,6 +213,7 @@ void Connection::open_exchange(bool keep_alive) {
                               .all_bytes = service_->limits.all_answer_bytes,
                               .small_bytes = service_->limits.small_answer_bytes,
                               .held = service_->answer_bytes,
+                              .form = service_->router.form(request.path),
                               .draining = {service_, &service_->draining}};
   exchange_ = std::make_shared<Exchange>(terms, on_loop(&Connection::pump));
 }

@@ -1,5 +1,6 @@
 #include "launch/serve/http/exchange.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <ctime>
@@ -60,13 +61,20 @@ void Exchange::notify(std::unique_lock<std::mutex>& lock) {
   if (call) wake_();
 }
 
+Response Exchange::for_client(Response response) const {
+  if (response.status < 400 || terms_.form == nullptr) return response;
+  return terms_.form->error(std::move(response));
+}
+
 void Exchange::respond(Response response) {
   std::unique_lock lock(mutex_);
   if (state_ != State::open || disconnected_) return;
+  response = for_client(std::move(response));
   if (!may_hold(response.body.size())) {
     response = error_response(
         503, {"the server holds as many bytes of answers that nobody reads as it may; try again"});
     response.headers = {{"Retry-After", "1"}};
+    response = for_client(std::move(response));
     held_.grow_to(response.body.size());
   }
   state_ = State::ended;
@@ -107,18 +115,35 @@ void Exchange::append_chunk(std::string_view bytes) {
 }
 
 bool Exchange::send_event(std::string_view data) {
-  check(one_line(data), "the data of an event must be one line");
+  return send({{"", std::string(data)}}, 0);
+}
+
+bool Exchange::send_events(const std::vector<Event>& events) {
+  std::size_t bytes = 0;
+  for (const Event& each : events) bytes += each.data.size();
+  return send(events, bytes);
+}
+bool Exchange::send(const std::vector<Event>& events, std::size_t list_bytes) {
+  std::string text;
+  std::size_t bytes = 0;
+  for (const Event& each : events) {
+    check(one_line(each.name) && one_line(each.data), "an event must have one line of data");
+    if (!each.name.empty()) text += cat("event: ", each.name, "\n");
+    text += cat("data: ", each.data, "\n\n");
+    bytes += each.data.size();
+  }
   std::unique_lock lock(mutex_);
   if (state_ != State::streaming || disconnected_ || overflow_) return false;
-  const std::size_t waiting = queued_.size() + in_flight_ + data.size();
-  if (waiting > terms_.stream_bytes || !may_hold(waiting)) {
+  largest_list_ = std::max(largest_list_, list_bytes);
+  const std::size_t waiting = queued_.size() + in_flight_ + bytes;
+  if (waiting > terms_.stream_bytes + largest_list_ || !may_hold(waiting)) {
     overflow_ = true;
     woken_ = false;  // the connection may be awake only for the end of a write that never ends
     notify(lock);
     return false;
   }
-  append_chunk(cat("data: ", data, "\n\n"));
-  body_bytes_ += data.size() + 8;
+  if (!text.empty()) append_chunk(text);
+  body_bytes_ += text.size();
   notify(lock);
   return true;
 }

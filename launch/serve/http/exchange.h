@@ -8,9 +8,11 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "launch/serve/http/held_bytes.h"
 #include "launch/serve/http/response.h"
+#include "launch/serve/http/router.h"
 
 namespace troupe::launch::http {
 
@@ -25,6 +27,8 @@ class Exchange {
     // ServerLimits::all_answer_bytes and small_answer_bytes, and what all exchanges hold now.
     std::size_t all_bytes = ~std::size_t{0}, small_bytes = 0;
     std::shared_ptr<std::atomic<std::size_t>> held = std::make_shared<std::atomic<std::size_t>>(0);
+    /// Writes errors for the clients of the route; nullptr: as they are.
+    std::shared_ptr<const ClientForm> form = nullptr;
     /// Whether the server is draining, so that connections are closed after their answers.
     std::shared_ptr<const std::atomic<bool>> draining;
   };
@@ -36,6 +40,7 @@ class Exchange {
   void respond(Response response);
   void begin_stream();
   bool send_event(std::string_view data);
+  bool send_events(const std::vector<Event>& events);
   void end_stream();
   void on_disconnect(std::function<void()> call);
   bool disconnected();
@@ -68,8 +73,10 @@ class Exchange {
   bool may_hold(std::size_t bytes) {
     return held_.grow_to(bytes) <= terms_.all_bytes || bytes <= terms_.small_bytes;
   }
+  bool send(const std::vector<Event>& events, std::size_t bytes);
   bool keep_alive() const { return terms_.keep_alive && !*terms_.draining; }
   void append_chunk(std::string_view bytes);
+  Response for_client(Response response) const;
   /// Calls wake_ after unlocking, unless the connection is awake already.
   void notify(std::unique_lock<std::mutex>& lock);
 
@@ -79,6 +86,7 @@ class Exchange {
   State state_ = State::open;
   std::string queued_;
   std::size_t in_flight_ = 0;
+  std::size_t largest_list_ = 0;  // bytes of events that were sent together
   HeldBytes held_;
   bool woken_ = false, disconnected_ = false, overflow_ = false;
   int status_ = 0;

@@ -58,8 +58,9 @@ bool bare_line_feed(std::string_view header) {
 constexpr std::size_t last_chunk_bytes = 5;
 
 /// Fields of which a second one makes the request ambiguous.
-bool single(beast::http::field name) {
+bool single(beast::http::field name, const std::string& text) {
   using beast::http::field;
+  if (text == "x-api-key") return true;  // ClientForm::key_field
   return name == field::host || name == field::content_length || name == field::content_type ||
          name == field::transfer_encoding || name == field::authorization || name == field::expect;
 }
@@ -101,7 +102,7 @@ struct RequestParser::Impl : beast::http::basic_parser<true> {
     if (request.headers.size() >= max_fields)
       return refuse(431, cat("more than ", max_fields, " header fields"), ec);
     HeaderField added{lower_case(raw_name), text_of(value)};
-    if (single(name) && request.header(added.name) != nullptr)
+    if (single(name, added.name) && request.header(added.name) != nullptr)
       return refuse(400, cat("the header field ", added.name, " occurs more than once"), ec);
     const std::string_view content = added.value;
     if (name == field::content_length &&

@@ -72,6 +72,10 @@ bool Responder::send_event(std::string_view data) const {
   return guard_->exchange->send_event(data);
 }
 
+bool Responder::send_events(const std::vector<Event>& events) const {
+  return guard_->exchange->send_events(events);
+}
+
 void Responder::end_stream() const {
   guard_->exchange->end_stream();
 }

@@ -34,6 +34,11 @@ Response error_response(int status, const ErrorBody& error);
 /// "Not Found" for 404; "" for an unknown status.
 std::string_view reason_of(int status);
 
+/// A server-sent event. `name`: of its line "event: NAME"; "": it has none.
+struct Event {
+  std::string name, data;
+};
+
 class Exchange;
 
 /// Answers one request: either respond(), or begin_stream(), send_event() any number of times and
@@ -54,6 +59,9 @@ class Responder {
   /// event will not arrive: the client has disconnected, or it reads so slowly that more than
   /// ServerLimits::stream_bytes wait for it, which ends the connection.
   bool send_event(std::string_view data) const;
+  /// The same for events that belong together: the limit grows by the bytes of the largest such
+  /// list, as events at the end of a part repeat it.
+  bool send_events(const std::vector<Event>& events) const;
   /// Ends the stream.
   void end_stream() const;
 

@@ -60,4 +60,10 @@ bool Router::open(std::string_view path) const {
   return false;
 }
 
+std::shared_ptr<const ClientForm> Router::form(std::string_view path) const {
+  for (const Route& route : routes_)
+    if (route.form != nullptr && match_path(route.path, path)) return route.form;
+  return nullptr;
+}
+
 }  // namespace troupe::launch::http

@@ -1,6 +1,8 @@
 // Router: the table of routes, which is the only source of what a server answers.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,11 +15,20 @@ namespace troupe::launch::http {
 /// Whether a route is open to clients without an API key, when keys are configured.
 enum class Access { key, open };
 
+/// What the clients of a route expect where they are not those of the OpenAI API.
+struct ClientForm {
+  /// A header field (lower case) that may have the API key in place of Authorization.
+  std::string key_field;
+  /// Writes an error of error_response() in the form of these clients.
+  std::function<Response(Response)> error;
+};
+
 struct Route {
   std::string method;  ///< "GET" (also answers HEAD) or "POST", ...
   std::string path;    ///< exact; a `*` at the end stands for one or more characters
   Handler handler;
   Access access = Access::key;
+  std::shared_ptr<const ClientForm> form = nullptr;  ///< nullptr: that of OpenAI
 };
 
 class Router {
@@ -36,6 +47,8 @@ class Router {
   Match match(std::string_view method, std::string_view path) const;
   /// Whether a route of this path is open, whatever its method.
   bool open(std::string_view path) const;
+  /// Of the route of this path, whatever its method, or nullptr.
+  std::shared_ptr<const ClientForm> form(std::string_view path) const;
 
  private:
   std::vector<Route> routes_;

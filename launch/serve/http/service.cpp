@@ -24,6 +24,11 @@ std::uint64_t random_start() {
   return (std::uint64_t{device()} << 32) | device();
 }
 
+/// How a message names a ClientForm's own field.
+std::string other_field(const std::shared_ptr<const ClientForm>& form) {
+  return form == nullptr ? "" : cat(", or ", form->key_field, ": KEY");
+}
+
 }  // namespace
 
 std::string request_id_of(const Request& request) {
@@ -37,6 +42,16 @@ std::string request_id_of(const Request& request) {
   return text.data();
 }
 
+/// The name of the key that a request has.
+std::optional<std::string> Service::key_name(const Request& request) const {
+  std::optional<std::string> name;
+  if (const std::string* value = request.header("authorization")) name = keys.name_of(*value);
+  const auto form = router.form(request.path);
+  if (name || form == nullptr) return name;
+  const std::string* key = request.header(form->key_field);
+  return key == nullptr ? std::nullopt : keys.name_of_key(*key);
+}
+
 Service::Admission Service::admit(Request& request) const {
   const std::string* host = request.header("host");
   if (loopback_names_only && host != nullptr && !names_loopback(*host))
@@ -48,13 +63,12 @@ Service::Admission Service::admit(Request& request) const {
                                                      "without API keys (Origin, Sec-Fetch-Site)",
                                           .code = "cross_site"})};
   if (!keys.empty() && !router.open(request.path)) {
-    const std::string* authorization = request.header("authorization");
-    std::optional<std::string> name;
-    if (authorization != nullptr) name = keys.name_of(*authorization);
+    std::optional<std::string> name = key_name(request);
     if (!name) {
-      Response refusal =
-          error_response(401, {.message = "a valid API key is needed: Authorization: Bearer KEY",
-                               .code = "invalid_api_key"});
+      Response refusal = error_response(
+          401, {.message = cat("a valid API key is needed: Authorization: Bearer KEY",
+                               other_field(router.form(request.path))),
+                .code = "invalid_api_key"});
       refusal.headers = {{"WWW-Authenticate", "Bearer"}};
       return {nullptr, std::move(refusal)};
     }

@@ -43,6 +43,9 @@ struct Service {
     Response refusal;
   };
   Admission admit(Request& request) const;
+
+ private:
+  std::optional<std::string> key_name(const Request& request) const;
 };
 
 /// The X-Request-Id of the request if it is 1 to 64 letters, digits, `_` and `-`; a new one

@@ -11,6 +11,7 @@
 #include "engine/base/text.h"
 #include "launch/serve/api/api.h"
 #include "launch/serve/api/model_set.h"
+#include "launch/serve/formats/chat_formats.h"
 #include "launch/serve/http/server.h"
 #include "launch/serve/live/experience_api.h"
 #include "launch/serve/live/sample_exchange.h"
@@ -69,7 +70,7 @@ std::int64_t longest_sample(const RunConfig& config, const api::ServedModel& mod
 struct RolloutServer::Impl {
   Impl(const RunConfig& config, std::unique_ptr<api::ModelSet> loaded, std::size_t clients)
       : models(std::move(loaded)),
-        endpoints(*models, "troupe train"),
+        endpoints(*models, "troupe train", api::chat_formats()),
         makes_samples(config.rollout.source == SampleSource::service),
         between_sequences(!config.async.free()),
         exchange({.group = config.grpo.group,

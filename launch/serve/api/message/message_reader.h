@@ -49,6 +49,7 @@ class MessageReader {
   MessagePart push(std::string_view text);
   /// The end of the text: the rest, which was held back.
   MessagePart finish();
+  bool in_reasoning() const { return state_ == State::reasoning; }
   /// Tool calls so far.
   int calls() const { return calls_.calls(); }
 

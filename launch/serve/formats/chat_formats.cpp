@@ -1,0 +1,60 @@
+#include "launch/serve/formats/chat_formats.h"
+
+#include <utility>
+
+#include "launch/serve/formats/message_answer.h"
+#include "launch/serve/formats/message_request.h"
+#include "launch/serve/formats/response_answer.h"
+#include "launch/serve/formats/response_request.h"
+
+namespace troupe::launch::api {
+
+namespace {
+
+std::unique_ptr<AssembledAnswer> response_answer(Json repeated, const GenerationRequest& request,
+                                                 const std::string& model, const std::string& id) {
+  return std::make_unique<ResponseAnswer>(std::move(repeated), request, model, id);
+}
+
+std::unique_ptr<AssembledAnswer> message_answer(const Json&, const GenerationRequest& request,
+                                                const std::string& model, const std::string& id) {
+  return std::make_unique<MessageAnswer>(request, model, id);
+}
+
+TranslatedRequest translated_response(const Json& body, const ServedModel&) {
+  return read_response_request(body);
+}
+
+TranslatedRequest translated_message(const Json& body, const ServedModel& model) {
+  return read_message_request(body, model, false);
+}
+
+TranslatedRequest translated_count(const Json& body, const ServedModel& model) {
+  return read_message_request(body, model, true);
+}
+
+}  // namespace
+
+std::vector<ChatFormat> chat_formats() {
+  const auto anthropic = std::make_shared<const http::ClientForm>(
+      http::ClientForm{.key_field = "x-api-key", .error = anthropic_error});
+  std::vector<ChatFormat> formats;
+  formats.push_back({.path = "/v1/responses",
+                     .form = nullptr,
+                     .read = translated_response,
+                     .names = response_field_names(),
+                     .answer = response_answer});
+  formats.push_back({.path = "/v1/messages",
+                     .form = anthropic,
+                     .read = translated_message,
+                     .names = message_field_names(),
+                     .answer = message_answer});
+  formats.push_back({.path = "/v1/messages/count_tokens",
+                     .form = anthropic,
+                     .read = translated_count,
+                     .names = message_field_names(),
+                     .answer = nullptr});
+  return formats;
+}
+
+}  // namespace troupe::launch::api

@@ -1,0 +1,128 @@
+#include "launch/serve/formats/message_request.h"
+
+#include <utility>
+
+#include "engine/base/text.h"
+#include "launch/serve/api/failure.h"
+#include "launch/serve/formats/message_blocks.h"
+#include "launch/serve/formats/message_tools.h"
+
+namespace troupe::launch::api {
+
+namespace {
+
+constexpr FieldName message_names[] = {{"max_completion_tokens", "max_tokens"},
+                                       {"response_format.json_schema", "output_config.format"},
+                                       {"reasoning_effort", "output_config.effort"},
+                                       {"tool_choice.function", "tool_choice"},
+                                       {"stop", "stop_sequences"}};
+
+void refuse_unsupported_members(RequestFields& fields) {
+  refuse_chat_fields(
+      fields, {"max_completion_tokens", "response_format", "reasoning_effort", "logprobs",
+               "top_logprobs", "prompt_logprobs", "functions", "function_call", "echo",
+               "return_token_ids", "return_tokens_as_token_ids", "continue_final_message", "stop",
+               "parallel_tool_calls", "modalities", "audio"});
+  fields.integer("n", 1, 1);
+  for (const char* name : {"container", "mcp_servers"})
+    refuse_member(fields, name, "the server runs no tools");
+  refuse_member(fields, "context_management", "the server drops nothing of a conversation");
+  refuse_member(fields, "inference_geo", "the server has one place");
+  refuse_member(fields, "diagnostics", "the server compares no requests");
+  refuse_member(fields, "output_format", "use output_config");
+  if (const auto speed = fields.text("speed"); speed && *speed != "standard")
+    refuse_unsupported("speed", "speed: only standard is supported");
+  // Prompts are always cached.
+  accept_members(fields, {"metadata", "service_tier", "cache_control", "user_profile_id",
+                          "workspace_id", "return_weight_versions", "request_id"});
+}
+
+/// Whether the template lets the model think; the reasoning then has its own blocks. The budget is
+/// without effect: max_tokens bounds reasoning and text together.
+void read_thinking(RequestFields& fields, const ServedModel& model, TranslatedRequest& request) {
+  const Json* thinking = fields.find("thinking");
+  if (thinking == nullptr) return;
+  RequestFields members(*thinking, "thinking.");
+  const auto type = members.text("type");
+  members.integer("budget_tokens", 1, 1 << 30);
+  if (const auto display = members.text("display"); display == "omitted")
+    refuse_unsupported("thinking.display", "thinking.display: omitted is not supported");
+  if (type != "enabled" && type != "disabled" && type != "adaptive")
+    refuse_unsupported("thinking.type",
+                       cat("thinking.type: ", type ? quote(*type) : "it is missing",
+                           "; supported: enabled, disabled, adaptive"));
+  if (type == "enabled" && model.reasoning_format() == ReasoningFormat::none)
+    refuse_unsupported("thinking",
+                       "thinking: the server cannot tell reasoning from text; start it "
+                       "with --reasoning-parser");
+  if (type == "adaptive") return;
+  const Json* given = request.chat.find("chat_template_kwargs");
+  if (given != nullptr && !given->is_object()) return;  // which the chat request refuses
+  Json kwargs = given != nullptr ? *given : Json(Json::Object{});
+  if (kwargs.find("enable_thinking") == nullptr) kwargs.set("enable_thinking", type == "enabled");
+  request.chat.set("chat_template_kwargs", std::move(kwargs));
+}
+
+void read_output_config(RequestFields& fields, TranslatedRequest& request) {
+  const Json* config = fields.find("output_config");
+  if (config == nullptr) return;
+  RequestFields members(*config, "output_config.");
+  if (const auto effort = members.text("effort")) request.chat.set("reasoning_effort", *effort);
+  if (const Json* format = members.find("format")) {
+    RequestFields inner(*format, "output_config.format.");
+    if (inner.text("type") != "json_schema")
+      refuse_unsupported(inner.path("type"), "output_config.format.type: expected json_schema");
+    const Json* schema = inner.find("schema");
+    if (schema == nullptr) refuse(inner.path("schema"), cat(inner.path("schema"), " is missing"));
+    Json described = Json::Object{{"name", "output"}, {"schema", *schema}};
+    request.chat.set("response_format",
+                     Json::Object{{"type", "json_schema"}, {"json_schema", std::move(described)}});
+  }
+  refuse_member(members, "task_budget", "max_tokens bounds the answer");
+  for (std::string& name : members.unknown()) request.unknown.push_back(std::move(name));
+}
+
+void read_conversation_of(RequestFields& fields, TranslatedRequest& request) {
+  ConversationBuilder conversation;
+  if (const Json* system = fields.find("system"))
+    conversation.add_message("system", text_blocks(*system, "system"));
+  const Json* messages = fields.find("messages");
+  if (messages == nullptr) refuse("messages", "messages is missing");
+  read_message_blocks(*messages, conversation, request.unknown);
+  if (conversation.ends_with_assistant())
+    refuse_unsupported("messages",
+                       "messages: the last one is the assistant's; an answer is a new message and "
+                       "continues no other");
+  request.chat.set("messages", conversation.take());
+}
+
+}  // namespace
+
+std::span<const FieldName> message_field_names() {
+  return message_names;
+}
+
+TranslatedRequest read_message_request(const Json& body, const ServedModel& model, bool counts) {
+  RequestFields fields(body);
+  TranslatedRequest request;
+  refuse_unsupported_members(fields);
+  read_conversation_of(fields, request);
+  pass_fields(fields, {}, request.chat);
+  if (const auto most = fields.integer("max_tokens", 1, 1 << 30))
+    request.chat.set("max_completion_tokens", *most);
+  else if (!counts)
+    refuse("max_tokens", "max_tokens is missing");
+  if (const Json* stops = fields.find("stop_sequences")) {
+    if (!stops->is_array())
+      refuse("stop_sequences",
+             cat("stop_sequences: expected a list of strings, found ", stops->type_name()));
+    request.chat.set("stop", *stops);
+  }
+  read_thinking(fields, model, request);
+  read_output_config(fields, request);
+  read_message_tools(fields, request);
+  for (std::string& name : fields.unknown()) request.unknown.push_back(std::move(name));
+  return request;
+}
+
+}  // namespace troupe::launch::api

@@ -1,0 +1,17 @@
+// Requests of /v1/messages, Anthropic's Messages API, as chat requests.
+#pragma once
+
+#include <span>
+
+#include "engine/base/json.h"
+#include "launch/serve/formats/translation.h"
+
+namespace troupe::launch::api {
+
+/// `counts`: of /v1/messages/count_tokens, which needs no max_tokens. Throws ApiFailure.
+TranslatedRequest read_message_request(const Json& body, const ServedModel& model, bool counts);
+
+/// ChatFormat::names.
+std::span<const FieldName> message_field_names();
+
+}  // namespace troupe::launch::api

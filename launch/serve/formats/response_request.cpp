@@ -1,0 +1,184 @@
+#include "launch/serve/formats/response_request.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/base/text.h"
+#include "launch/serve/api/failure.h"
+#include "launch/serve/formats/input_items.h"
+#include "launch/serve/formats/response_tools.h"
+
+namespace troupe::launch::api {
+
+namespace {
+
+// Of the OpenAI API.
+constexpr std::size_t max_pairs = 16, max_pair_key = 64, max_pair_value = 512;
+
+constexpr FieldName response_names[] = {{"messages", "input"},
+                                        {"max_completion_tokens", "max_output_tokens"},
+                                        {"max_tokens", "max_output_tokens"},
+                                        {"response_format.json_schema", "text.format"},
+                                        {"response_format", "text.format"},
+                                        {"reasoning_effort", "reasoning.effort"},
+                                        {"tool_choice.function", "tool_choice"}};
+
+void refuse_state(RequestFields& fields) {
+  const char* stateless = "the server keeps no responses; send the whole conversation as input";
+  for (const char* name : {"previous_response_id", "conversation"})
+    refuse_member(fields, name, stateless);
+  refuse_member(fields, "background", "the answer is that of the request");
+  refuse_member(fields, "prompt", "the server has no stored prompts; send input");
+  refuse_member(fields, "context_management", "the server drops nothing of a conversation");
+  refuse_member(fields, "image", "answers are text");
+  refuse_member(fields, "background_options", "the answer is that of the request");
+  refuse_member(fields, "access_programs", "the server has none");
+  refuse_member(fields, "moderation", "the server has no moderation model");
+  if (const auto mode = fields.text("truncation"); mode && *mode != "disabled")
+    refuse_unsupported("truncation", cat("truncation: ", quote(*mode),
+                                         " is not supported; the server drops nothing of a "
+                                         "conversation (disabled)"));
+}
+
+void refuse_names_of_chat(RequestFields& fields) {
+  refuse_chat_fields(fields, {"messages", "max_tokens", "max_completion_tokens", "response_format",
+                              "reasoning_effort", "logprobs", "prompt_logprobs", "functions",
+                              "function_call", "echo", "return_token_ids", "continue_final_message",
+                              "return_tokens_as_token_ids", "modalities", "audio"});
+  fields.integer("n", 1, 1);
+}
+
+/// The format of the text as the chat request has it.
+Json response_format(const Json& format) {
+  RequestFields members(format, "text.format.");
+  const auto type = members.text("type");
+  if (type == "text" || type == "json_object") return Json::Object{{"type", *type}};
+  if (type != "json_schema")
+    refuse_unsupported("text.format.type",
+                       "text.format.type: expected text, json_object or json_schema");
+  Json described = Json::Object{};
+  for (const char* name : {"name", "description", "schema", "strict"})
+    if (const Json* value = members.find(name)) described.set(name, *value);
+  if (members.find("schema") == nullptr)
+    refuse("text.format.schema", "text.format.schema is missing");
+  return Json::Object{{"type", "json_schema"}, {"json_schema", std::move(described)}};
+}
+
+void read_text_format(RequestFields& fields, TranslatedRequest& request) {
+  Json format = Json::Object{{"type", "text"}};
+  if (const Json* text = fields.find("text")) {
+    RequestFields members(*text, "text.");
+    if (const auto verbosity = members.text("verbosity"); verbosity && *verbosity != "medium")
+      refuse_unsupported("text.verbosity", "text.verbosity: only medium is supported");
+    if (const Json* given = members.find("format")) {
+      request.chat.set("response_format", response_format(*given));
+      format = *given;
+    }
+    for (std::string& name : members.unknown()) request.unknown.push_back(std::move(name));
+  }
+  request.repeated.set("text", Json::Object{{"format", std::move(format)}});
+}
+
+/// The reasoning is part of the output as it is, so that summaries are without effect.
+void read_reasoning(RequestFields& fields, TranslatedRequest& request) {
+  Json effort;
+  if (const Json* reasoning = fields.find("reasoning")) {
+    RequestFields members(*reasoning, "reasoning.");
+    if (const auto text = members.text("effort")) {
+      request.chat.set("reasoning_effort", *text);
+      effort = *text;
+    }
+    accept_members(members, {"summary", "generate_summary"});
+    for (std::string& name : members.unknown()) request.unknown.push_back(std::move(name));
+  }
+  request.repeated.set("reasoning", Json::Object{{"effort", effort}, {"summary", nullptr}});
+}
+
+/// Of items that never occur here, or have their content without being asked.
+void read_include(RequestFields& fields) {
+  const Json* include = fields.find("include");
+  if (include == nullptr) return;
+  if (!include->is_array())
+    refuse("include", cat("include: expected a list, found ", include->type_name()));
+  for (const Json& each : include->array()) {
+    if (!each.is_string()) refuse("include", "include: expected a list of strings");
+    if (each.string() == "message.output_text.logprobs")
+      refuse_unsupported("include",
+                         "include: message.output_text.logprobs is not supported; use logprobs of "
+                         "/v1/chat/completions");
+  }
+}
+
+void read_metadata(RequestFields& fields, TranslatedRequest& request) {
+  const Json* metadata = fields.find("metadata");
+  if (metadata != nullptr && !metadata->is_object())
+    refuse("metadata", cat("metadata: expected an object, found ", metadata->type_name()));
+  const bool fits = metadata == nullptr ||
+                    (metadata->object().size() <= max_pairs &&
+                     std::ranges::all_of(metadata->object(), [](const auto& pair) {
+                       return pair.first.size() <= max_pair_key && pair.second.is_string() &&
+                              pair.second.string().size() <= max_pair_value;
+                     }));
+  if (!fits)
+    refuse("metadata", cat("metadata: expected at most ", max_pairs, " texts of at most ",
+                           max_pair_value, " bytes, with names of at most ", max_pair_key));
+  request.repeated.set("metadata", metadata ? *metadata : Json(Json::Object{}));
+}
+
+void read_others(RequestFields& fields, TranslatedRequest& request) {
+  if (const auto most = fields.integer("max_output_tokens", 1, 1 << 30)) {
+    request.chat.set("max_completion_tokens", *most);
+    request.repeated.set("max_output_tokens", *most);
+  } else {
+    request.repeated.set("max_output_tokens", nullptr);
+  }
+  for (const char* name : {"user", "safety_identifier", "prompt_cache_key"}) {
+    const auto text = fields.text(name);
+    request.repeated.set(name, text ? Json(*text) : Json());
+  }
+  if (fields.integer("top_logprobs", 0, max_alternatives).value_or(0) > 0)
+    refuse_unsupported("top_logprobs",
+                       "top_logprobs is not supported; use logprobs of "
+                       "/v1/chat/completions");
+  // max_tool_calls counts calls of built-in tools, of which there are none.
+  accept_members(fields, {"store", "service_tier", "max_tool_calls", "prompt_cache_retention",
+                          "prompt_cache_options", "return_weight_versions", "request_id"});
+  if (const Json* options = fields.find("stream_options")) {
+    RequestFields members(*options, "stream_options.");
+    accept_members(members,
+                   {"include_obfuscation"});  // padding against observers of encrypted streams
+    for (std::string& name : members.unknown()) request.unknown.push_back(std::move(name));
+  }
+}
+
+}  // namespace
+
+std::span<const FieldName> response_field_names() {
+  return response_names;
+}
+
+TranslatedRequest read_response_request(const Json& body) {
+  RequestFields fields(body);
+  TranslatedRequest request;
+  refuse_state(fields);
+  refuse_names_of_chat(fields);
+  ConversationBuilder conversation;
+  const auto instructions = fields.text("instructions");
+  if (instructions) conversation.add_message("system", *instructions);
+  request.repeated.set("instructions", instructions ? Json(*instructions) : Json());
+  const Json* input = fields.find("input");
+  if (input == nullptr) refuse("input", "input is missing");
+  read_input(*input, conversation, request.unknown);
+  request.chat.set("messages", conversation.take());
+  read_text_format(fields, request);
+  read_reasoning(fields, request);
+  read_include(fields);
+  read_response_tools(fields, request);
+  read_metadata(fields, request);
+  read_others(fields, request);
+  pass_fields(fields, {"stop"}, request.chat);
+  for (std::string& name : fields.unknown()) request.unknown.push_back(std::move(name));
+  return request;
+}
+
+}  // namespace troupe::launch::api

@@ -1,0 +1,99 @@
+#include "launch/serve/formats/translation.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/base/text.h"
+
+namespace troupe::launch::api {
+
+namespace {
+
+constexpr std::string_view shared_fields[] = {"model",
+                                              "stream",
+                                              "temperature",
+                                              "top_p",
+                                              "top_k",
+                                              "min_p",
+                                              "seed",
+                                              "presence_penalty",
+                                              "frequency_penalty",
+                                              "repetition_penalty",
+                                              "min_tokens",
+                                              "ignore_eos",
+                                              "stop_token_ids",
+                                              "logit_bias",
+                                              "allowed_token_ids",
+                                              "include_stop_str_in_output",
+                                              "skip_special_tokens",
+                                              "add_special_tokens",
+                                              "cache_salt",
+                                              "structured_outputs",
+                                              "chat_template_kwargs",
+                                              "documents"};
+
+const std::string& text_of(const Json& part, const std::string& where) {
+  const Json* text = part.find("text");
+  if (text == nullptr || !text->is_string())
+    refuse(where + ".text",
+           cat(where, ".text: expected a string, found ", text ? text->type_name() : "nothing"));
+  return text->string();
+}
+
+}  // namespace
+
+void pass_fields(RequestFields& fields, std::initializer_list<std::string_view> names, Json& chat) {
+  std::vector<std::string_view> all(names);
+  all.insert(all.end(), std::begin(shared_fields), std::end(shared_fields));
+  for (const std::string_view name : all)
+    if (const Json* value = fields.find(name)) chat.set(std::string(name), *value);
+}
+
+void accept_members(RequestFields& fields, std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names) fields.find(name);
+}
+
+void refuse_member(RequestFields& fields, std::string_view name, const std::string& why) {
+  const Json* found = fields.find(name);
+  if (found == nullptr || *found == Json(false) || *found == Json(Json::Array{})) return;
+  refuse_unsupported(fields.path(name), cat(fields.path(name), " is not supported: ", why));
+}
+
+void refuse_chat_fields(RequestFields& fields, std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names)
+    refuse_member(fields, name, "it is a field of /v1/chat/completions only");
+}
+
+Json text_content(const Json& content, const std::string& where,
+                  std::initializer_list<std::string_view> types) {
+  if (content.is_string()) return content;
+  if (!content.is_array())
+    refuse(where,
+           cat(where, ": expected a string or a list of parts, found ", content.type_name()));
+  Json::Array parts;
+  for (const Json& part : content.array()) {
+    const std::string here = cat(where, "[", parts.size(), "]");
+    RequestFields fields(part, here + ".");
+    const auto type = fields.text("type");
+    if (!type || std::ranges::find(types, *type) == types.end())
+      refuse_unsupported(here, cat(here, ": only parts of type ",
+                                   join(std::vector<std::string>(types.begin(), types.end()), ", "),
+                                   " are supported", type ? cat(", found ", quote(*type)) : ""));
+    parts.push_back(Json::Object{{"type", "text"}, {"text", text_of(part, here)}});
+  }
+  return parts;
+}
+
+std::string joined_text(const Json& content, std::string_view between) {
+  if (content.is_string()) return content.string();
+  std::string text;
+  for (const Json& part : content.array()) {
+    if (!text.empty()) text += between;
+    text += part.find("text")->string();
+  }
+  return text;
+}
+
+}  // namespace troupe::launch::api

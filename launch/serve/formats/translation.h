@@ -1,0 +1,34 @@
+// What the translations of other formats to chat requests have in common.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include "engine/base/json.h"
+#include "launch/serve/api/chat_format.h"
+#include "launch/serve/api/request_fields.h"
+
+namespace troupe::launch::api {
+
+/// Copies the fields that mean the same in both formats: `names`, and vLLM's additions for
+/// sampling and constraints (`seed`, `top_k`, `structured_outputs` ...).
+void pass_fields(RequestFields& fields, std::initializer_list<std::string_view> names, Json& chat);
+
+/// Accepts members that change no answer.
+void accept_members(RequestFields& fields, std::initializer_list<std::string_view> names);
+/// Status 400 where the member has a value other than null, false and an empty list.
+void refuse_member(RequestFields& fields, std::string_view name, const std::string& why);
+
+/// Refuses fields of /v1/chat/completions that the answer could not show or that have another name
+/// here; null and false are accepted.
+void refuse_chat_fields(RequestFields& fields, std::initializer_list<std::string_view> names);
+
+/// A text, or a list of parts whose types are among `types`, as content of a chat message. Throws
+/// ApiFailure for other parts, by their type.
+Json text_content(const Json& content, const std::string& where,
+                  std::initializer_list<std::string_view> types);
+/// The same as one text, with `between` between the parts.
+std::string joined_text(const Json& content, std::string_view between);
+
+}  // namespace troupe::launch::api
