@@ -306,6 +306,8 @@ void add_import(CLI::App& app, Action& action) {
                    "line starts, or 1")
       ->check(CLI::Range(1, 1 << 20));
   command->add_option("--output", options->output, "the run file; default: stdout");
+  command->add_flag("--command", options->only_command,
+                    "print the command that a script starts, with its words evaluated, instead");
   command->add_option("--table", options->table,
                       "print all settings of a tool and their equivalents instead");
   command->footer(

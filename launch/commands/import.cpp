@@ -143,6 +143,37 @@ std::string not_evaluated(const Converted& converted) {
              "arguments, or write the key into the run file\n");
 }
 
+/// A word as bash reads it back.
+std::string shell_quoted(const std::string& word) {
+  std::string out = "'";
+  for (const char c : word)
+    if (c == '\'')
+      out += "'\\''";
+    else
+      out += c;
+  return out + "'";
+}
+
+/// The words of the command that a script starts.
+int print_command(const ImportOptions& options) {
+  if (options.words.empty() || !options.words[0].ends_with(".sh"))
+    throw Failure({Errc::usage, "--command: expected a shell script (.sh)"});
+  const std::vector<std::string> rest(options.words.begin() + 1, options.words.end());
+  std::vector<std::string> notes, words;
+  std::string unknown;
+  const auto command = value_or_throw(
+      command_of_script(options.words[0], {rest, environment_of(options.environment)}, notes));
+  for (const shell::Field& word : command.words) {
+    words.push_back(shell_quoted(word.value.text));
+    if (unknown.empty() && !word.value.unknown.empty())
+      unknown = cat(quote(word.value.text), " depends on ", word.value.unknown);
+  }
+  std::cout << join(words, " ") << std::endl;
+  if (unknown.empty()) return 0;
+  std::fputs(cat("Could not be evaluated: ", unknown, "\n").c_str(), stderr);
+  return exit_code(Errc::bad_input);
+}
+
 void write_new(const std::string& path, const std::string& text) {
   if (std::filesystem::exists(path))
     throw Failure({Errc::usage, cat(path, " exists; choose another --output")});
@@ -166,6 +197,7 @@ int import_run(const ImportOptions& options) {
     std::cout << table_page(tool_named(options.table));
     return 0;
   }
+  if (options.only_command) return print_command(options);
   ForeignRun run = read_input(options);
   keep_last(run.settings);
   resolve_references(run);

@@ -13,6 +13,7 @@ struct ImportOptions {
   std::vector<std::string> environment;  ///< "NAME=VALUE": variables of a script
   std::string tool, algorithm;     ///< empty: from the settings
   std::string output;              ///< empty: stdout
+  bool only_command = false;               ///< prints the command that the script starts instead
   std::int64_t devices = 0;        ///< 0: as the command line says, or 1
   std::string table;               ///< prints this tool's table instead
 };

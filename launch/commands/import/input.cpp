@@ -76,29 +76,47 @@ const shell::ScriptCommand& training_command(const std::vector<shell::ScriptComm
   return *found;
 }
 
-Result<ForeignRun> read_script(const std::string& path, const ScriptInput& input) {
+/// As text with Unix line ends.
+Result<std::string> read_text(const std::string& path) {
   auto text = read_file(path, 1u << 20);
   RETURN_IF_ERROR(text);
-  for (auto at = text->find("\r\n"); at != std::string::npos; at = text->find("\r\n", at))
-    text->erase(at, 1);
+  std::string out;
+  for (std::size_t i = 0; i < text->size(); ++i)
+    if ((*text)[i] != '\r' || i + 1 == text->size() || (*text)[i + 1] != '\n') out += (*text)[i];
+  return out;
+}
+
+Result<ForeignRun> read_script(const std::string& path, const ScriptInput& input) {
+  std::vector<std::string> notes;
+  const auto command = command_of_script(path, input, notes);
+  RETURN_IF_ERROR(command);
+  try {
+    ForeignRun run = read_words(command->words, path,
+                                std::filesystem::path(path).parent_path().string());
+    for (std::string& note : notes) run.notes.push_back(std::move(note));
+    return run;
+  } catch (const Failure& failure) {
+    return fail(failure);
+  }
+}
+
+}  // namespace
+
+Result<shell::ScriptCommand> command_of_script(const std::string& path, const ScriptInput& input,
+                                               std::vector<std::string>& notes) {
+  const auto text = read_text(path);
+  RETURN_IF_ERROR(text);
   std::error_code ignored;
   try {
     const auto commands = shell::commands_of_script(
         *text, {path, input.arguments, input.environment,
                 std::filesystem::current_path(ignored).string()});
-    std::vector<std::string> notes;
-    const shell::ScriptCommand& command = training_command(commands, path, notes);
-    ForeignRun run = read_words(command.words, path,
-                                std::filesystem::path(path).parent_path().string());
-    for (std::string& note : notes) run.notes.push_back(std::move(note));
-    return run;
+    return training_command(commands, path, notes);
   } catch (const Failure& failure) {
     const std::string& what = failure.error().what;
     return fail(failure.error().code, what.starts_with(path) ? what : cat(path, ": ", what));
   }
 }
-
-}  // namespace
 
 Result<> add_yaml(const std::string& path, ForeignRun& run) {
   const auto text = read_file(path, 1u << 20);

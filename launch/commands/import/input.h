@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/base/error.h"
+#include "launch/commands/import/shell/run.h"
 #include "launch/config/yaml.h"
 #include "launch/migration/tool_table.h"
 
@@ -38,6 +39,10 @@ struct ScriptInput {
   std::vector<std::string> arguments;  ///< $1, $2, ...; none: they are not known
   std::map<std::string, std::string> environment;
 };
+
+/// The command of a script that trains. Errors as read_foreign_file().
+Result<shell::ScriptCommand> command_of_script(const std::string& path, const ScriptInput& input,
+                                               std::vector<std::string>& notes);
 
 /// Errc::usage: no such file, malformed YAML, a script without a known program, and beyond the
 /// bounds of an evaluation. Errc::bad_input: no bash script; what it starts could not be evaluated.

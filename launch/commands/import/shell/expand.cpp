@@ -85,7 +85,10 @@ void Expander::walk(std::string_view raw, bool quoted, Fields& out) {
                 true);
       at = end;
     } else {
-      out.literal(c, quoted);
+      if (!quoted && in_word_ == InWord::unquoted)
+        out.value({std::string(1, c), "", ""}, false);
+      else if (c != '"' || in_word_ != InWord::within_quotes)
+        out.literal(c, quoted);
       ++at;
     }
   }

@@ -40,6 +40,8 @@ class Expander {
   std::size_t name(std::string_view raw, std::size_t at, bool quoted, Fields& out);
   void dollar_quoted(std::string_view text, Fields& out);
   void parameter(const Parameter& parameter, std::string_view raw, bool quoted, Fields& out);
+  void word(const Parameter& parameter, bool quoted, Fields& out);
+  Looked in_bashs_order(const Parameter& parameter, const Variable& variable) const;
   bool alternative(const Parameter& parameter, const Looked& found, bool quoted, Fields& out);
   Value changed(const Parameter& parameter, const Value& value);
   Looked look_up(const Parameter& parameter);
@@ -58,6 +60,8 @@ class Expander {
   Budget& budget_;
   std::size_t line_ = 0;
   int depth_ = 0;
+  enum class InWord { none, unquoted, within_quotes };
+  InWord in_word_ = InWord::none;  ///< of a parameter: ${A:-word}
 };
 
 /// a{b,c} and a{1..3} as the words they stand for. Throws Failure for more than a bound.

@@ -55,6 +55,15 @@ Looked Expander::special(const std::string& name) {
   return {};
 }
 
+/// All items of an associative array: their number is known, and their order is bash's own.
+Looked Expander::in_bashs_order(const Parameter& parameter, const Variable& variable) const {
+  Looked out{!variable.by_key.empty(), true, {}, ""};
+  for (const auto& [key, value] : variable.by_key) out.values.push_back(value);
+  if (!parameter.length && out.values.size() > 1)
+    return {true, true, {}, cat("the order of the items of ", parameter.name)};
+  return out;
+}
+
 Looked Expander::variable(const Parameter& parameter) {
   const Variable* found = state_.find(parameter.name);
   if (!found && parameter.name == "PWD" && state_.directory_unknown.empty())
@@ -64,9 +73,8 @@ Looked Expander::variable(const Parameter& parameter) {
   if (!found) return {};
   const std::string index = parameter.index.value_or("0");
   if (index == "@" || index == "*") {
-    if (found->associative)
-      return {true, true, {}, cat("the order of the items of ", parameter.name)};
     if (!found->unknown.empty()) return {true, true, {}, found->unknown};
+    if (found->associative) return in_bashs_order(parameter, *found);
     return {!found->items.empty(), true, values_of(*found), ""};
   }
   if (!found->unknown.empty())
@@ -114,10 +122,11 @@ Looked Expander::indirect(const Parameter& parameter) {
 }
 
 Value Expander::length(const Looked& found) const {
+  if (found.list && !found.values.empty()) return {std::to_string(found.values.size()), "", ""};
   std::string why = found.unknown;
   if (!found.list && !found.values.empty()) why = found.values[0].unknown;
   if (!why.empty()) return {"", why, ""};
-  if (found.list) return {std::to_string(found.values.size()), "", ""};
+  if (found.list) return {"0", "", ""};
   return {std::to_string(found.values.empty() ? 0 : found.values[0].text.size()), "", ""};
 }
 
@@ -141,10 +150,12 @@ void Expander::parameter(const Parameter& parameter, std::string_view raw, bool 
   Looked found = look_up(parameter);
   if (parameter.length) return out.value(length(found), quoted);
   if (takes_alternative(parameter.operation) && alternative(parameter, found, quoted, out)) return;
-  if (parameter.operation == ":" && found.list) found = slice(parameter, std::move(found));
   if (found.list) {
+    const bool sliced = parameter.operation == ":";
+    if (sliced) found = slice(parameter, std::move(found));
     std::vector<Value> values;
-    for (const Value& value : found.values) values.push_back(changed(parameter, value));
+    for (const Value& value : found.values)
+      values.push_back(sliced ? value : changed(parameter, value));
     const bool star = parameter.name == "*" || parameter.index == "*";
     if (!star || !quoted) return out.list(values, found.unknown, quoted, raw);
     Value all{"", found.unknown, ""};
@@ -171,7 +182,7 @@ bool Expander::alternative(const Parameter& parameter, const Looked& found, bool
                                     (found.values.empty() || found.values[0].text.empty()) &&
                                     found.values.size() < 2);
   if (operation.back() == '+') {
-    if (!unknown && !empty) walk(parameter.word, quoted, out);
+    if (!unknown && !empty) word(parameter, quoted, out);
     if (unknown)
       out.value({cat("${", parameter.name, operation, parameter.word, "}"),
                  found.unknown.empty() ? found.values[0].unknown : found.unknown, ""},
@@ -194,8 +205,16 @@ bool Expander::alternative(const Parameter& parameter, const Looked& found, bool
     out.value(value, quoted);
     return true;
   }
-  walk(parameter.word, quoted, out);
+  word(parameter, quoted, out);
   return true;
+}
+
+/// Quotation marks in "${A:-"x"}" are none of the text, and ${A:-x y} is two words.
+void Expander::word(const Parameter& parameter, bool quoted, Fields& out) {
+  const InWord before =
+      std::exchange(in_word_, quoted ? InWord::within_quotes : InWord::unquoted);
+  walk(parameter.word, quoted, out);
+  in_word_ = before;
 }
 
 /// ${a[@]:offset:length} and ${@:offset:length}, which counts from 1.

@@ -234,6 +234,7 @@ Status Runner::maybe(const Node& node, const std::string& why, bool certain) {
   return status;
 }
 
+/// The items are expanded before the array changes: A=(x "${A[@]}").
 void Runner::assign_array(const Assignment& assignment, bool associative) {
   Variable variable;
   if (const Variable* before = state_.find(assignment.name)) {
@@ -242,29 +243,38 @@ void Runner::assign_array(const Assignment& assignment, bool associative) {
   }
   variable.array = true;
   variable.associative = associative;
-  if (!assignment.append) variable.unknown.clear();
-  state_.set(assignment.name, variable);
-  std::vector<Value> items;
+  std::vector<std::pair<std::string, Value>> items;  // an index or a key, or "" for the next one
   for (const Word& word : assignment.items) {
     const auto close = word.raw.find("]=");
     if (word.raw.starts_with('[') && close != std::string::npos) {
       const Word index{word.raw.substr(1, close - 1), word.line},
           text{word.raw.substr(close + 2), word.line};
-      state_.append(assignment.name, std::exchange(items, {}));
-      const Value key = associative ? expander_.single(index) : expander_.arithmetic(index);
+      Value key = associative ? expander_.single(index) : expander_.arithmetic(index);
       if (!key.unknown.empty()) return state_.forget(assignment.name, key.unknown);
-      state_.set_item(assignment.name, key.text, expander_.single(text));
+      items.emplace_back(std::move(key.text), expander_.single(text));
       continue;
     }
     for (Field& field : expander_.fields(word)) {
       if (field.open) return state_.forget(assignment.name, field.value.unknown);
-      items.push_back(std::move(field.value));
+      items.emplace_back("", std::move(field.value));
     }
   }
-  if (!items.empty()) state_.append(assignment.name, std::move(items));
+  state_.set(assignment.name, std::move(variable));
+  std::vector<Value> next;
+  for (auto& [index, value] : items) {
+    if (index.empty()) {
+      next.push_back(std::move(value));
+      continue;
+    }
+    state_.append(assignment.name, std::exchange(next, {}));
+    state_.set_item(assignment.name, index, std::move(value));
+  }
+  state_.append(assignment.name, std::move(next));
 }
 
 void Runner::assign(const Assignment& assignment, bool associative) {
+  if (const Variable* before = assignment.append ? state_.find(assignment.name) : nullptr)
+    for (const auto& [index, value] : before->items) budget_.work(value.text.size() + 1);
   if (assignment.array) return assign_array(assignment, associative);
   Value value = expander_.single(assignment.value);
   if (!assignment.index)
