@@ -6,7 +6,7 @@ namespace {
 
 constexpr std::string_view llama_factory_rows = R"(
 # Method and model
-stage | algorithm | pt=algorithm:sft,sft.mask_prompt:false sft=sft rm=orm ppo=ppo dpo=dpo kto=kto | | sft
+stage | algorithm | pt=pretrain sft=sft rm=orm ppo=ppo dpo=dpo kto=kto | | sft
 finetuning_type | lora.rank | oft=! freeze=! @peft | lora: lora_rank (8 by default) is lora.rank; full: 0 | lora
 model_name_or_path | model | @model | a directory; download models with hf download
 adapter_name_or_path | lora.adapter | @model |
@@ -24,7 +24,7 @@ use_galore, galore_*, use_apollo, apollo_*, use_badam, badam_*, use_adam_mini, u
 oft_*, module_dropout, pissa_*, loraplus_* | - lora.init, lora.module_dropout, lora.plus_ratio, oft.rank | adapters are LoRA, rsLoRA or DoRA (lora.*)
 
 # Data
-dataset | data.path | @files | the files that dataset_info.json gives these names
+dataset | data.path | @datasets | the files that dataset_info.json gives these names
 dataset_dir | data.path | @dataset_dir | part of the paths in data.path
 template | chat_template | @template | the model's own template is the default; a prompt type (qwen, llama3, ...) or a Jinja file selects another
 cutoff_len | train.max_length | | | 2048

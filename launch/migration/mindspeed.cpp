@@ -30,7 +30,7 @@ eval_iters | = | all rows of eval.path are evaluated
 split | pretrain:pretrain.split | | weights of training, validation and test data
 split | = | data.path is for training, eval.path is held out
 handler_name | data.format | * | detected from the rows
-json_keys, map_keys | data.map_keys | | or data.columns
+json_keys, map_keys | data.map_keys | @map_keys | or data.columns
 dataset_additional_keys, merge_group_keys, dataset_impl, output_prefix, workers, n_subs, cache_dir, overwrite_cache, num_workers, data_cache_path, no_mmap_bin_files, dataloader_type, num_dataset_builder_threads, script_data_dir, hf_datasets_params, datasets | = | rows are read directly, every column is kept
 interleave_probs | ~ data.mix | the weights of its sources
 mix_strategy | data.mix | concat= interleave_under=! interleave_over=! |

@@ -20,6 +20,7 @@ max_length, max_seq_length | train.max_length | | | sft,dpo,kto,orm,cpo,orpo:102
 max_prompt_length | - data.max_prompt_length | prompts have train.max_length minus rollout.max_new_tokens; longer ones are dropped and counted
 truncation_mode | = | answers are truncated at their end
 chat_template_path | chat_template | | a template file
+chat_template | chat_template | @template_text | a template in the file is written beside the run file
 chat_template_kwargs | - chat_template_kwargs | write a template file and name it in chat_template
 assistant_only_loss | sft.mask_prompt | true= false= | the default: every assistant turn is trained on
 completion_only_loss | sft.mask_prompt | true= null= false=false |

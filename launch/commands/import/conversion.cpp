@@ -35,7 +35,7 @@ class Importer {
       : run_(run), out_(tool, run), algorithm_(algorithm) {}
 
   Result<Converted> convert() {
-    if (algorithm_.empty()) find_algorithm();
+    if (algorithm_.empty()) RETURN_IF_ERROR(find_algorithm());
     const Recipe* recipe = find_recipe(algorithm_);
     if (!recipe)
       return fail(Errc::usage, cat("the settings do not say the method; add --algorithm, one of ",
@@ -49,11 +49,17 @@ class Importer {
 
  private:
   /// The settings whose target is the algorithm, or whose value sets it.
-  void find_algorithm() {
-    if (out_.tool == Tool::verl && rl_is_absent()) algorithm_ = "sft";
+  Result<> find_algorithm() {
+    if (out_.tool == Tool::verl && is_verls_sft()) algorithm_ = "sft";
     for (const ForeignSetting& each : run_.settings)
-      for (const ToolKey* row : rows_of(out_.tool, each.key)) take_algorithm(*row, each.value);
-    if (!algorithm_.empty()) return;
+      for (const ToolKey* row : rows_of(out_.tool, each.key)) {
+        if (!each.unknown.empty() && !row->targets.empty() && row->targets[0].key == "algorithm")
+          return fail(Errc::bad_input,
+                      cat(each.where, ": the method depends on ", each.key, ", which depends on ",
+                          each.unknown, "; give --algorithm, or --env NAME=VALUE"));
+        if (each.unknown.empty()) take_algorithm(*row, each.value);
+      }
+    if (!algorithm_.empty()) return {};
     method_of_program();
     for (const ToolKey& row : keys_of(out_.tool))
       if (algorithm_.empty() && !row.targets.empty() && row.targets[0].key == "algorithm" &&
@@ -61,12 +67,18 @@ class Importer {
         take_algorithm(row, scalar_node(row.tool_default));
     if (algorithm_.empty() && out_.tool == Tool::trl && out_.given("num_generations"))
       algorithm_ = "grpo";
+    return {};
   }
 
-  bool rl_is_absent() const {
-    return std::ranges::none_of(run_.settings, [](const ForeignSetting& each) {
-      return each.key.starts_with("actor_rollout_ref") || each.key.starts_with("algorithm");
-    });
+  /// A configuration of its SFT trainer: that has a section model, and none of the RL trainers.
+  bool is_verls_sft() const {
+    if (!run_.method.empty()) return run_.method.find("sft") != std::string::npos;
+    const auto any = [&](std::string_view prefix) {
+      return std::ranges::any_of(run_.settings, [&](const ForeignSetting& each) {
+        return each.key.starts_with(prefix);
+      });
+    };
+    return any("model.") && !any("actor_rollout_ref") && !any("algorithm");
   }
 
   void take_algorithm(const ToolKey& row, const YamlNode& value) {
@@ -103,7 +115,11 @@ class Importer {
     if (rows.empty())
       return out_.line(Outcome::unknown, cat("not known of ", title_of(out_.tool),
                                              "; look for it in troupe explain --reference"));
-    apply(*chosen(rows), each.value);
+    const ToolKey& row = *chosen(rows);
+    if (!each.unknown.empty() && row.equivalent == Equivalent::setting &&
+        (!out_.targets(row).empty() || row.converter == "batch"))
+      return out_.line(Outcome::not_evaluated, cat("depends on ", each.unknown));
+    out_.attempt([&] { apply(row, each.value); });
   }
 
   static std::string quoted(const std::string& text) {

@@ -14,7 +14,14 @@
 
 namespace troupe::launch {
 
-enum class Outcome { became, already_default, not_needed, no_equivalent, unknown };
+enum class Outcome {
+  became,
+  already_default,
+  not_needed,
+  no_equivalent,
+  unknown,
+  not_evaluated  ///< its value depends on something outside of the file
+};
 
 struct ReportLine {
   Outcome outcome;
@@ -31,9 +38,12 @@ struct Converted {
   std::map<std::string, Value> values;  ///< by our key
   std::vector<ReportLine> lines;        ///< one for each setting of the tool
   std::vector<std::string> notes;       ///< what the user has to do, and the tool's own defaults
+  /// Files that the run file names, to be written beside it: a name and the content.
+  std::map<std::string, std::string> files;
 };
 
-/// `algorithm`: ours, or "" to find it in the settings. Errc::usage if they do not say it.
+/// `algorithm`: ours, or "" to find it in the settings. Errc::usage if they do not say it,
+/// Errc::bad_input if the setting that says it could not be evaluated.
 Result<Converted> convert(const ForeignRun& run, Tool tool, const std::string& algorithm);
 
 /// The rows for a setting, which may be in sections of the tool ("actor_config.lr").

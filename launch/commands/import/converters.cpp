@@ -7,6 +7,7 @@
 
 #include "engine/base/text.h"
 #include "engine/tokenizer/prompt_types.h"
+#include "launch/commands/import/dataset_info.h"
 #include "launch/commands/import/pretraining.h"
 #include "launch/commands/import/reward_rules.h"
 #include "launch/config/paths.h"
@@ -146,13 +147,18 @@ void model(const Call& call) {
 
 /// Megatron's weights, which the folder of the tokenizer has in Hugging Face's format.
 void weights_folder(const Call& call) {
-  if (call.settings.given("tokenizer_name_or_path"))
+  if (!call.settings.theirs("tokenizer_name_or_path", "").empty())
     return call.none("weights are read from the folder of tokenizer_name_or_path");
   model(call);
 }
 
-void dataset_dir(const Call& call) {
-  call.none(cat("write the files of ", call.text, " in data.path"));
+/// A template's text is written to a file of its own.
+void template_text(const Call& call) {
+  if (call.text.find("{%") == std::string::npos && call.text.find("{{") == std::string::npos)
+    return call.set(call.text);
+  const std::string name = "chat_template.jinja";
+  call.settings.converted.files[name] = call.text;
+  call.set(name);
 }
 
 void chat_template(const Call& call) {
@@ -300,7 +306,7 @@ constexpr std::array converters{Named{"batch", factor},
                                 Named{"files", files},
                                 Named{"model", model},
                                 Named{"weights", weights_folder},
-                                Named{"dataset_dir", dataset_dir},
+                                Named{"template_text", template_text},
                                 Named{"template", chat_template},
                                 Named{"best", best},
                                 Named{"best_metric", best_metric},
@@ -321,7 +327,8 @@ constexpr std::array converters{Named{"batch", factor},
 void finish_batch(ImportSettings& settings) {
   const bool pairs = settings.converted.algorithm == "rloo";  // TRL's default for it
   const auto number = [&](std::string_view name, double otherwise) {
-    return settings.number(name, pairs && name == "num_generations" ? 2 : otherwise);
+    const double value = settings.number(name, otherwise);
+    return pairs && name == "num_generations" && std::isnan(value) ? 2 : value;
   };
   const BatchNumbers found =
       batch_numbers(settings.tool, settings.recipe, settings.run.devices, number);
@@ -400,7 +407,12 @@ void finish_adapter(ImportSettings& settings) {
 }
 
 void finish_output(ImportSettings& settings) {
-  if (settings.has("output")) return;
+  const bool unknown = std::ranges::any_of(settings.run.settings, [&](const ForeignSetting& each) {
+    if (each.unknown.empty()) return false;
+    const auto rows = rows_of(settings.tool, each.key);
+    return !rows.empty() && !rows[0]->targets.empty() && rows[0]->targets[0].key == "output";
+  });
+  if (settings.has("output") || unknown) return;
   settings.current = "not said";
   settings.put("output", cat("runs/", settings.converted.algorithm));
   settings.note(
@@ -429,22 +441,19 @@ void convert_value(ImportSettings& settings, const ToolKey& row, const YamlNode&
   const Call call{settings, row, value, settings.targets(row), text_of(value)};
   if (convert_reward(settings, row.converter, value)) return;
   if (convert_pretraining(settings, row.converter, value)) return;
+  if (convert_dataset(settings, row.converter, value)) return;
   for (const Named& each : converters)
     if (each.name == row.converter) return each.convert(call);
   copied(call);
 }
 
 void finish(ImportSettings& settings) {
-  finish_batch(settings);
-  finish_betas(settings);
-  finish_steps(settings);
-  finish_length(settings);
-  finish_adapter(settings);
-  finish_pretraining(settings);
-  finish_output(settings);
-  finish_compat(settings);
-  finish_reward(settings);
-  finish_variables(settings);
+  for (const auto step : {finish_batch, finish_betas, finish_steps, finish_length, finish_adapter,
+                          finish_pretraining, finish_output, finish_compat, finish_reward,
+                          finish_variables}) {
+    settings.current = "what follows from several settings";
+    settings.attempt([&] { step(settings); });
+  }
 }
 
 }  // namespace troupe::launch

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "engine/base/error.h"
+#include "launch/commands/import/shell/run.h"
 #include "launch/config/yaml.h"
 #include "launch/migration/tool_table.h"
 
@@ -17,7 +19,8 @@ namespace troupe::launch {
 struct ForeignSetting {
   std::string key;  ///< as written, without leading dashes; nested keys with dots
   YamlNode value;
-  std::string where;  ///< "run.yaml:3", or the command
+  std::string where;    ///< "run.yaml:3", or the command
+  std::string unknown;  ///< why its value could not be evaluated; empty: it is known
 };
 
 struct ForeignRun {
@@ -27,10 +30,26 @@ struct ForeignRun {
   std::string launcher;      ///< the words in front of the program
   std::vector<ForeignSetting> settings;
   std::vector<std::string> unread;  ///< words that are neither an option nor a setting
+  std::vector<std::string> notes;   ///< of the script, for the report
+  std::string folder;               ///< of the file; files that it names may be near it
 };
 
-/// Errc::usage: no such file, malformed YAML, a script without a known program.
-Result<ForeignRun> read_foreign_file(const std::string& path);
+/// What a script is called with.
+struct ScriptInput {
+  std::vector<std::string> arguments;  ///< $1, $2, ...; none: they are not known
+  std::map<std::string, std::string> environment;
+};
+
+/// The command of a script that trains. Errors as read_foreign_file().
+Result<shell::ScriptCommand> command_of_script(const std::string& path, const ScriptInput& input,
+                                               std::vector<std::string>& notes);
+
+/// Errc::usage: no such file, malformed YAML, a script without a known program, and beyond the
+/// bounds of an evaluation. Errc::bad_input: no bash script; what it starts could not be evaluated.
+/// Errc::unsupported: a program that is none that trains. Errc::not_found: a file that it names.
+Result<ForeignRun> read_foreign_file(const std::string& path, const ScriptInput& input = {});
+/// Adds the settings of a YAML or JSON file; keys in maps are joined with dots.
+Result<> add_yaml(const std::string& path, ForeignRun& run);
 /// Errc::usage: no known program among the words.
 Result<ForeignRun> read_foreign_words(const std::vector<std::string>& words,
                                       const std::string& where);

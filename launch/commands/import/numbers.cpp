@@ -12,10 +12,17 @@ namespace {
 class Product {
  public:
   explicit Product(const NumberOf& number) : number_(number) {}
-  void times(std::string_view name, double otherwise) { factor(name, number_(name, otherwise)); }
+  /// `otherwise`: the tool's default, which is marked as such.
+  void times(std::string_view name, double otherwise) {
+    const double value = number_(name, std::nan(""));
+    factor(std::isnan(value) ? cat(name, ", the tool's default") : std::string(name),
+           std::isnan(value) ? otherwise : value);
+  }
   void by(std::string_view name, double otherwise) {
-    const double value = std::max(1.0, number_(name, otherwise));
-    text_ += cat(" / ", to_text(value), " (", name, ")");
+    const double given = number_(name, std::nan(""));
+    const double value = std::max(1.0, std::isnan(given) ? otherwise : given);
+    text_ += cat(" / ", to_text(value), " (", name,
+                 std::isnan(given) ? ", the tool's default)" : ")");
     value_ /= value;
   }
   void factor(std::string_view name, double value) {

@@ -17,7 +17,7 @@ struct BatchNumbers {
   std::string minibatches_text;
 };
 
-/// The value that the run gives a setting of the tool, or `otherwise`, the tool's default.
+/// The value that the run gives a setting of the tool, or `otherwise`.
 using NumberOf = std::function<double(std::string_view name, double otherwise)>;
 
 /// `method`: the recipe's name. `devices`: how many the run was for.

@@ -69,18 +69,18 @@ std::string comment(const std::string& from) {
   return text.empty() ? "" : cat("  # ", shortened(text));
 }
 
-/// The entries of data.columns as one map.
-void join_columns(Converted& converted) {
-  constexpr std::string_view prefix = "data.columns.";
+/// The entries of data.columns or data.tags as one map.
+void join_entries(Converted& converted, std::string_view key) {
+  const std::string prefix = cat(key, '.');
   std::vector<std::string> entries, from;
-  for (const auto& [key, value] : converted.values) {
-    if (!key.starts_with(prefix)) continue;
-    entries.push_back(cat(key.substr(prefix.size()), ": ", value.yaml));
+  for (const auto& [name, value] : converted.values) {
+    if (!name.starts_with(prefix)) continue;
+    entries.push_back(cat(name.substr(prefix.size()), ": ", value.yaml));
     from.push_back(value.from);
   }
   std::erase_if(converted.values, [&](const auto& each) { return each.first.starts_with(prefix); });
   if (!entries.empty())
-    converted.values["data.columns"] = {cat('{', join(entries, ", "), '}'), join(from, ", ")};
+    converted.values[std::string(key)] = {cat('{', join(entries, ", "), '}'), join(from, ", ")};
 }
 
 std::string section_text(const Converted& converted, Outcome outcome, std::string_view title) {
@@ -97,7 +97,8 @@ std::string section_text(const Converted& converted, Outcome outcome, std::strin
 }  // namespace
 
 std::string run_file(Converted& converted, Tool tool, const std::string& source) {
-  join_columns(converted);
+  join_entries(converted, "data.columns");
+  join_entries(converted, "data.tags");
   drop_defaults(converted);
   std::string text = cat("# A run of ", title_of(tool), ", converted from ", source,
                          " by troupe import.\nalgorithm: ", converted.algorithm, "\n");
@@ -120,6 +121,7 @@ std::string import_report(const Converted& converted, Tool tool) {
   text += section_text(converted, Outcome::not_needed, "Not needed");
   text += section_text(converted, Outcome::no_equivalent, "Without an equivalent");
   text += section_text(converted, Outcome::unknown, cat("Not known of ", title_of(tool)));
+  text += section_text(converted, Outcome::not_evaluated, "Not evaluated, and not converted");
   for (const std::string& note : converted.notes)
     text += cat(&note == &converted.notes.front() ? "Notes:\n" : "", "  ", shortened(note), "\n");
   return text;

@@ -22,7 +22,7 @@ std::string whole_text(const Field& field, const std::string& text) {
 
 std::string refusal(const std::string& key, const YamlNode& value) {
   const Field* field = find_field(key);
-  if (!field) return key.starts_with("data.columns.") ? "" : cat("there is no key ", key);
+  if (!field) return key.starts_with("data.columns.") || key.starts_with("data.tags.") ? "" : cat("there is no key ", key);
   RunConfig scratch;
   std::string why = assign(*field, value, scratch);
   each_number_out_of_range(scratch, [&](const Field& wrong, double, bool) {
@@ -55,14 +55,21 @@ void ImportSettings::begin(const std::string& algorithm, const std::string& reci
 }
 
 bool ImportSettings::given(std::string_view name) const {
-  return !theirs(name, "").empty();
+  for (const ForeignSetting& each : run.settings)
+    for (const ToolKey* row : rows_of(tool, each.key))
+      if (std::ranges::find(row->names, name) != row->names.end() && !text_of(each.value).empty())
+        return true;
+  return false;
 }
 
 std::string ImportSettings::theirs(std::string_view name, const std::string& otherwise) const {
   std::string text = otherwise;
   for (const ForeignSetting& each : run.settings)
     for (const ToolKey* row : rows_of(tool, each.key))
-      if (std::ranges::find(row->names, name) != row->names.end()) text = text_of(each.value);
+      if (std::ranges::find(row->names, name) != row->names.end()) {
+        if (!each.unknown.empty()) missing_ = cat(each.key, " depends on ", each.unknown);
+        text = each.unknown.empty() ? text_of(each.value) : otherwise;
+      }
   return text;
 }
 
@@ -117,6 +124,18 @@ void ImportSettings::set(const std::string& key, const YamlNode& value) {
 
 void ImportSettings::line(Outcome outcome, std::string_view text) {
   converted.lines.push_back({outcome, current, std::string(text)});
+}
+
+void ImportSettings::attempt(const std::function<void()>& conversion) {
+  missing_.clear();
+  const auto values = converted.values;
+  const std::size_t lines = converted.lines.size(), notes = converted.notes.size();
+  conversion();
+  if (missing_.empty()) return;
+  converted.values = values;
+  converted.lines.resize(lines);
+  converted.notes.resize(notes);
+  line(Outcome::not_evaluated, missing_);
 }
 
 void ImportSettings::note(std::string text) {

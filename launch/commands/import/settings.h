@@ -1,6 +1,7 @@
 // The settings that an import has made so far, and its report.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,9 +21,9 @@ class ImportSettings {
   Converted converted;
   std::string current;  ///< the setting that is being converted, for the report
 
-  /// True if the run gives this setting of the tool.
+  /// True if the run gives this setting of the tool, known or not.
   bool given(std::string_view name) const;
-  /// Its text, or `otherwise`.
+  /// Its text, or `otherwise`; also if it could not be evaluated, which undoes an attempt().
   std::string theirs(std::string_view name, const std::string& otherwise) const;
   double number(std::string_view name, double otherwise) const;
 
@@ -36,7 +37,12 @@ class ImportSettings {
   /// Sets a key without a line of its own. Returns "" or why the key refuses the value.
   std::string put(const std::string& key, std::string_view value);
   void line(Outcome outcome, std::string_view text);
+  /// A conversion, whose values are not kept if it needs a setting that could not be evaluated.
+  void attempt(const std::function<void()>& conversion);
   void note(std::string text);
+
+ private:
+  mutable std::string missing_;  ///< the setting that an attempt needs, and why it has no value
 };
 
 /// A text, or a list in brackets.
