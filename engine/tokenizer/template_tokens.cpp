@@ -1,17 +1,15 @@
-#include "launch/commands/template_tokens.h"
+#include "engine/tokenizer/template_tokens.h"
 
 #include <filesystem>
 
 #include "engine/base/json.h"
 
-namespace troupe::launch {
-
+namespace troupe::engine::tokenizer {
 namespace {
 
-void take(const Json& file, const char* key, std::optional<std::string>& to) {
-  const Json* token = file.find(key);
+void take(const Json* token, std::string_view name, TemplateTokens& to) {
   if (token && token->is_object()) token = token->find("content");
-  if (!to && token && token->is_string()) to = token->string();
+  if (token && token->is_string()) to.emplace(name, token->string());
 }
 
 }  // namespace
@@ -23,10 +21,12 @@ TemplateTokens template_tokens(const std::string& folder) {
   for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"}) {
     const auto file = read_json((base / name).string());
     if (!file) continue;
-    take(*file, "bos_token", tokens.bos);
-    take(*file, "eos_token", tokens.eos);
+    for (const auto role : token_roles) take(file->find(role), role, tokens);
+    for (const char* key : {"extra_special_tokens", "model_specific_special_tokens"})
+      if (const Json* named = file->find(key); named && named->is_object())
+        for (const auto& [role, token] : named->object()) take(&token, role, tokens);
   }
   return tokens;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::engine::tokenizer
