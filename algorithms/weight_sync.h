@@ -29,7 +29,8 @@ Task<void> prepare_weights(Cluster& c, WeightReceiver receiver, const protocol::
 Task<void> sync_weights(Cluster& c, std::int64_t batches);
 
 // TR-DPO (Gorbatovski et al. 2024, arXiv:2404.09656, eq. 5): a reference that follows the policy.
-constexpr const char* reference_doc = "reference model directory; empty: the initial weights";
+constexpr const char* reference_doc =
+    "reference model directory, or an adapter of the run's model; empty: the initial weights";
 
 struct ReferenceSync {
   std::int64_t every = 0;  ///< steps between two updates; 0: the reference is fixed

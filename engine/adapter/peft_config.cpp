@@ -57,15 +57,18 @@ tl::unexpected<Error> reject(const std::string& where, std::string_view key, con
 }
 
 Result<> check_members(const Json& config, const std::string& where) {
+  if (const Json* type = config.find("peft_type"); !type || *type != Json("LORA"))
+    return fail(Errc::unsupported,
+                cat(where, ": \"peft_type\" must be \"LORA\", found ",
+                    type ? quote(type->dump(), 40) : "nothing",
+                    "; only low-rank adapters are read: merge another one into its base with PEFT "
+                    "(merge_and_unload)"));
   for (const auto& [key, value] : config.object()) {
     const auto is = [&](std::string_view name) { return key == name; };
     if (std::ranges::any_of(ignored, is) || std::ranges::any_of(supported, is) || is_off(value))
       continue;
     return reject(where, key, value);
   }
-  if (const Json* type = config.find("peft_type"); !type || *type != Json("LORA"))
-    return fail(Errc::unsupported, cat(where, ": \"peft_type\" must be \"LORA\", found ",
-                                       type ? quote(type->dump(), 40) : "nothing"));
   if (const Json* bias = config.find("bias"); bias && *bias != Json("none"))
     return reject(where, "bias", *bias);
   if (const Json* start = config.find("init_lora_weights"); start && start->is_string())

@@ -20,6 +20,7 @@ using checkpoint::SafetensorsFile;
 using checkpoint::StoredTensor;
 
 constexpr std::string_view base_layer = ".base_layer";
+constexpr std::string_view embedding = "model.embed_tokens.weight";
 
 std::vector<std::int64_t> sizes_of(const Shape& shape) {
   std::vector<std::int64_t> out;
@@ -29,11 +30,12 @@ std::vector<std::int64_t> sizes_of(const Shape& shape) {
 
 // The name of the parameter. "base_model.model.lm_head.base_layer.weight" gives "lm_head.weight":
 // PEFT stores the base's matrix beside the adapter of an output head.
-std::string name_of(const StoredTensor& tensor) {
+// The head of a tied model is its embedding, of which a file may have two copies.
+std::string name_of(const StoredTensor& tensor, const models::DecoderSpec& spec) {
   std::string name = tensor.name.substr(prefix.size());
   if (const auto at = name.find(base_layer); at != std::string::npos)
     name.erase(at, base_layer.size());
-  return name;
+  return spec.tied && name == "lm_head.weight" ? std::string(embedding) : name;
 }
 
 // Checks that the file has all trained tensors and, besides, only copies of frozen weights.
@@ -43,7 +45,11 @@ Result<> check_tensors(const SafetensorsFile& file, const models::DecoderSpec& s
     if (!tensor.name.starts_with(prefix))
       return fail(Errc::corrupt, cat(file.path(), ": expected names that begin with ",
                                      quote(prefix), ", found ", quote(tensor.name)));
-    if (!stored.emplace(name_of(tensor), &tensor).second)
+    const auto [known, first] = stored.emplace(name_of(tensor, spec), &tensor);
+    const bool second_copy = spec.tied && known->first == embedding &&
+                             known->second->name != tensor.name &&
+                             known->second->shape == tensor.shape;
+    if (!first && !second_copy)
       return fail(Errc::corrupt,
                   cat(file.path(), ": tensor ", quote(tensor.name), " is there twice"));
   }
@@ -215,11 +221,12 @@ Result<std::shared_ptr<const nn::LoraModel>> load_lora_model(const std::string& 
   const std::vector<AdaptedWeight> adapted = adapted_weights(lora, base);
   nn::Parameters tensors = allocate(lora, adapted, base.device());
   for (const auto& tensor : file->tensors()) {
-    nn::Parameter* const own = tensors.find(name_of(tensor));
-    const nn::Parameter* const of_base = own ? nullptr : base.parameters().find(name_of(tensor));
+    const std::string name = name_of(tensor, base.spec());
+    nn::Parameter* const own = tensors.find(name);
+    const nn::Parameter* const of_base = own ? nullptr : base.parameters().find(name);
     const nn::Parameter* const parameter = own ? own : of_base;
     if (parameter == nullptr && base.pp() != nullptr) continue;  // of another stage
-    check(parameter != nullptr, cat("load_lora_model: no ", name_of(tensor)));
+    check(parameter != nullptr, cat("load_lora_model: no ", name));
     const auto values = read_values(*file, tensor, *parameter, base.spec());
     RETURN_IF_ERROR(values);
     if (own)
@@ -237,9 +244,10 @@ Result<> load_adapter(const std::string& folder, models::Decoder& model) {
   RETURN_IF_ERROR(check_tensors(*file, model.spec()));
   nn::Parameters& parameters = model.parameters();
   for (const auto& tensor : file->tensors()) {
-    nn::Parameter* const own = parameters.find(name_of(tensor));
-    if (own == nullptr && model.whole().find(name_of(tensor)) != nullptr) continue;
-    check(own != nullptr, cat("load_adapter: no ", name_of(tensor)));
+    const std::string name = name_of(tensor, model.spec());
+    nn::Parameter* const own = parameters.find(name);
+    if (own == nullptr && model.whole().find(name) != nullptr) continue;
+    check(own != nullptr, cat("load_adapter: no ", name));
     const auto values = read_values(*file, tensor, *own, model.spec());
     RETURN_IF_ERROR(values);
     if (own->trainable)

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "engine/base/check.h"
+#include "engine/base/file_names.h"
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/safetensors_folder.h"
@@ -120,12 +121,16 @@ Result<std::vector<Companion>> companions_of(const std::string& source,
                                              const std::string& chat_template) {
   std::vector<Companion> out;
   if (!chat_template.empty()) out.push_back({std::string(chat_template_file), chat_template});
-  for (const auto name : companions) {
+  std::vector<std::string> names(std::begin(companions), std::end(companions));
+  if (chat_template.empty())
+    for (const auto& name : file_names(cat(source, "/", additional_templates_folder), ".jinja"))
+      names.push_back(cat(additional_templates_folder, "/", name));
+  for (const auto& name : names) {
     if (!chat_template.empty() && name.starts_with("chat_template.")) continue;
     auto content = read_file(cat(source, "/", name), companion_bytes);
     if (!content && content.error().code == Errc::not_found) continue;
     RETURN_IF_ERROR(content);
-    out.push_back({std::string(name), std::move(*content)});
+    out.push_back({name, std::move(*content)});
   }
   return out;
 }
@@ -134,8 +139,11 @@ Result<> copy_companions(const std::string& folder, const std::string& source,
                          const std::string& chat_template) {
   const auto files = companions_of(source, chat_template);
   RETURN_IF_ERROR(files);
-  for (const Companion& file : *files)
+  for (const Companion& file : *files) {
+    if (const auto slash = file.name.find('/'); slash != std::string::npos)
+      RETURN_IF_ERROR(create_directory_durably(cat(folder, "/", file.name.substr(0, slash))));
     RETURN_IF_ERROR(write_new_file(cat(folder, "/", file.name), file.content));
+  }
   return {};
 }
 

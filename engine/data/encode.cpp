@@ -36,7 +36,8 @@ Result<SftExample> to_tokens(const MarkedText& marked, const TextEncoder& encode
     for (auto t = *begin; t < *end; ++t) out.weights[t] = span.weight;
   }
   const auto last = encoder.end_token();
-  if (marked.append_end && options.append_end_token && last &&
+  const bool ends = marked.append_end && options.append_end_token;
+  if ((ends || options.end_token == EndToken::always) && last &&
       (out.ids.empty() || out.ids.back() != *last)) {
     out.ids.push_back(*last);
     out.weights.push_back(marked.trained.empty() ? 1.0f : marked.trained.back().weight);
@@ -153,9 +154,9 @@ Result<std::optional<PromptRow>> encode_prompt(const Sample& sample, const TextE
   } else {
     const bool chat = sample.prompt.is_array();
     if (chat) {
-      auto rendered = render(sample.prompt, true, sample.tools, encoder);
+      auto rendered = render_prompt(sample.prompt, sample.tools, encoder);
       RETURN_IF_ERROR(rendered);
-      row.text = std::move(rendered->text);
+      row.text = std::move(*rendered);
     } else {
       row.text = sample.prompt.string();
     }

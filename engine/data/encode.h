@@ -2,9 +2,11 @@
 // tokens appended, sequences truncated. Semantics: TRL's SFT and DPO trainers.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/data/layouts/sample.h"
@@ -68,6 +70,13 @@ struct StepOptions {
   std::optional<StepTokens> tokens;  ///< for rows with placeholders; empty: rows with labels
 };
 
+/// Answers that get the end token: those of plain text, or all that do not end with it (as TRL's
+/// add_eos_token_if_needed).
+enum class EndToken { text, always };
+constexpr std::array<std::string_view, 2> names_of(EndToken) {
+  return {"text", "always"};
+}
+
 struct EncodeOptions {
   /// Maximum number of tokens of a sequence; longer ones are truncated at the end, but a longer
   /// *prompt* of PromptRow is skipped. 0: no limit.
@@ -75,6 +84,7 @@ struct EncodeOptions {
   bool train_on_prompt = false;  ///< SFT: the whole sequence has weight 1
   /// Append the end token to completions of plain strings (chat templates write their own).
   bool append_end_token = true;
+  EndToken end_token = EndToken::text;
   /// Skip pairs longer than max_length instead of truncating them (reward models: a truncated
   /// completion has no meaningful score).
   bool skip_longer = false;

@@ -5,6 +5,7 @@
 #include "engine/base/check.h"
 #include "engine/base/text.h"
 #include "engine/data/layouts/messages.h"
+#include "engine/data/shown.h"
 
 namespace troupe::engine::data {
 namespace {
@@ -43,14 +44,56 @@ Result<std::optional<MarkedText::Span>> find_message(const Json::Array& messages
   return MarkedText::Span{before->text.size(), end, weight_of(messages[i])};
 }
 
-// The prompt as rendered for generation, followed by the content of the last message.
+std::string_view without_trailing_space(std::string_view text) {
+  return text.substr(0, text.find_last_not_of(" \t\r\n") + 1);
+}
+std::string_view without_leading_space(std::string_view text) {
+  return text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+}
+
+// The part of `answer` behind the tags that `opening`, the text that begins an answer for
+// generation, ends with: "<think>\n" and "<think>\nT</think>A" give "T</think>A". The longest text
+// of tags counts, such as an empty block of reasoning; white space at their borders may differ.
+std::string_view behind_opening(std::string_view opening, std::string_view answer) {
+  const auto tags = without_trailing_space(opening);
+  if (!tags.ends_with('>') && !tags.ends_with(']')) return answer;
+  for (auto at = tags.find_first_of("<["); at != tags.npos; at = tags.find_first_of("<[", at + 1)) {
+    auto rest = without_leading_space(answer);
+    if (!rest.starts_with(tags.substr(at))) continue;
+    rest.remove_prefix(tags.size() - at);
+    const auto space = opening.substr(tags.size());
+    if (rest.starts_with(space)) rest.remove_prefix(space.size());
+    return rest;
+  }
+  return answer;
+}
+
+// What follows `opening` when the model writes the message.
+Result<std::string> answer_behind(std::string_view opening, const Json& message) {
+  const std::string& content = message.find("content")->string();
+  const auto* reasoning = reasoning_of(message);
+  if (!reasoning) return std::string(behind_opening(opening, content));
+  const auto tags = without_trailing_space(opening);
+  const auto at = tags.rfind('<');
+  if (at == tags.npos || !tags.ends_with('>') || tags.substr(at).starts_with("</"))
+    return fail(Errc::bad_input,
+                "the chat template shows the answer without its reasoning; use a template that "
+                "renders reasoning_content");
+  return cat(*reasoning, "\n</", tags.substr(at + 1), "\n\n", content);
+}
+
+// The prompt as rendered for generation, followed by the last message as the model writes it.
 Result<MarkedText> prompt_and_answer_text(const Json::Array& messages, const Json& tools,
                                           const TextEncoder& encoder) {
   auto before = render(first_messages(messages, messages.size() - 1), true, tools, encoder);
   RETURN_IF_ERROR(before);
-  const auto* content = messages.back().find("content");
+  const auto closed = render(first_messages(messages, messages.size() - 1), false, tools, encoder);
+  const bool extends = closed && before->text.starts_with(closed->text);
+  const auto answer = answer_behind(
+      std::string_view(before->text).substr(extends ? closed->text.size() : 0), messages.back());
+  RETURN_IF_ERROR(answer);
   MarkedText out;
-  out.text = cat(before->text, content->string());
+  out.text = cat(before->text, *answer);
   out.trained.push_back({before->text.size(), out.text.size(), weight_of(messages.back())});
   out.append_end = true;
   return out;
@@ -85,9 +128,12 @@ Result<MarkedText> mark_chat(const Json::Array& messages, std::size_t prompt_siz
   auto full = render(Json(messages), false, tools, encoder);
   RETURN_IF_ERROR(full);
   MarkedText out{.text = std::move(full->text)};
+  RETURN_IF_ERROR(check_tools_shown(Json(messages), tools, out.text, false, encoder));
   // The blocks cover every assistant message, so they apply only if all of them are trained on.
-  if (prompt_size == 0 && mark_blocks(full->assistant_spans, messages, assistant_messages, out))
+  if (prompt_size == 0 && mark_blocks(full->assistant_spans, messages, assistant_messages, out)) {
+    RETURN_IF_ERROR(check_reasoning_shown(Json(messages), tools, out.text, encoder));
     return out;
+  }
   for (const auto i : assistant_messages) {
     const auto span = find_message(messages, i, out.text, tools, encoder);
     RETURN_IF_ERROR(span);
@@ -105,6 +151,7 @@ Result<MarkedText> mark_chat(const Json::Array& messages, std::size_t prompt_siz
                                      "template with {% generation %} blocks, or one assistant "
                                      "message per row"));
   }
+  RETURN_IF_ERROR(check_reasoning_shown(Json(messages), tools, out.text, encoder));
   return out;
 }
 
@@ -118,6 +165,25 @@ Result<RenderedChat> render(const Json& messages, bool add_generation_prompt, co
                 "to a template file or to the name of a prompt type (chatml, qwen, llama3, ...), "
                 "or use rows of plain text (prompt and completion)");
   return encoder.render_chat(messages, add_generation_prompt, tools);
+}
+
+Result<std::string> render_prompt(const Json& messages, const Json& tools,
+                                  const TextEncoder& encoder) {
+  const bool continues = is_assistant(messages.array().back());
+  auto whole = render(messages, !continues, tools, encoder);
+  RETURN_IF_ERROR(whole);
+  RETURN_IF_ERROR(check_tools_shown(messages, tools, whole->text, !continues, encoder));
+  if (!continues) return std::move(whole->text);
+  const std::string& content = messages.array().back().find("content")->string();
+  const auto stripped = without_leading_space(without_trailing_space(content));
+  const auto at = stripped.empty() ? std::string::npos : whole->text.rfind(stripped);
+  if (at == std::string::npos)
+    return fail(Errc::bad_input,
+                "the prompt ends with a message of the assistant, which the answer continues, but "
+                "the chat template does not show that message as it is");
+  const auto spaced = without_leading_space(content);
+  const bool kept = std::string_view(whole->text).substr(at).starts_with(spaced);
+  return whole->text.substr(0, at + (kept ? spaced.size() : stripped.size()));
 }
 
 Result<MarkedText> mark_text(const Json& prompt, const Json& completion, const Json& tools,

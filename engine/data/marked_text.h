@@ -24,10 +24,16 @@ struct MarkedText {
 /// trained on. Messages: each assistant message of the completion is trained on, located by the
 /// template's `generation` blocks or by rendering the conversation prefix by prefix. If the
 /// template renders the message differently from the generation prompt, the text is the rendered
-/// prompt, the content of the message and the end token, as generation sees them. Errc::bad_input;
-/// Errc::unsupported: no chat template.
+/// prompt, the message and the end token, as generation sees them: tags such as <think> that end
+/// the rendered prompt and begin the message are written once. Errc::bad_input; Errc::unsupported:
+/// no chat template.
 Result<MarkedText> mark_text(const Json& prompt, const Json& completion, const Json& tools,
                              const TextEncoder& encoder);
+
+/// The text of a prompt before its answer. A message of the assistant at its end is continued: the
+/// text ends with it (as transformers' continue_final_message). Errc::bad_input.
+Result<std::string> render_prompt(const Json& messages, const Json& tools,
+                                  const TextEncoder& encoder);
 
 /// Errc::unsupported for conversations without a chat template.
 Result<RenderedChat> render(const Json& messages, bool add_generation_prompt, const Json& tools,

@@ -122,7 +122,7 @@ void read_sizes(ConfigReader& in, DecoderSpec& spec, const SizeNames& names) {
   if (divided && !given && spec.width % heads)
     in.fail(Errc::bad_input,
             cat("hidden_size ", spec.width, " is not a multiple of num_attention_heads ", heads,
-                ", and there is no ", names.head_size.front()));
+                names.head_size.empty() ? "" : cat(", and there is no ", names.head_size.front())));
   spec.head_size = static_cast<int>(
       in.size(names.head_size, 2, 1024, divided ? spec.width / heads : names.default_head_size));
   if (spec.head_size < 2 || spec.head_size % 2)

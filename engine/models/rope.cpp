@@ -183,11 +183,13 @@ int rotary_dim_of(ConfigReader& in, const DecoderSpec& spec, const RopeStyle& st
   return std::max(rotary_dim, 2);
 }
 
-// Converts both layouts to that of version 5.
+// Converts both layouts to that of version 5. Where a file has both, rope_scaling replaces
+// rope_parameters as a whole, as in transformers 5 (RotaryEmbeddingConfigMixin) and vLLM.
 Json parameters_of(ConfigReader& in) {
-  const Json* parameters = in.find("rope_parameters");
-  const char* name = parameters ? "rope_parameters" : "rope_scaling";
-  if (!parameters) parameters = in.find("rope_scaling");
+  const Json *parameters = in.find("rope_parameters"), *scaling = in.find("rope_scaling");
+  const bool scales = scaling && !(scaling->is_object() && scaling->object().empty());
+  const char* name = scales ? "rope_scaling" : "rope_parameters";
+  if (scales) parameters = scaling;
   if (parameters && !parameters->is_object())
     in.fail(Errc::bad_input,
             cat(name, " must be an object or null, found ", quote(parameters->dump(), 40)));

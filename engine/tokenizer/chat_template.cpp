@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <ctime>
 #include <filesystem>
+#include <map>
 
 #include "engine/base/file.h"
+#include "engine/base/file_names.h"
 #include "engine/base/text.h"
 #include "engine/jinja/interpreter.h"
 #include "engine/jinja/statement_parser.h"
@@ -92,8 +94,7 @@ void define_input(jinja::Interpreter& interpreter, const RenderInput& input) {
   interpreter.define("tools", Value::from_json(input.tools));
   interpreter.define("documents", Value::from_json(input.documents));
   interpreter.define("add_generation_prompt", input.add_generation_prompt);
-  if (input.bos_token) interpreter.define("bos_token", *input.bos_token);
-  if (input.eos_token) interpreter.define("eos_token", *input.eos_token);
+  for (const auto& [name, text] : input.tokens) interpreter.define(name, text);
   if (input.kwargs.is_null()) return;
   if (!input.kwargs.is_object())
     jinja::raise(cat("\"kwargs\" must be an object, found ", input.kwargs.type_name()));
@@ -101,23 +102,72 @@ void define_input(jinja::Interpreter& interpreter, const RenderInput& input) {
     interpreter.define(name, Value::from_json(value));
 }
 
-Result<std::string> from_config(const std::string& path, const std::string& name) {
+struct Source {
+  std::string text, where;
+};
+using Named = std::map<std::string, Source>;
+
+Result<Named> from_config(const std::string& path) {
   auto config = read_json(path);
   RETURN_IF_ERROR(config);
   const Json* found = config->find("chat_template");
-  if (found && found->is_string()) return found->string();
-  if (found && found->is_array()) {
+  Named out;
+  if (found && found->is_string()) out["default"] = {found->string(), path};
+  if (found && found->is_array())
     for (const Json& item : found->array()) {
-      const Json *item_name = item.find("name"), *text = item.find("template");
-      if (item_name && item_name->is_string() && item_name->string() == name && text &&
-          text->is_string())
-        return text->string();
+      const Json *name = item.find("name"), *text = item.find("template");
+      if (name && name->is_string() && text && text->is_string())
+        out.insert_or_assign(name->string(),
+                             Source{text->string(), cat(path, ", template ", name->string())});
     }
+  if (out.empty())
     return fail(Errc::not_found,
-                cat(path, ": \"chat_template\" has no template called ", quote(name)));
+                cat(path, ": no \"chat_template\"; a chat needs one, or give a template file"));
+  return out;
+}
+
+// chat_template.jinja and additional_chat_templates/NAME.jinja, which replace the templates of
+// tokenizer_config.json.
+Result<Named> from_files(const fs::path& folder) {
+  Named out;
+  const auto add = [&](const std::string& name, const fs::path& file) -> Result<> {
+    auto text = read_file(file.string(), max_template_bytes);
+    RETURN_IF_ERROR(text);
+    out[name] = {std::move(*text), file.string()};
+    return {};
+  };
+  std::error_code ignored;
+  if (const auto file = folder / "chat_template.jinja"; fs::exists(file, ignored))
+    RETURN_IF_ERROR(add("default", file));
+  const auto more = folder / additional_templates_folder;
+  for (const std::string& name : file_names(more.string(), ".jinja"))
+    RETURN_IF_ERROR(add(fs::path(name).stem().string(), more / name));
+  return out;
+}
+
+Result<Named> templates_of(const std::string& path) {
+  std::error_code ignored;
+  const fs::path given(path);
+  if (fs::is_directory(given, ignored)) {
+    auto files = from_files(given);
+    if (!files || !files->empty()) return files;
+    const fs::path config = given / "tokenizer_config.json";
+    if (fs::exists(config, ignored)) return from_config(config.string());
+    return fail(Errc::not_found, cat(path,
+                                     ": neither chat_template.jinja nor tokenizer_config.json is "
+                                     "there; a chat needs a template"));
   }
-  return fail(Errc::not_found,
-              cat(path, ": no \"chat_template\"; a chat needs one, or give a template file"));
+  if (given.extension() == ".json") return from_config(path);
+  auto text = read_file(path, max_template_bytes);
+  RETURN_IF_ERROR(text);
+  return Named{{"default", {std::move(*text), path}}};
+}
+
+// A template as one branch of another: the newline behind a tag is not part of it (trim_blocks),
+// nor is the last newline of a template.
+std::string branch(std::string_view tag, std::string_view source) {
+  if (source.ends_with('\n')) source.remove_suffix(1);
+  return cat(tag, "\n", source);
 }
 
 }  // namespace
@@ -142,40 +192,47 @@ Result<ChatTemplate> ChatTemplate::parse(std::string source, std::string where) 
 }
 
 Result<ChatTemplate> ChatTemplate::load(const std::string& path, const std::string& name) {
-  std::error_code ignored;
-  const fs::path given(path);
-  const bool folder = fs::is_directory(given, ignored);
-  fs::path file = folder ? given / "chat_template.jinja" : given;
-  if (folder && !fs::exists(file, ignored)) file = given / "tokenizer_config.json";
-  if (folder && !fs::exists(file, ignored))
-    return fail(Errc::not_found, cat(path,
-                                     ": neither chat_template.jinja nor tokenizer_config.json is "
-                                     "there; a chat needs a template"));
-  auto source = file.extension() == ".json" ? from_config(file.string(), name)
-                                            : read_file(file.string(), max_template_bytes);
-  RETURN_IF_ERROR(source);
-  return parse(std::move(*source), file.string());
+  auto named = templates_of(path);
+  RETURN_IF_ERROR(named);
+  const auto found = named->find(name);
+  if (found == named->end()) {
+    std::vector<std::string> names;
+    for (const auto& each : *named) names.push_back(each.first);
+    return fail(Errc::not_found, cat(path, ": no chat template called ", quote(name),
+                                     "; there are ", join(names, ", ")));
+  }
+  auto out = parse(std::move(found->second.text), found->second.where);
+  RETURN_IF_ERROR(out);
+  if (const auto tools = named->find("tool_use"); name == "default" && tools != named->end()) {
+    auto other = parse(std::move(tools->second.text), tools->second.where);
+    RETURN_IF_ERROR(other);
+    out->with_tools_ = std::move(other->parsed_);
+  }
+  return out;
 }
 
 Result<Rendered> ChatTemplate::render(const RenderInput& input) const {
+  const Parsed& chosen = with_tools_ && !input.tools.is_null() ? *with_tools_ : *parsed_;
   try {
     jinja::Interpreter interpreter;
     define_input(interpreter, input);
     Rendered out;
-    out.text = interpreter.run(parsed_->block);
+    out.text = interpreter.run(chosen.block);
     out.assistant_spans = interpreter.generations();
     return out;
   } catch (const Failure& failure) {
-    return fail(failure.error().code, cat(parsed_->where, ": ", failure.error().what));
+    return fail(failure.error().code, cat(chosen.where, ": ", failure.error().what));
   }
 }
 
 bool ChatTemplate::has_generation() const {
-  return parsed_->generation;
+  return parsed_->generation || (with_tools_ && with_tools_->generation);
 }
 
-const std::string& ChatTemplate::source() const {
-  return parsed_->source;
+std::string ChatTemplate::source() const {
+  if (!with_tools_) return parsed_->source;
+  return cat(branch("{% if tools is not none %}", with_tools_->source),
+             branch("{%+ else %}", parsed_->source), "{%+ endif %}");
 }
 
 }  // namespace troupe::engine::tokenizer

@@ -2,6 +2,7 @@
 // transformers, executed by engine/jinja.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/json.h"
+#include "engine/tokenizer/template_tokens.h"
 
 namespace troupe::engine::tokenizer {
 
@@ -19,9 +21,8 @@ struct RenderInput {
   Json tools;      ///< null: None
   Json documents;  ///< null: None
   bool add_generation_prompt = false;
-  std::optional<std::string> bos_token;  ///< absent: undefined
-  std::optional<std::string> eos_token;
-  Json kwargs;  ///< an object whose members become variables; null: none
+  TemplateTokens tokens;  ///< bos_token, eos_token and the others
+  Json kwargs;            ///< an object whose members become variables; null: none
   /// The time of strftime_now, "2025-01-15T12:00:00"; absent: the local time.
   std::optional<std::string> now;
 };
@@ -39,8 +40,10 @@ class ChatTemplate {
   /// `where` (a path) starts every message. Errc::bad_input with the line of a syntax error.
   static Result<ChatTemplate> parse(std::string source, std::string where);
 
-  /// Reads the template of a model folder, or of a file: chat_template.jinja, else "chat_template"
-  /// of tokenizer_config.json (a text, or a list of named texts, of which `name` is taken).
+  /// Reads the templates of a model folder, or of a file: chat_template.jinja, and those of
+  /// additional_chat_templates under their names; else "chat_template" of tokenizer_config.json (a
+  /// text, or a list of named texts). As in transformers, "default" renders conversations, and
+  /// "tool_use", where there is one, those with tools; another `name` is taken alone.
   /// Errc::not_found when there is none.
   static Result<ChatTemplate> load(const std::string& path, const std::string& name = "default");
 
@@ -48,16 +51,17 @@ class ChatTemplate {
   /// limits (5 million steps, 16 MiB).
   Result<Rendered> render(const RenderInput& input) const;
 
-  /// Whether the template has {% generation %} blocks, which mark the assistant's text.
+  /// Whether a template has {% generation %} blocks, which mark the assistant's text.
   bool has_generation() const;
 
-  /// Its text, as chat_template.jinja holds it.
-  const std::string& source() const;
+  /// Its text, as chat_template.jinja holds it; a template for tools is a branch of it.
+  std::string source() const;
 
  private:
   struct Parsed;
   explicit ChatTemplate(std::shared_ptr<const Parsed> parsed) : parsed_(std::move(parsed)) {}
   std::shared_ptr<const Parsed> parsed_;
+  std::shared_ptr<const Parsed> with_tools_;  // null: as parsed_
 };
 
 }  // namespace troupe::engine::tokenizer

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace troupe::engine::tokenizer {
 
@@ -22,7 +23,19 @@ struct PromptSlots {
   bool system_in_user = false;  ///< the system text is within the first user's text
 };
 
-/// Source of a Jinja template with a generation block around each answer.
+/// The frame of any message in formats that write its role out, such as ChatML.
+struct RoleFrame {
+  std::string_view answer;   ///< begins an answer; the end of the user's text
+  std::string_view message;  ///< with {{role}} and {{content}}
+};
+/// The frame whose `answer` the user's text ends with; nullptr: messages have no frame of their
+/// own.
+const RoleFrame* role_frame(const PromptSlots& slots);
+
+/// Source of a Jinja template with a generation block around each answer. The first message may be
+/// the system's. A message of another role than user, assistant, tool and observation, and a later
+/// system message, is written in its place in the frame of its role; without a frame the template
+/// raises an exception that names the role.
 std::string template_source(const PromptSlots& slots);
 
 }  // namespace troupe::engine::tokenizer

@@ -244,7 +244,9 @@ Result<ChatTemplate> load_file_or_prompt_type(const std::string& given) {
   const std::string file = template_file_of(given);
   if (file.empty()) return prompt_type(given);
   if (file == given) return ChatTemplate::load(given);
-  const auto slots = read_prompt_type(file, given.substr(file.size() + 1));
+  const std::string name = given.substr(file.size() + 1);
+  if (file.ends_with("tokenizer_config.json")) return ChatTemplate::load(file, name);
+  const auto slots = read_prompt_type(file, name);
   RETURN_IF_ERROR(slots);
   return ChatTemplate::parse(template_source(*slots), given);
 }

@@ -17,12 +17,11 @@ Result<ChatPrompt> ChatPrompt::load(const std::string& folder, const std::string
                     ": --template FILE, or the name of a prompt type, such as --template chatml"));
   }
   RETURN_IF_ERROR(form);
-  return ChatPrompt(std::move(*form), template_tokens(folder));
+  return ChatPrompt(std::move(*form), engine::tokenizer::template_tokens(folder));
 }
 
 Result<std::string> ChatPrompt::render(RenderInput input) const {
-  if (!input.bos_token) input.bos_token = tokens_.bos;
-  if (!input.eos_token) input.eos_token = tokens_.eos;
+  input.tokens.insert(tokens_.begin(), tokens_.end());
   auto rendered = template_.render(input);
   RETURN_IF_ERROR(rendered);
   return std::move(rendered->text);
@@ -36,10 +35,9 @@ Json member(const Json& line, std::string_view key) {
   return found ? *found : Json();
 }
 
-Result<std::optional<std::string>> text_or(const Json& line, std::string_view key,
-                                           const std::optional<std::string>& otherwise) {
+Result<std::optional<std::string>> text_in(const Json& line, std::string_view key) {
   const Json* found = line.find(key);
-  if (!found || found->is_null()) return otherwise;
+  if (!found || found->is_null()) return std::nullopt;
   if (!found->is_string())
     return fail(Errc::bad_input, cat(key, ": expected a string, found ", found->type_name()));
   return std::optional(found->string());
@@ -47,8 +45,8 @@ Result<std::optional<std::string>> text_or(const Json& line, std::string_view ke
 
 }  // namespace
 
-Result<engine::tokenizer::RenderInput> read_render_input(const Json& line,
-                                                         const TemplateTokens& own) {
+Result<engine::tokenizer::RenderInput> read_render_input(
+    const Json& line, const engine::tokenizer::TemplateTokens& own) {
   engine::tokenizer::RenderInput input;
   input.messages = member(line, "messages");
   if (!input.messages.is_array())
@@ -63,13 +61,13 @@ Result<engine::tokenizer::RenderInput> read_render_input(const Json& line,
       return fail(Errc::bad_input, "add_generation_prompt: expected true or false");
     input.add_generation_prompt = wanted->boolean();
   }
-  for (auto [key, otherwise, to] : {std::tuple{"bos_token", &own.bos, &input.bos_token},
-                                    {"eos_token", &own.eos, &input.eos_token}}) {
-    auto text = text_or(line, key, *otherwise);
+  input.tokens = own;
+  for (const auto role : engine::tokenizer::token_roles) {
+    auto text = text_in(line, role);
     RETURN_IF_ERROR(text);
-    *to = std::move(*text);
+    if (*text) input.tokens.insert_or_assign(std::string(role), std::move(**text));
   }
-  auto now = text_or(line, "now", std::nullopt);
+  auto now = text_in(line, "now");
   RETURN_IF_ERROR(now);
   input.now = std::move(*now);
   return input;

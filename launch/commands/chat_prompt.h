@@ -6,7 +6,6 @@
 
 #include "engine/base/json.h"
 #include "engine/tokenizer/chat_template.h"
-#include "launch/commands/template_tokens.h"
 
 namespace troupe::launch {
 
@@ -18,19 +17,20 @@ class ChatPrompt {
 
   Result<std::string> render(engine::tokenizer::RenderInput input) const;
   /// The text of the template.
-  const std::string& source() const { return template_.source(); }
+  std::string source() const { return template_.source(); }
 
  private:
-  ChatPrompt(engine::tokenizer::ChatTemplate form, TemplateTokens tokens)
+  ChatPrompt(engine::tokenizer::ChatTemplate form, engine::tokenizer::TemplateTokens tokens)
       : template_(std::move(form)), tokens_(std::move(tokens)) {}
 
   engine::tokenizer::ChatTemplate template_;
-  TemplateTokens tokens_;
+  engine::tokenizer::TemplateTokens tokens_;
 };
 
-/// Reads the members messages, tools, documents, kwargs, add_generation_prompt, bos_token,
-/// eos_token and now of a line. Absent tokens are those of `own`. Errc::bad_input.
-Result<engine::tokenizer::RenderInput> read_render_input(const Json& line,
-                                                         const TemplateTokens& own);
+/// Reads the members messages, tools, documents, kwargs, add_generation_prompt, now, bos_token,
+/// eos_token and the other roles of tokens of a line. Absent tokens are those of `own`.
+/// Errc::bad_input.
+Result<engine::tokenizer::RenderInput> read_render_input(
+    const Json& line, const engine::tokenizer::TemplateTokens& own);
 
 }  // namespace troupe::launch

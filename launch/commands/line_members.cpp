@@ -10,14 +10,14 @@
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/generate/sampling_params_json.h"
+#include "engine/tokenizer/template_tokens.h"
 
 namespace troupe::launch {
 
 namespace {
 
-constexpr std::array<std::string_view, 10> other_members = {
-    "prompt",    "ids",       "messages", "tools", "documents", "add_generation_prompt",
-    "bos_token", "eos_token", "kwargs",   "now"};
+constexpr std::array<std::string_view, 8> other_members = {
+    "prompt", "ids", "messages", "tools", "documents", "kwargs", "now", "add_generation_prompt"};
 
 /// Number of insertions, deletions and replacements between two words (Levenshtein 1966).
 std::size_t edits(std::string_view a, std::string_view b) {
@@ -50,7 +50,10 @@ Result<> LineMembers::check(const Json& line) {
   for (const auto& [name, value] : line.object()) {
     const auto settings = engine::generate::sampling_param_names();
     if (std::ranges::find(settings, name) != settings.end() ||
-        std::ranges::find(other_members, name) != other_members.end() || warned_.contains(name))
+        std::ranges::find(other_members, name) != other_members.end() ||
+        std::ranges::find(engine::tokenizer::token_roles, name) !=
+            engine::tokenizer::token_roles.end() ||
+        warned_.contains(name))
       continue;
     if (const auto meant = misspelled_setting(name); !meant.empty())
       return fail(Errc::bad_input,

@@ -65,7 +65,7 @@ int merge(const MergeOptions& options) {
   std::error_code failed;
   const bool has_template = std::filesystem::exists(own_template, failed);
   const std::string chat_template =
-      has_template ? value_or_throw(engine::tokenizer::ChatTemplate::load(own_template)).source()
+      has_template ? value_or_throw(engine::tokenizer::ChatTemplate::load(options.adapter)).source()
                    : "";
   const checkpoint::SaveOptions save{.source = options.model,
                                      .overrides = options.overrides.values,

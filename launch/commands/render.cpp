@@ -7,7 +7,6 @@
 #include "engine/tokenizer/tokenizer.h"
 #include "launch/commands/chat_prompt.h"
 #include "launch/commands/json_lines.h"
-#include "launch/commands/template_tokens.h"
 
 namespace troupe::launch {
 

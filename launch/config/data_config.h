@@ -40,7 +40,7 @@ struct DataConfig {
   std::map<std::string, std::string> columns;  ///< our name to the file's ("prompt": "question")
   std::map<std::string, std::string> tags;     ///< engine/data/layouts/columns.h
   std::string system;
-  engine::data::SampleBy sample_by = engine::data::SampleBy::line;
+  engine::data::SampleBy sample_by = engine::data::SampleBy::automatic;
   std::string separator = "<|endoftext|>";
   std::vector<std::string> column_names;
   bool stream = false;
@@ -51,6 +51,7 @@ struct DataConfig {
   engine::data::LastBatch last_batch = engine::data::LastBatch::join;
   bool chunk = true;
   engine::data::ChatUse chat = engine::data::ChatUse::automatic;
+  engine::data::EndToken end_token = engine::data::EndToken::text;
   std::int64_t max_bad_rows = 0;
 
   static void each_field(auto& self, auto&& field) {
@@ -72,7 +73,8 @@ struct DataConfig {
           "system message of rows without one in a column or message; data.mix: its own");
     field("sample_by", self.sample_by,
           "row of a text file: a line, a paragraph (up to a blank line), the whole document, or "
-          "the lines up to data.separator");
+          "the lines up to data.separator; auto: a line; for pretraining separator where the file "
+          "has lines that are the separator, else document");
     field("separator", self.separator, "line that ends a document of a text file");
     field("column_names", self.column_names,
           "column names of csv and tsv files without a header; empty: the first line is the "
@@ -83,6 +85,9 @@ struct DataConfig {
     field("chat", self.chat,
           "apply the chat template to plain prompts as a user message; auto: alpaca rows only, if "
           "the model has a template");
+    field("end_token", self.end_token,
+          "end token of answers: text: after plain text, not after conversations, which end as the "
+          "chat template ends them; always: after every row that does not end with it");
     field("max_bad_rows", self.max_bad_rows, count_from_0,
           "malformed rows that are skipped and counted; one more stops the run");
   }

@@ -32,12 +32,20 @@ constexpr std::array<std::string_view, 5> names_of(Compat) {
   return {"", "trl", "verl", "openrlhf", "mindspeed"};
 }
 
+/// The reference of a run that continues an adapter: the model without one, or the adapter as it
+/// was.
+enum class AdapterReference { base, initial };
+constexpr std::array<std::string_view, 2> names_of(AdapterReference) {
+  return {"base", "initial"};
+}
+
 struct LoraSection : engine::adapter::LoraConfig {
   LoraSection() {
     rank = 0;
     alpha = 0;
   }
   std::string adapter;
+  AdapterReference reference = AdapterReference::base;
   std::int64_t seed = 0;
 
   static void each_field(auto& self, auto&& field) {
@@ -45,6 +53,10 @@ struct LoraSection : engine::adapter::LoraConfig {
     field("adapter", self.adapter,
           "directory of a PEFT adapter to start from, which defines rank and all else; empty: a "
           "new adapter");
+    field("reference", self.reference,
+          "reference of a run with lora.adapter, unless the method's section names one; base: the "
+          "model without an adapter; initial: the model with that adapter as it was (a second copy "
+          "of the model)");
     field("seed", self.seed, seed_range,
           "random seed of the adapter's initial weights and dropout");
   }
@@ -184,8 +196,8 @@ struct RunConfig : algorithms::MethodSettings {
     section("serve", self.serve);
     section("reward", self.reward,
             "list of rules, summed by weight: {rule: exact_match, weight: 1, label: ..., and the "
-            "options of the rule}; the rules are exact_match, gsm8k, boxed, format, regex, length, "
-            "command, model, process (docs/rewards.md)");
+            "options of the rule}; the rules are exact_match, gsm8k, boxed, gsm8k_published, "
+            "math_published, format, regex, length, command, model, process (docs/rewards.md)");
   }
 };
 

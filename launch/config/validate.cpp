@@ -168,6 +168,9 @@ class General {
     if (!recipe) return;
     if (recipe->rows != engine::data::Purpose::sft)
       v_.unused("data.chunk", cat("not used, ", recipe->name, " does not read documents"));
+    if (recipe->rows == engine::data::Purpose::prompts ||
+        recipe->rows == engine::data::Purpose::steps)
+      v_.unused("data.end_token", cat("not used, ", recipe->name, " reads no answers"));
     if (c_.data.stream && !c_.data.mix.empty() &&
         c_.data.last_batch != engine::data::LastBatch::join)
       problem(
@@ -314,7 +317,7 @@ void validate_files(const RunConfig& config, Findings& findings) {
             cat("lora.adapter = ", quote(config.lora.adapter, 400),
                 ": has no adapter_config.json; the directory of a PEFT adapter is expected"));
   if (const Recipe* recipe = find_recipe(config.algorithm)) {
-    if (recipe->reference)
+    if (recipe->reference && !engine::adapter::is_adapter(recipe->reference(config)))
       need_model(cat(recipe->name, ".reference"), recipe->reference(config), findings);
     if (recipe->roles(config).critic.needed)
       need_model("critic.model", config.critic.model, findings);

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "engine/base/file.h"
+#include "engine/base/file_names.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/result_folder.h"
 #include "launch/convert/convert.h"
@@ -127,7 +128,11 @@ Result<InitialModel> defined(const CommandLine& line, const Places& places) {
   const auto made = make_once(places, config->dump(), [&]() -> Result<> {
     auto folder = ResultFolder::create(places.made(), Json(Json::Object{{"config", *config}}));
     RETURN_IF_ERROR(folder);
-    for (const char* name : tokenizer_files) {
+    std::vector<std::string> names(tokenizer_files.begin(), tokenizer_files.end());
+    for (const auto& name :
+         file_names(cat(places.tokenizer, '/', additional_templates_folder), ".jinja"))
+      names.push_back(cat(additional_templates_folder, '/', name));
+    for (const std::string& name : names) {
       const auto content = read_file(cat(places.tokenizer, '/', name));
       if (!content && content.error().code == Errc::not_found) continue;
       RETURN_IF_ERROR(content);

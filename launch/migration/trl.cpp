@@ -48,7 +48,7 @@ precompute_ref_log_probs | dpo.precompute_reference | |
 precompute_ref_batch_size | = | train.micro_batch_tokens bounds the memory
 reference_free | - dpo.reference_free | use --algorithm simpo or cpo
 ref_model | dpo.reference, kto.reference, grpo.reference, ppo.reference | @model |
-model_adapter_name, ref_adapter_name, force_use_ref_model | = | with an adapter the reference is its base
+model_adapter_name, ref_adapter_name, force_use_ref_model | = | the reference of a new adapter is its base, that of lora.adapter the adapter as it was (compat: trl)
 sync_ref_model | dpo.sync_every, kto.sync_every | true=512 false= | every ref_model_sync_steps
 ref_model_sync_steps | dpo.sync_every, kto.sync_every | |
 ref_model_mixup_alpha | dpo.sync_share, kto.sync_share | |

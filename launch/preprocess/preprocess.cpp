@@ -6,10 +6,13 @@
 #include <memory>
 #include <utility>
 
+#include "engine/base/check.h"
+#include "engine/base/file_names.h"
 #include "engine/base/log.h"
 #include "engine/base/sha256.h"
 #include "engine/base/text.h"
 #include "engine/tokenizer/prompt_types.h"
+#include "launch/preprocess/handlers.h"
 #include "launch/preprocess/merge_groups.h"
 #include "launch/preprocess/packed_rows.h"
 #include "launch/preprocess/pipeline.h"
@@ -43,6 +46,10 @@ Json tokenizer_checksums(const std::string& path) {
     const std::string file = path + "/" + name;
     if (fs::exists(file)) out.set(name, value_or_throw(sha256_of_file(file)));
   }
+  const std::string more = cat(path, "/", additional_templates_folder);
+  for (const auto& name : file_names(more, ".jinja"))
+    out.set(cat(additional_templates_folder, "/", name),
+            value_or_throw(sha256_of_file(cat(more, "/", name))));
   return out;
 }
 
@@ -58,6 +65,17 @@ std::string template_of(const PreprocessOptions& options) {
   return cat(options.prompt_type_path, "#", options.prompt_type);
 }
 
+engine::data::ReadOptions reading_of(const PreprocessOptions& options) {
+  engine::data::ReadOptions out;
+  constexpr auto names = names_of(engine::data::SampleBy{});
+  const auto found = std::ranges::find(names, options.sample_by);
+  check(found != names.end(), "preprocess: an unknown unit of rows");
+  out.sample_by = static_cast<engine::data::SampleBy>(found - names.begin());
+  out.separator = options.separator;
+  out.documents = options.handler == text_handler;
+  return out;
+}
+
 // Everything that determines the bytes of the output.
 Json settings_of(const PreprocessOptions& options, const RowSource& rows, TokenType type) {
   Json::Array inputs;
@@ -69,6 +87,8 @@ Json settings_of(const PreprocessOptions& options, const RowSource& rows, TokenT
                       {"tokenizer", tokenizer_checksums(options.tokenizer)},
                       {"handler_name", options.handler},
                       {"json_keys", json_of(options.json_keys)},
+                      {"sample_by", options.sample_by},
+                      {"separator", options.separator},
                       {"append_eod", options.append_eod},
                       {"special_tokens", options.special_tokens},
                       {"prompt_type", std::move(prompt_type)},
@@ -154,7 +174,8 @@ ChosenEncoder encoder_for(const PreprocessOptions& options, const Tokenizer& tok
 
 void tokenize_rows(const PreprocessOptions& options) {
   const auto tokenizer = value_or_throw(Tokenizer::load(options.tokenizer));
-  auto rows = value_or_throw(RowSource::open(options.input, options.max_samples));
+  auto rows =
+      value_or_throw(RowSource::open(options.input, options.max_samples, reading_of(options)));
   const TokenType type = type_of(options, tokenizer);
   const ChosenEncoder chosen = encoder_for(options, tokenizer);
   auto files = value_or_throw(TokenFiles::open({.prefix = options.output_prefix,

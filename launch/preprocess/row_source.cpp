@@ -5,11 +5,13 @@
 namespace troupe::launch {
 namespace data = engine::data;
 
-Result<RowSource> RowSource::open(const std::vector<std::string>& input, std::int64_t max_rows) {
+Result<RowSource> RowSource::open(const std::vector<std::string>& input, std::int64_t max_rows,
+                                  const data::ReadOptions& reading) {
   const auto paths = data::list_data_files(input);
   RETURN_IF_ERROR(paths);
   RowSource out;
   out.max_rows_ = max_rows;
+  out.reading_ = reading;
   for (const std::string& path : *paths) {
     auto print = data::sampled_fingerprint(path);
     RETURN_IF_ERROR(print);
@@ -22,7 +24,7 @@ Result<std::optional<data::PendingRow>> RowSource::next() {
   if (max_rows_ > 0 && position_.number >= max_rows_) return std::nullopt;
   for (; position_.file < files_.size(); ++position_.file) {
     if (!reader_) {
-      auto opened = data::open_rows(files_[position_.file].path);
+      auto opened = data::open_rows(files_[position_.file].path, reading_);
       RETURN_IF_ERROR(opened);
       reader_ = std::move(*opened);
       if (position_.row > 0) RETURN_IF_ERROR(reader_->seek(position_.row));

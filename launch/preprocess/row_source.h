@@ -17,7 +17,8 @@ class RowSource {
  public:
   /// `input`: files, folders or patterns. `max_rows` 0: all. Errors of list_data_files and of the
   /// files.
-  static Result<RowSource> open(const std::vector<std::string>& input, std::int64_t max_rows);
+  static Result<RowSource> open(const std::vector<std::string>& input, std::int64_t max_rows,
+                                const engine::data::ReadOptions& reading);
 
   /// The next row; nullopt at the end. Errors of RowReader::next_pending and of the files.
   Result<std::optional<engine::data::PendingRow>> next();
@@ -32,6 +33,7 @@ class RowSource {
  private:
   std::vector<engine::data::FileFingerprint> files_;
   std::int64_t max_rows_ = 0;
+  engine::data::ReadOptions reading_;
   engine::data::RowPosition position_;
   std::unique_ptr<engine::data::RowReader> reader_;  // of file position_.file; null: not open
 };

@@ -244,7 +244,7 @@ int run_grpo(RunContext& context) {
 }  // namespace
 
 bool recomputes_old_logp(const RunConfig& config) {
-  return config.grpo.recompute_old || samples_in_int8(config);
+  return config.grpo.recompute_old || samples_have_other_logp(config);
 }
 
 Result<GrpoConfig> grpo_settings(const RunConfig& config) {

@@ -1,5 +1,6 @@
 #include "launch/recipes/lora.h"
 
+#include "engine/adapter/model_folders.h"
 #include "engine/adapter/peft_file.h"
 #include "engine/base/text.h"
 #include "launch/recipes/recipes.h"
@@ -20,11 +21,9 @@ void validate_given_adapter(Validation& v) {
             "lora.rank_pattern", "lora.alpha_pattern", "lora.dropout"},
            "lora.adapter names an adapter, which defines them");
   if (base_is_reference(v.config))
-    v.warn(
-        cat(v.named("lora.adapter"),
-            ": the reference is the model without any adapter, not the initial policy; to use that "
-            "as the reference, merge the adapter first (troupe merge) and start from the merged "
-            "model"));
+    v.warn(cat(v.named("lora.adapter"),
+               ": the reference is the model without any adapter, not the initial policy; "
+               "lora.reference = initial makes the adapter as it was the reference"));
 }
 
 }  // namespace
@@ -36,7 +35,18 @@ bool adapts(const RunConfig& config) {
 bool base_is_reference(const RunConfig& config) {
   const Recipe* recipe = find_recipe(config.algorithm);
   return adapts(config) && recipe && recipe->reference && recipe->reference(config).empty() &&
-         recipe->roles(config).reference.needed;
+         reference_folders(config).adapter.empty() && recipe->roles(config).reference.needed;
+}
+
+ReferenceFolders reference_folders(const RunConfig& config) {
+  const Recipe* recipe = find_recipe(config.algorithm);
+  const std::string named = recipe && recipe->reference ? recipe->reference(config) : "";
+  if (named.empty()) {
+    const bool initial = config.lora.reference == AdapterReference::initial;
+    return {config.model, initial ? config.lora.adapter : ""};
+  }
+  if (engine::adapter::is_only_adapter(named)) return {config.model, named};
+  return {named, ""};
 }
 
 engine::adapter::LoraConfig lora_settings(const RunConfig& config) {
@@ -65,6 +75,14 @@ Result<WantedAdapter> wanted_adapter(const RunConfig& config,
 
 void validate_lora(Validation& v) {
   const LoraSection& l = v.config.lora;
+  const Recipe* recipe = find_recipe(v.config.algorithm);
+  if (recipe && recipe->roles(v.config).reference_follows &&
+      !reference_folders(v.config).adapter.empty())
+    v.problem(cat(v.named(cat(recipe->name, ".reference")),
+                  ": a reference that is updated must be a model, and this is an adapter; merge it "
+                  "(troupe merge), or set ",
+                  recipe->name, ".sync_every to 0"));
+  if (l.adapter.empty()) v.unused("lora.reference", "lora.adapter names no adapter");
   if (!adapts(v.config)) {
     v.unused_section("lora", "lora.rank", "no adapter is trained; set lora.rank, such as 16");
     return;
@@ -79,7 +97,6 @@ void validate_lora(Validation& v) {
         cat(v.named("lora.dropout"),
             ": an adapter with magnitudes (lora.dora) is trained without dropout; the nearest "
             "valid value is 0"));
-  const Recipe* recipe = find_recipe(v.config.algorithm);
   if (!recipe) return;
   const RolesNeeded roles = recipe->roles(v.config);
   if (roles.reference_follows)

@@ -12,6 +12,14 @@ bool adapts(const RunConfig& config);
 /// is needed.
 bool base_is_reference(const RunConfig& config);
 
+/// The reference model: a model folder, and the folder of an adapter of it or "".
+struct ReferenceFolders {
+  std::string model, adapter;
+};
+/// The model that the method's section names, which may be an adapter of the run's model; by
+/// default the run's model, with lora.adapter if lora.reference says so.
+ReferenceFolders reference_folders(const RunConfig& config);
+
 /// The new adapter that the keys define; not the one that lora.adapter names.
 engine::adapter::LoraConfig lora_settings(const RunConfig& config);
 

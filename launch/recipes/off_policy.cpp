@@ -7,10 +7,28 @@ namespace troupe::launch {
 
 using namespace algorithms;
 
+namespace {
+
+// What makes the policy recompute old log-probabilities.
+std::string reason_of(const Validation& v, std::string_view section, const OldLogp& old) {
+  if (old.set) return v.named(cat(section, ".recompute_old_logp"));
+  if (samples_in_int8(v.config)) return v.named("rollout.weights");
+  return "the model, whose rotary frequencies change within train.max_length,";
+}
+
+}  // namespace
+
 void validate_correction(Validation& v, std::string_view section, const Correction& correction,
                          const OldLogp& old) {
   const auto key = [&](std::string_view name) { return cat(section, ".", name); };
   const Correction& c = correction;
+  if (const auto length = rotary_switch_within(v.config); length > 0)
+    v.warn(
+        cat("the model's rotary frequencies change at ", length,
+            " tokens: a longer sample begins with those of short texts and is trained with those "
+            "of long ones, so the policy recomputes the old log-probabilities of all samples; "
+            "train.max_length at most ",
+            length, " avoids it"));
   if (c.filter == FilterOver::none)
     for (const auto* name : {"filter_by", "filter_low", "filter_high"})
       v.unused(key(name), cat(key("filter"), " is none"));
@@ -22,7 +40,7 @@ void validate_correction(Validation& v, std::string_view section, const Correcti
                ": the old log-probabilities are those of the rollouts, so every weight is exactly "
                "1; ",
                key("recompute_old_logp"), " = true recomputes them with the policy"));
-  if (!c.any() && old.set && !samples_in_int8(v.config))
+  if (!c.any() && old.set && !samples_have_other_logp(v.config))
     v.warn(cat(v.named(key("recompute_old_logp")),
                ": costs a forward pass over every sample, and no correction uses the difference"));
   if (c.weight == Over::sequence)
@@ -35,8 +53,7 @@ void validate_proximal(Validation& v, std::string_view section, const OldLogp& o
   if (!old.approximated) return;
   const std::string key = v.named(cat(section, ".proximal"));
   if (old.recomputed)
-    v.problem(cat(key, ": approximates what ",
-                  v.named(old.set ? cat(section, ".recompute_old_logp") : "rollout.weights"),
+    v.problem(cat(key, ": approximates what ", reason_of(v, section, old),
                   " recomputes; set one of them"));
   if (trained_once)
     v.warn(cat(key,

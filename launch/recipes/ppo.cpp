@@ -100,7 +100,7 @@ void validate_ppo(Validation& v) {
   validate_ppo_steps(v);
   const bool recomputes = v.config.ppo.recompute_old;
   const PpoLoss& loss = v.config.ppo.policy;
-  const OldLogp old{.recomputed = recomputes || samples_in_int8(v.config),
+  const OldLogp old{.recomputed = recomputes || samples_have_other_logp(v.config),
                     .set = recomputes,
                     .approximated = loss.proximal != Proximal::given};
   const bool once = v.config.ppo.epochs * v.config.ppo.minibatches == 1;
@@ -215,7 +215,7 @@ Result<PpoConfig> ppo_settings(const RunConfig& config) {
   out.async = config.async;
   out.max_reward_failures = config.rollout.max_reward_failures;
   out.logged_completions = recorded_samples(config, out.logged_completions);
-  out.recompute_old = config.ppo.recompute_old || samples_in_int8(config);
+  out.recompute_old = config.ppo.recompute_old || samples_have_other_logp(config);
   out.value = config.critic.loss;
   out.critic_warmup = static_cast<int>(config.critic.warmup_rounds);
   return out;

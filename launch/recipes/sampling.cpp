@@ -6,6 +6,7 @@
 
 #include "actors/roles/rules/rules.h"
 #include "engine/base/text.h"
+#include "launch/recipes/model_spec.h"
 #include "launch/recipes/recipes.h"
 #include "launch/recipes/rewards.h"
 
@@ -157,6 +158,23 @@ void validate_reward(Validation& v) {
 
 bool samples_in_int8(const RunConfig& config) {
   return config.rollout.weights == engine::models::WeightFormat::int8;
+}
+
+std::int64_t rotary_switch_within(const RunConfig& config) {
+  const auto spec = spec_of(config, config.model);
+  if (!spec) return 0;
+  std::int64_t longest = spec->max_positions;
+  if (config.train.max_length > 0) longest = std::min(longest, config.train.max_length);
+  for (const auto& table : spec->rotary) {
+    const bool switches = !table.long_inverse_frequencies.empty() || table.ntk_factor != 1;
+    if (switches && table.original_length > 0 && table.original_length < longest)
+      return table.original_length;
+  }
+  return 0;
+}
+
+bool samples_have_other_logp(const RunConfig& config) {
+  return samples_in_int8(config) || rotary_switch_within(config) > 0;
 }
 
 int recorded_samples(const RunConfig& config, int shown) {

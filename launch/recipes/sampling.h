@@ -21,9 +21,15 @@ void validate_serve(Validation& v);
 /// none: other programs send the rewards.
 void validate_reward(Validation& v);
 
-/// True if rollouts use other weights than the policy's, so that the policy recomputes the
-/// log-probabilities of their samples.
+/// True if rollouts use other weights than the policy's.
 bool samples_in_int8(const RunConfig& config);
+/// The length at which the model's rotary frequencies change (LongRoPE, dynamic NTK), if sequences
+/// of the run may be longer; 0: they do not change.
+std::int64_t rotary_switch_within(const RunConfig& config);
+/// True if the log-probabilities of sampling are not those of the policy, which recomputes them:
+/// the rollouts have other weights, or a sample may begin with other rotary frequencies than those
+/// of its whole length.
+bool samples_have_other_logp(const RunConfig& config);
 
 /// Samples of a step that the journal receives: all with rollout.record all, else `shown`.
 int recorded_samples(const RunConfig& config, int shown);

@@ -6,6 +6,7 @@
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/models/split.h"
 #include "engine/models/stages.h"
+#include "launch/recipes/lora.h"
 #include "launch/recipes/model_spec.h"
 #include "launch/recipes/recipes.h"
 #include "launch/recipes/rewards.h"
@@ -26,10 +27,8 @@ Result<std::vector<std::string>> models_of(const RunConfig& config, Role role) {
       return or_policy("");
     case Role::critic:
       return or_policy(config.critic.model);
-    case Role::reference: {
-      const auto reference = recipe_of(config).reference;
-      return or_policy(reference ? reference(config) : "");
-    }
+    case Role::reference:
+      return or_policy(reference_folders(config).model);
     case Role::reward: {
       const auto items = reward_items(config);
       RETURN_IF_ERROR(items);

@@ -4,6 +4,7 @@
 #include <array>
 #include <filesystem>
 
+#include "engine/base/file_names.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/checkpoint/safetensors_folder.h"
@@ -12,6 +13,7 @@
 #include "engine/tokenizer/prompt_types.h"
 #include "launch/config/paths.h"
 #include "launch/config/schema.h"
+#include "launch/recipes/lora.h"
 #include "launch/recipes/model_spec.h"
 #include "launch/recipes/pretrain.h"
 #include "launch/recipes/recipes.h"
@@ -93,7 +95,7 @@ class Inputs {
 
   Result<std::vector<InputPart>> all() {
     RETURN_IF_ERROR(add_model("model", config_.model));
-    RETURN_IF_ERROR(add_present("tokenizer", config_.model, tokenizer_files));
+    RETURN_IF_ERROR(add_tokenizer());
     RETURN_IF_ERROR(add_chat_template());
     RETURN_IF_ERROR(add_other_models());
     RETURN_IF_ERROR(add_data());
@@ -128,6 +130,14 @@ class Inputs {
     InputPart part{.name = std::move(name), .files = {}};
     RETURN_IF_ERROR(add_files_of(part, folder, names));
     parts_.push_back(std::move(part));
+    return {};
+  }
+
+  Result<> add_tokenizer() {
+    RETURN_IF_ERROR(add_present("tokenizer", config_.model, tokenizer_files));
+    const std::string folder = cat(config_.model, "/", additional_templates_folder);
+    for (const auto& name : file_names(folder, ".jinja"))
+      RETURN_IF_ERROR(add_file(parts_.back(), cat(folder, "/", name)));
     return {};
   }
 
@@ -166,9 +176,12 @@ class Inputs {
       RETURN_IF_ERROR(add_present("lora.adapter", config_.lora.adapter, adapter_files));
     }
     if (roles.reference.needed) {
-      const std::string named = recipe_of(config_).reference(config_);
-      RETURN_IF_ERROR(
-          add_model(std::string(reference_part), named.empty() ? config_.model : named));
+      const auto [model, adapter] = reference_folders(config_);
+      RETURN_IF_ERROR(add_model(std::string(reference_part), model));
+      if (!adapter.empty()) {
+        RETURN_IF_ERROR(verify(adapter));
+        RETURN_IF_ERROR(add_files_of(parts_.back(), adapter, adapter_files));
+      }
     }
     if (roles.critic.needed)
       RETURN_IF_ERROR(add_model(

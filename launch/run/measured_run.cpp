@@ -61,7 +61,7 @@ PassCounter counter_of(const RunConfig& config, const RolesNeeded& roles,
   std::map<PassModel, CountedModel> models{{PassModel::policy, trained}};
   const Recipe& recipe = recipe_of(config);
   if (roles.reference.needed && recipe.reference)
-    if (const auto forward = forward_of(recipe.reference(config)))
+    if (const auto forward = forward_of(reference_folders(config).model))
       models.emplace(PassModel::reference, CountedModel{*forward});
   if (roles.critic.needed) {
     auto forward = forward_of(config.critic.model).value_or(trained.forward);

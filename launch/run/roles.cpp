@@ -4,6 +4,7 @@
 #include <map>
 
 #include "algorithms/catalog.h"
+#include "engine/adapter/peft_file.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/checkpoint/manifest.h"
@@ -120,10 +121,15 @@ roles::Saver trainer_saver(const RunConfig& config, const std::string& source,
 
 // A model without gradients.
 std::unique_ptr<engine::models::Decoder> load_scorer(const RoleParts& parts,
-                                                     const std::string& source) {
+                                                     const std::string& source,
+                                                     const std::string& adapter = "") {
   auto spec = value_or_throw(spec_of(parts.config, source));
-  return value_or_throw(
+  if (!adapter.empty())
+    spec.lora = value_or_throw(engine::adapter::read_adapter(adapter, spec)).lora;
+  auto model = value_or_throw(
       checkpoint::load_decoder(parts.device, source, std::move(spec), false, part_of(parts)));
+  if (!adapter.empty()) value_or_throw(engine::adapter::load_adapter(adapter, *model));
+  return model;
 }
 
 std::unique_ptr<engine::models::Decoder> load_moving_reference(const RoleParts& parts,
@@ -265,13 +271,12 @@ roles::Trainer make_critic(const RoleParts& parts) {
 }
 
 roles::Scorer make_reference(const RoleParts& parts) {
-  const std::string named = recipe_of(parts.config).reference(parts.config);
-  const std::string source = named.empty() ? parts.config.model : named;
+  const auto [source, adapter] = reference_folders(parts.config);
   const auto options = scoring_settings(parts.config);
   if (roles_of(parts.config).reference_follows)
     return roles::Scorer(load_moving_reference(parts, source), options, parts.mesh,
                          reference_saver(parts, source));
-  return roles::Scorer(load_scorer(parts, source), options, parts.mesh);
+  return roles::Scorer(load_scorer(parts, source, adapter), options, parts.mesh);
 }
 
 namespace {

@@ -119,7 +119,8 @@ Result<engine::data::DataOptions> data_settings(const RunConfig& config,
   out.columns = config.data.columns;
   out.tags = config.data.tags;
   out.system = config.data.system;
-  out.reading = {config.data.sample_by, config.data.separator, config.data.column_names};
+  out.reading = {config.data.sample_by, config.data.separator, config.data.column_names,
+                 recipe_of(config).name == algorithms::PretrainConfig::name};
   for (const auto& source : config.data.mix)
     out.mix.push_back(
         {source.path, source.weight, source.epochs, source.format, source.columns, source.system});
@@ -129,6 +130,7 @@ Result<engine::data::DataOptions> data_settings(const RunConfig& config,
                    .split = config.data.split,
                    .seed = static_cast<std::uint64_t>(config.train.seed)};
   out.encode.chunk = config.data.chunk;
+  out.encode.end_token = config.data.end_token;
   out.encode.max_length = max_length(config, spec);
   out.encode.train_on_prompt = !config.sft.mask_prompt;
   if (roles_of(config).rollout.needed) {

@@ -22,10 +22,6 @@ std::vector<std::pair<std::size_t, std::size_t>> byte_spans(
   return out;
 }
 
-std::optional<std::string> text_of(const std::optional<tokenizer::NamedToken>& token) {
-  return token ? std::optional(token->text) : std::nullopt;
-}
-
 }  // namespace
 
 Result<std::shared_ptr<TextModel>> TextModel::load(const std::string& folder,
@@ -42,6 +38,11 @@ Result<std::shared_ptr<TextModel>> TextModel::load(const std::string& folder,
                       spec.vocabulary, "; rows with other tokens are rejected"));
     model->tokenizer_ = std::move(*loaded);
     model->end_ = model->tokenizer_->eos_id();
+    model->tokens_ = tokenizer::template_tokens(folder);
+    // The tokenizer also knows the tokens that its class has by default.
+    for (const auto& [name, token] : {std::pair("bos_token", model->tokenizer_->bos()),
+                                      std::pair("eos_token", model->tokenizer_->eos())})
+      if (token) model->tokens_.insert_or_assign(name, token->text);
   }
   if (!model->end_ && !spec.eos_ids.empty()) model->end_ = spec.eos_ids.front();
   auto found = template_file.empty() ? tokenizer::ChatTemplate::load(folder)
@@ -74,10 +75,7 @@ Result<engine::data::RenderedChat> TextModel::render_chat(const Json& messages,
   input.messages = messages;
   input.tools = tools;
   input.add_generation_prompt = add_generation_prompt;
-  if (tokenizer_) {
-    input.bos_token = text_of(tokenizer_->bos());
-    input.eos_token = text_of(tokenizer_->eos());
-  }
+  input.tokens = tokens_;
   const auto rendered = template_->render(input);
   RETURN_IF_ERROR(rendered);
   return engine::data::RenderedChat{rendered->text,

@@ -39,6 +39,7 @@ class TextModel final : public engine::data::TextEncoder {
   std::string folder_;
   std::optional<engine::tokenizer::Tokenizer> tokenizer_;
   std::optional<engine::tokenizer::ChatTemplate> template_;
+  engine::tokenizer::TemplateTokens tokens_;
   std::optional<std::int32_t> end_;
   std::int64_t vocabulary_ = 0;
 };

@@ -58,7 +58,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                                    "rows.txt",   "rows.jsonl.gz", "rows.json.gz", "rows.csv.gz"};
   DataOptions options;
   options.paths = {folder.write(names[data[0] / 16 % 8], fuzz::text_of(data + 3, size - 3))};
-  options.reading.sample_by = static_cast<SampleBy>(data[2] % 4);
+  options.reading.sample_by = static_cast<SampleBy>(data[2] % 5);
   if (data[2] / 4 % 2 == 1) options.reading.column_names = {"prompt", "completion", "label"};
   if (data[2] / 8 % 2 == 1)
     options.tags = {

@@ -24,8 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto rendered = parsed->render({.messages = messages,
                                           .tools = prompt ? tools : Json(),
                                           .add_generation_prompt = prompt,
-                                          .bos_token = "<s>",
-                                          .eos_token = {},
+                                          .tokens = {{"bos_token", "<s>"}},
                                           .now = "2025-01-15T12:00:00"});
     if (!rendered && rendered.error().code != Errc::bad_input) std::abort();
     if (rendered)

@@ -5,6 +5,7 @@
 
 #include "actors/roles/rules/math_number.h"
 #include "actors/roles/rules/math_scan.h"
+#include "actors/roles/rules/published_math.h"
 
 namespace troupe::actors::rules {
 namespace {
@@ -32,6 +33,24 @@ std::size_t last_command(std::string_view text, std::string_view word) {
   return at;
 }
 
+// Returns what follows the last "\\boxed " that is no word, as TeX also reads it: "\\boxed 5". The
+// position is that of the command.
+struct BareBox {
+  std::size_t at = std::string_view::npos;
+  std::string_view content;
+};
+BareBox last_bare_box(std::string_view text) {
+  constexpr std::string_view word = "\\boxed ";
+  for (auto at = text.rfind(word); at != text.npos;
+       at = at == 0 ? text.npos : text.rfind(word, at - 1)) {
+    const auto rest = text.substr(at + word.size());
+    const auto content = trimmed(rest.substr(0, rest.find_first_of("$\n")));
+    if (!content.empty() && !is_letter(content.front()) && content.front() != '{')
+      return {at, content};
+  }
+  return {};
+}
+
 }  // namespace
 
 std::optional<std::string_view> after_hashes(std::string_view text) {
@@ -57,6 +76,9 @@ std::optional<std::string_view> last_number(std::string_view text) {
 
 std::optional<std::string_view> last_boxed(std::string_view text) {
   const auto boxed = last_command(text, "\\boxed"), fbox = last_command(text, "\\fbox");
+  const BareBox bare = last_bare_box(text);
+  const auto braces = [](std::size_t at) { return at == std::string_view::npos ? 0 : at + 1; };
+  if (braces(bare.at) > std::max(braces(boxed), braces(fbox))) return bare.content;
   if (boxed == std::string_view::npos && fbox == std::string_view::npos) return std::nullopt;
   const auto at = boxed == std::string_view::npos  ? fbox
                   : fbox == std::string_view::npos ? boxed
@@ -70,7 +92,7 @@ bool same_answer(std::string_view a, std::string_view b, double tolerance) {
   if (a == b) return true;
   if (a.size() > max_answer_bytes || b.size() > max_answer_bytes) return false;
   const std::string left = normalize_math(a), right = normalize_math(b);
-  if (left == right) return true;
+  if (left == right || math_equivalent(a, b) || math_equivalent(left, right)) return true;
   const auto x = read_number(left), y = read_number(right);
   return x && y && same_number(*x, *y, tolerance);
 }

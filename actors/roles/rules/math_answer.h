@@ -18,10 +18,12 @@ std::optional<std::string_view> after_hashes(std::string_view text);
 /// nullopt.
 std::optional<std::string_view> last_number(std::string_view text);
 
-/// Returns the content of the last \boxed{...} or \fbox{...} with balanced braces, or nullopt.
+/// Returns the content of the last \boxed{...} or \fbox{...} with balanced braces, or what follows
+/// the last "\boxed " up to a dollar sign or the end of the line, unless it is a word; or nullopt.
 std::optional<std::string_view> last_boxed(std::string_view text);
 
-/// Whether two answers are equal: as normalized text, or as numbers (integers exactly, others
+/// Whether two answers are equal: as normalized text, in MATH's normal form
+/// (published_math.h), or as numbers (integers exactly, others
 /// within the relative `tolerance`). A percentage equals its number and a hundredth of it: 50%
 /// equals 50 and 0.5.
 bool same_answer(std::string_view a, std::string_view b, double tolerance = 1e-9);

@@ -7,6 +7,7 @@
 #include "actors/roles/rules/command/command.h"
 #include "actors/roles/rules/math_answer.h"
 #include "actors/roles/rules/math_number.h"
+#include "actors/roles/rules/published_math.h"
 #include "actors/roles/rules/text_rules.h"
 #include "engine/base/fields.h"
 #include "engine/base/text.h"
@@ -99,6 +100,36 @@ struct Boxed {
     const auto found = last_boxed(scored_part(s, tag));
     if (!found) return 0.0;
     return same_answer(*found, truth, tolerance) ? 1.0 : format_score;
+  }
+};
+
+struct PublishedGsm8k {
+  static void each_field(auto&, auto&&) {}
+  // The published code reads the number from the solution; a number alone is one, too.
+  static std::string truth_of(const std::string& answer) {
+    return gsm8k_answer(answer).value_or(gsm8k_answer(cat("#### ", answer)).value_or(""));
+  }
+  static Result<> check_answer(const Json& given) {
+    const auto answer = answer_text(given);
+    RETURN_IF_ERROR(answer);
+    if (truth_of(*answer).empty())
+      return fail(Errc::bad_input, cat("the row's answer has no number: ", quote(*answer, 80)));
+    return {};
+  }
+  Result<double> operator()(const RewardRequest& s) const {
+    RETURN_IF_ERROR(check_answer(s.answer));
+    return gsm8k_answer(s.completion) == truth_of(*answer_of(s)) ? 1.0 : 0.0;
+  }
+};
+
+struct PublishedMath {
+  static void each_field(auto&, auto&&) {}
+  static Result<> check_answer(const Json& answer) { return any_answer(answer); }
+  Result<double> operator()(const RewardRequest& s) const {
+    const auto answer = answer_of(s);
+    RETURN_IF_ERROR(answer);
+    const auto found = math_boxed(s.completion);
+    return found && math_equivalent(*found, math_boxed(*answer).value_or(*answer)) ? 1.0 : 0.0;
   }
 };
 
@@ -226,10 +257,15 @@ struct NamedMaker {
   Maker make;
 };
 constexpr std::array makers = {
-    NamedMaker{"exact_match", make<Exact>}, NamedMaker{"gsm8k", make<Gsm8k>},
-    NamedMaker{"boxed", make<Boxed>},       NamedMaker{"format", make<Format>},
-    NamedMaker{"regex", make_regex},        NamedMaker{"length", make<Length>},
+    NamedMaker{"exact_match", make<Exact>},
+    NamedMaker{"gsm8k", make<Gsm8k>},
+    NamedMaker{"boxed", make<Boxed>},
+    NamedMaker{"format", make<Format>},
+    NamedMaker{"regex", make_regex},
+    NamedMaker{"length", make<Length>},
     NamedMaker{"command", make_command},
+    NamedMaker{"gsm8k_published", make<PublishedGsm8k>},
+    NamedMaker{"math_published", make<PublishedMath>},
 };
 
 }  // namespace

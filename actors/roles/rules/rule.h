@@ -54,6 +54,8 @@ std::vector<std::string> rule_names();
 ///                number), format_score (for a wrong number after the mark), tag
 ///   boxed        1 when the last \boxed{} equals the answer; tolerance, format_score (for a wrong
 ///                box), tag
+///   gsm8k_published, math_published  1 when the graders of GSM8K and MATH say so
+///                (published_math.h)
 ///   format       1 when the completion is <think>..</think> <answer>..</answer>; tags
 ///   regex        1 when the pattern (Oniguruma syntax) is found; pattern, full (match the whole
 ///                text)

@@ -213,9 +213,35 @@ Result<Json> parsed_messages(const Json& value, const Tags& tags) {
   return messages ? *parsed : value;
 }
 
+namespace {
+
+// A tool, or its parameters, that is given as JSON text, as the value; other texts as they are.
+void parse_text(Json& value) {
+  if (!value.is_string()) return;
+  auto parsed = parse_json(value.string(), "");
+  if (parsed && parsed->is_object()) value = std::move(*parsed);
+}
+
+Json parsed_tools(const Json& list) {
+  Json out = list;
+  for (Json& tool : out.array()) {
+    parse_text(tool);
+    if (!tool.is_object()) continue;
+    for (auto& [name, value] : tool.object()) {
+      if (name == "function" || name == "parameters") parse_text(value);
+      if (name != "function" || !value.is_object()) continue;
+      for (auto& [key, inner] : value.object())
+        if (key == "parameters") parse_text(inner);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
 Result<Json> to_tools(const Json* tools) {
   if (!tools || tools->is_null()) return Json();
-  if (tools->is_array()) return tools->array().empty() ? Json() : *tools;
+  if (tools->is_array()) return tools->array().empty() ? Json() : parsed_tools(*tools);
   if (!tools->is_string())
     return bad_row(cat("expected a list of tools, found ", tools->type_name()));
   if (tools->string().find_first_not_of(" \t\r\n") == std::string::npos) return Json();

@@ -110,8 +110,7 @@ Result<Sample> alpaca(const Columns& row, const LayoutOptions& options) {
                 .tools = std::move(*tools)};
 }
 
-// A prompt ends before the completion: the last assistant messages of a conversation are not part
-// of it.
+// The prompt of a conversation ends before its last answer.
 Json without_last_messages(Json messages) {
   auto& list = messages.array();
   while (!list.empty() && is_assistant(list.back())) list.pop_back();
@@ -132,7 +131,7 @@ Result<Json> prompt_of(const Columns& row, const LayoutOptions& options, const c
   }
   auto sample = messages_of(row, options);
   RETURN_IF_ERROR(sample);
-  return std::move(sample->completion);
+  return without_last_messages(std::move(sample->completion));
 }
 
 Result<Sample> prompt_and_answer(const Columns& row, const LayoutOptions& options) {
@@ -140,11 +139,8 @@ Result<Sample> prompt_and_answer(const Columns& row, const LayoutOptions& option
       row.first_name({"prompt", "question", "problem", "instruction", "messages", "conversations"});
   auto prompt = prompt_of(row, options, name);
   RETURN_IF_ERROR(prompt);
-  if (prompt->is_array()) {
-    *prompt = without_last_messages(std::move(*prompt));
-    if (prompt->array().empty())
-      return bad_row("the prompt has no message before the assistant message");
-  }
+  if (prompt->is_array() && prompt->array().empty())
+    return bad_row("the prompt has no message before the assistant message");
   auto tools = tools_of(row, prompt->is_array());
   RETURN_IF_ERROR(tools);
   Sample sample{.prompt = std::move(*prompt), .tools = std::move(*tools)};

@@ -170,6 +170,28 @@ std::string DataReport::text() const {
   return out;
 }
 
+namespace {
+
+// Documents that are far shorter than a sequence usually are lines of longer ones.
+void warn_of_short_documents(const DataOptions& options, const std::vector<SftExample>& examples) {
+  constexpr double usual_share = 0.05;
+  const auto longest = options.encode.max_length;
+  if (!options.reading.documents || examples.empty() || longest <= 0) return;
+  std::vector<std::size_t> lengths;
+  for (const auto& example : examples) lengths.push_back(example.ids.size());
+  const auto middle = lengths.begin() + std::ssize(lengths) / 2;
+  std::nth_element(lengths.begin(), middle, lengths.end());
+  if (static_cast<double>(*middle) >= usual_share * static_cast<double>(longest)) return;
+  log_warning(cat("data: the median document has ", *middle, " tokens, train.max_length is ",
+                  longest,
+                  "; if the rows are lines of longer texts, set data.sample_by, or give one row a "
+                  "document"));
+}
+void warn_of_short_documents(const DataOptions&, const auto&) {
+}
+
+}  // namespace
+
 template <class T>
 Result<Dataset<T>> load(const DataOptions& options, const TextEncoder& encoder) {
   Dataset<T> out;
@@ -179,6 +201,7 @@ Result<Dataset<T>> load(const DataOptions& options, const TextEncoder& encoder) 
   const auto& report = out.report;
   if (report.bad + report.untrainable + report.truncated > 0)
     log_warning(cat("data: ", report.text()));
+  warn_of_short_documents(options, out.examples);
   return out;
 }
 

@@ -1,6 +1,7 @@
 #include "engine/data/loader/example_reader.h"
 
 #include <concepts>
+#include <set>
 
 #include "engine/base/cancellation.h"
 #include "engine/base/fields.h"
@@ -8,6 +9,7 @@
 #include "engine/base/text.h"
 #include "engine/data/layouts/steps.h"
 #include "engine/data/readers/file_list.h"
+#include "engine/data/shown.h"
 
 namespace troupe::engine::data {
 namespace {
@@ -89,6 +91,20 @@ Result<std::vector<SftExample>> encoded_document(const Sample& sample, const Tex
   } catch (const Failure& failure) {
     return fail(failure);
   }
+}
+
+// Members of the row's messages that its text does not show, as columns: "messages.name".
+std::vector<std::string> unshown(const Sample& sample, const TextEncoder& encoder) {
+  std::set<std::string> names;
+  for (const Json* part : {&sample.completion, &sample.rejected}) {
+    Json::Array messages;
+    for (const Json* each : {&sample.prompt, part})
+      if (each->is_array())
+        messages.insert(messages.end(), each->array().begin(), each->array().end());
+    for (const auto& name : unshown_members(Json(std::move(messages)), sample.tools, encoder))
+      names.insert(cat("messages.", name));
+  }
+  return {names.begin(), names.end()};
 }
 
 // Why a row has no example that would have one without max_length.
@@ -293,6 +309,7 @@ template <class T>
 Result<std::vector<T>> ExampleReader<T>::convert(const Row& row) {
   auto sample = sample_of(row);
   RETURN_IF_ERROR(sample);
+  for (const auto& member : unshown(*sample, *encoder_)) report_.add_unread(member, 1);
   Result<std::vector<T>> examples = std::vector<T>{};
   if constexpr (std::same_as<T, SftExample>)
     examples = layout_.layout == Layout::text

@@ -158,22 +158,19 @@ Result<> JsonlReader::seek(std::int64_t index) {
   return {};
 }
 
-namespace {
-
-std::string_view trimmed(std::string_view line) {
+std::string_view trimmed_line(std::string_view line) {
   const auto begin = line.find_first_not_of(" \t\r");
   if (begin == std::string_view::npos) return {};
   return line.substr(begin, line.find_last_not_of(" \t\r") - begin + 1);
 }
-
-}  // namespace
 
 bool TxtReader::ends_piece(std::string_view line) const {
   switch (options_.sample_by) {
     case SampleBy::paragraph:
       return is_blank(line);
     case SampleBy::separator:
-      return trimmed(line) == options_.separator;
+      return trimmed_line(line) == options_.separator;
+    case SampleBy::automatic:
     case SampleBy::line:
     case SampleBy::document:
       break;

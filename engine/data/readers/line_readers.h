@@ -71,6 +71,9 @@ Result<> check_row_size(std::size_t bytes, const Row& row);
 
 /// Plain text: one row {"text": ...} per line, per paragraph, per section between two separators,
 /// or per file.
+/// A line without blanks at its ends.
+std::string_view trimmed_line(std::string_view line);
+
 class TxtReader : public RowReader {
  public:
   TxtReader(std::string path, TextStream stream, ReadOptions options)

@@ -83,11 +83,27 @@ Result<std::unique_ptr<RowReader>> open_json_lines(const std::string& path, Text
   return made<JsonlReader>(path, std::move(stream));
 }
 
+// The unit of rows. No row may be longer than max_row_bytes, so that the separator of a file that
+// has one stands within the first bytes.
+Result<SampleBy> unit_of(TextStream& stream, const ReadOptions& options) {
+  if (options.sample_by != SampleBy::automatic) return options.sample_by;
+  if (!options.documents) return SampleBy::line;
+  const auto text = stream.peek(max_row_bytes + options.separator.size() + 2);
+  RETURN_IF_ERROR(text);
+  for (std::size_t begin = 0; begin < text->size();) {
+    const auto end = std::min(text->find('\n', begin), text->size());
+    if (trimmed_line(text->substr(begin, end - begin)) == options.separator)
+      return SampleBy::separator;
+    begin = end + 1;
+  }
+  return SampleBy::document;
+}
+
 // A file of text by its name. By lines, text whose first line is an object is JSON lines, and text
 // that begins an array of objects is JSON.
 Result<std::unique_ptr<RowReader>> open_plain_text(const std::string& path, TextStream stream,
-                                                   const ReadOptions& options) {
-  if (options.sample_by == SampleBy::line) {
+                                                   ReadOptions options) {
+  if (options.sample_by == SampleBy::line || options.sample_by == SampleBy::automatic) {
     const auto first = first_line(stream);
     RETURN_IF_ERROR(first);
     const auto line = first->line;
@@ -98,7 +114,10 @@ Result<std::unique_ptr<RowReader>> open_plain_text(const std::string& path, Text
     if (line.starts_with('[') && next.substr(begin).starts_with('{'))
       return open_json(path, std::move(stream));
   }
-  return made<TxtReader>(path, std::move(stream), options);
+  const auto unit = unit_of(stream, options);
+  RETURN_IF_ERROR(unit);
+  options.sample_by = *unit;
+  return made<TxtReader>(path, std::move(stream), std::move(options));
 }
 
 // The character between the columns of a .csv file: a comma, or a semicolon as spreadsheets write

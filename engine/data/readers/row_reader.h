@@ -63,21 +63,25 @@ constexpr std::size_t max_skipped_bytes = 256u << 20;
 
 /// The unit of one row of a plain text file (as in Hugging Face's datasets, and `separator`).
 enum class SampleBy {
+  /// `line`; where ReadOptions wants documents, `separator` if the file has lines that are the
+  /// separator alone, else `document`.
+  automatic,
   line,       ///< each line that is not blank
   paragraph,  ///< lines up to a blank one
   document,   ///< the whole file
   separator,  ///< lines up to one that is the separator alone
 };
-constexpr std::array<std::string_view, 4> names_of(SampleBy) {
-  return {"line", "paragraph", "document", "separator"};
+constexpr std::array<std::string_view, 5> names_of(SampleBy) {
+  return {"auto", "line", "paragraph", "document", "separator"};
 }
 
 /// Settings that the files do not contain.
 struct ReadOptions {
-  SampleBy sample_by = SampleBy::line;
+  SampleBy sample_by = SampleBy::automatic;
   std::string separator = "<|endoftext|>";
   /// Column names of csv and tsv files without a header; empty: the first line has them.
   std::vector<std::string> column_names;
+  bool documents = false;  ///< rows are documents (pretraining), for SampleBy::automatic
 };
 
 /// Opens a file by its content and extension: .jsonl and .ndjson (one value per line, or one

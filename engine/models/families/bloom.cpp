@@ -14,6 +14,8 @@ void read_bloom(ConfigReader& in, DecoderSpec& spec) {
               .inner = {"n_inner"},
               .positions = {"seq_length"},
               .eps = {"layer_norm_epsilon"},
+              .kv_heads = {},  // nor head_dim, which transformers does not read here
+              .head_size = {},
               .inner_of_width = 4,
               .default_eps = 1e-5,
               .tied = true});

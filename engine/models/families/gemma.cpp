@@ -64,8 +64,11 @@ void read_rotaries(ConfigReader& in, DecoderSpec& spec) {
 void read_gemma(ConfigReader& in, DecoderSpec& spec) {
   in.reject_unsupported({});
   read_common(in, spec, 8192);
-  // The first files say "gelu" but mean the tanh approximation.
-  if (!in.find("hidden_activation") && in.text({"hidden_act"}, "gelu") != "gelu")
+  // transformers 5 reads hidden_act alone; 4 read hidden_activation, and took "gelu" of the first
+  // files, which have no other key, for the tanh approximation that they mean.
+  const bool first_files =
+      !in.find("hidden_activation") && in.text({"hidden_act"}, "gelu") == "gelu";
+  if (in.find("hidden_act") && !first_files)
     spec.activation = read_activation(in, {"hidden_act"}, "");
   read_rotary(in, spec);
 }

@@ -16,6 +16,8 @@ void read_gpt2(ConfigReader& in, DecoderSpec& spec) {
               .inner = {"n_inner"},
               .positions = {"n_positions"},
               .eps = {"layer_norm_epsilon"},
+              .kv_heads = {},  // nor head_dim, which transformers does not read here
+              .head_size = {},
               .default_positions = 1024,
               .inner_of_width = 4,
               .default_eps = 1e-5,

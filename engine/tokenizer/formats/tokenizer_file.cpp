@@ -7,6 +7,7 @@
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "engine/tokenizer/formats/config_tokens.h"
+#include "engine/tokenizer/formats/known_members.h"
 #include "engine/tokenizer/formats/slow_files.h"
 #include "engine/tokenizer/formats/tiktoken_file.h"
 #include "engine/tokenizer/growth.h"
@@ -74,7 +75,7 @@ class TokenizerFile {
       if (!path_exists(path)) continue;
       RETURN_IF_ERROR(store(read_json(path.string()), *into));
     }
-    return {};
+    return check_config_settings(config_, folder_ + "/tokenizer_config.json");
   }
 
   Result<> read_json_file() {
@@ -82,6 +83,7 @@ class TokenizerFile {
     RETURN_IF_ERROR(file);
     if (!file->is_object())
       return fail(Errc::bad_input, cat(path_, ": must be an object, found ", file->type_name()));
+    RETURN_IF_ERROR(check_known_members(*file, path_));
     RETURN_IF_ERROR(read_stages(*file));
     if (const Json* added = file->find("added_tokens")) added_ = *added;
     return {};

@@ -122,11 +122,31 @@ SentencePiece::SentencePiece(SentencePieceFile file)
   nul_byte_ = vocabulary_.find(fallback_piece(0));
   if (nul_byte_ >= 0) nul_piece_ = vocabulary_.find(std::string_view("\0", 1));
 }
+namespace {
+
+// Whether the first line is that of a tiktoken file: base64, a blank and the rank 0.
+bool is_tiktoken_text(std::string_view bytes) {
+  const auto line = bytes.substr(0, std::min<std::size_t>(bytes.find('\n'), 200));
+  constexpr std::string_view base64 =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=";
+  const auto end = line.find_first_not_of(base64);
+  return end != line.npos && end > 0 && line.substr(end).starts_with(" 0");
+}
+
+}  // namespace
+
 SentencePiece::~SentencePiece() = default;
 
 Result<std::unique_ptr<SentencePiece>> SentencePiece::read(const std::string& bytes,
                                                            bool prefix_everywhere,
                                                            std::string_view where) {
+  if (is_tiktoken_text(bytes))
+    return fail(Errc::unsupported,
+                cat(where,
+                    ": a vocabulary of tiktoken (lines of base64 and rank), as Meta publishes "
+                    "Llama 3 and 4, without special tokens and the split pattern; use the "
+                    "tokenizer.json of the same model in Hugging Face's format (of GLM-4, add its "
+                    "tokenizer_config.json)"));
   auto file = read_sentence_piece_file(bytes, where);
   RETURN_IF_ERROR(file);
   std::unique_ptr<SentencePiece> out(new SentencePiece(std::move(*file)));

@@ -5,7 +5,6 @@
 #include "engine/base/text.h"
 #include "engine/tokenizer/chat_template.h"
 #include "engine/tokenizer/tokenizer.h"
-#include "launch/commands/template_tokens.h"
 
 namespace troupe::launch {
 
@@ -21,13 +20,26 @@ void say_special(const char* key, const std::optional<engine::tokenizer::NamedTo
   report.say(key, token->text, cat(key, ": ", quote(token->text), id));
 }
 
+/// Whether transformers 5 builds the tokenizer from its vocabulary, otherwise than tokenizer.json
+/// (models/llama/tokenization_llama.py: no normalizer, a Metaspace pre-tokenizer).
+bool is_rebuilt_by_transformers(const std::string& folder) {
+  const auto config = read_json(folder + "/tokenizer_config.json"),
+             file = read_json(folder + "/tokenizer.json", {.bytes = std::size_t{1} << 28});
+  if (!config || !file) return false;
+  const Json *name = config->find("tokenizer_class"), *normalizer = file->find("normalizer"),
+             *before = file->find("pre_tokenizer");
+  if (!name || (*name != Json("LlamaTokenizer") && *name != Json("LlamaTokenizerFast")))
+    return false;
+  const Json* type = before ? before->find("type") : nullptr;
+  return (normalizer && !normalizer->is_null()) || !type || *type != Json("Metaspace");
+}
+
 /// Renders one turn: a template may parse but need something that troupe does not support.
 void try_template(const ChatTemplate& form, const std::string& path, Report& report) {
-  const TemplateTokens own = template_tokens(path);
   engine::tokenizer::RenderInput input;
   input.messages = Json::Array{Json::Object{{"role", "user"}, {"content", "Hello"}}};
-  input.bos_token = own.bos.value_or("");
-  input.eos_token = own.eos.value_or("");
+  input.tokens = engine::tokenizer::template_tokens(path);
+  for (const char* name : {"bos_token", "eos_token"}) input.tokens.emplace(name, "");
   input.add_generation_prompt = true;
   input.now = "2025-01-15T12:00:00";
   const auto rendered = form.render(input);
@@ -51,6 +63,11 @@ void inspect_tokenizer(const std::string& path, std::int64_t vocabulary, Report&
   report.say("tokens", size, cat(size, " tokens"));
   say_special("bos", loaded->bos(), report);
   say_special("eos", loaded->eos(), report);
+  if (is_rebuilt_by_transformers(path))
+    report.note(
+        "transformers 5 builds the tokenizers of this class from the vocabulary: behind special "
+        "tokens and at blanks its ids differ from those of tokenizer.json, which are used here "
+        "(docs/coming-from-trl.md)");
   if (vocabulary > 0 && size > vocabulary) {
     report.problem(
         {Errc::bad_input, cat("its largest id is ", size - 1, ", the model's is ", vocabulary - 1,

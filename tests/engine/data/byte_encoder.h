@@ -40,6 +40,7 @@ class ByteEncoder : public TextEncoder {
       std::string content = item.find("content")->string();
       if (chat_ == Template::rewrites && is_assistant(item) && i + 1 < messages.array().size())
         content = "...";
+      if (const auto* calls = item.find("tool_calls")) content += calls->dump();
       out.text += "<" + item.find("role")->string() + ">";
       const auto begin = out.text.size();
       out.text += content + "<eos>";

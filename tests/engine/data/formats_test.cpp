@@ -95,6 +95,12 @@ TEST(PlainText, ARowIsALineAParagraphTheDocumentOrWhatStandsBeforeASeparator) {
   EXPECT_THAT(
       read_all(path, {.sample_by = SampleBy::separator}),
       ElementsAre("1 {\"text\":\"one\\ntwo\\n\\n\\nthree\"}", "8 {\"text\":\"four\\n\\nfive\"}"));
+  // By default lines; documents up to the separator where they are wanted and the file has it.
+  EXPECT_EQ(read_all(path, {}), read_all(path, {.sample_by = SampleBy::line}));
+  EXPECT_EQ(read_all(path, {.documents = true}),
+            read_all(path, {.sample_by = SampleBy::separator}));
+  EXPECT_EQ(read_all(path, {.separator = "---", .documents = true}),
+            read_all(path, {.sample_by = SampleBy::document}));
   EXPECT_THAT(read_all(scratch.write("b.txt", " \n\n"), {.sample_by = SampleBy::document}),
               IsEmpty());
 }

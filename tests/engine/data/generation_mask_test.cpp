@@ -20,7 +20,7 @@ class TemplateEncoder : public TextEncoder {
     input.messages = messages;
     input.tools = tools;
     input.add_generation_prompt = add_generation_prompt;
-    input.eos_token = "</s>";
+    input.tokens = {{"eos_token", "</s>"}};
     auto rendered = chat_.render(input);
     RETURN_IF_ERROR(rendered);
     return RenderedChat{rendered->text, rendered->assistant_spans};

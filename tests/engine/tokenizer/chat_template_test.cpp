@@ -36,8 +36,8 @@ RenderInput input_of(const Json& row, const Json& conversations) {
   if (const Json* tools = conversation.find("tools")) input.tools = *tools;
   if (const Json* documents = conversation.find("documents")) input.documents = *documents;
   input.add_generation_prompt = row.find("add_generation_prompt")->boolean();
-  input.bos_token = optional_text(row, "bos_token");
-  input.eos_token = optional_text(row, "eos_token");
+  for (const char* name : {"bos_token", "eos_token"})
+    if (const auto text = optional_text(row, name)) input.tokens.emplace(name, *text);
   input.kwargs = *row.find("kwargs");
   input.now = "2025-01-15T12:00:00";
   return input;

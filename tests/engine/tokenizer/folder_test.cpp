@@ -68,6 +68,20 @@ TEST_F(TokenizerFolder, AddsStartAndEndAsTheConfigurationSays) {
   expect_refused(Errc::bad_input, "<none>");
 }
 
+TEST_F(TokenizerFolder, SettingsThatAreNotKnownAreRefusedByName) {
+  std::string file = tiny;
+  write("tokenizer.json", file.replace(1, 0, "\"future\": 1, "));
+  expect_refused(Errc::unsupported, "\"future\"");
+  file = tiny;
+  write("tokenizer.json", file.replace(11, 0, "\"doubling\": true, "));
+  expect_refused(Errc::unsupported, "\"doubling\"");
+  write("tokenizer.json", tiny);
+  write("tokenizer_config.json", R"({"split_special_tokens": true})");
+  expect_refused(Errc::unsupported, "split_special_tokens");
+  write("tokenizer_config.json", R"({"split_special_tokens": false, "other": 3})");
+  EXPECT_EQ(load().encode("a", false), (Ids{0}));
+}
+
 TEST_F(TokenizerFolder, FindsTheTokensOfTheConfigurationInText) {
   write("tokenizer.json", tiny);
   EXPECT_EQ(load().encode("<s>ab", false), (Ids{4}));  // pieces that no merge makes

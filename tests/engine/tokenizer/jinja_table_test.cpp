@@ -33,8 +33,7 @@ RenderInput render_input(const Json& conversation) {
   input.tools = member(conversation, "tools");
   input.documents = member(conversation, "documents");
   input.kwargs = member(conversation, "kwargs");
-  input.bos_token = "<s>";
-  input.eos_token = "</s>";
+  input.tokens = {{"bos_token", "<s>"}, {"eos_token", "</s>"}};
   input.now = "2025-01-15T12:00:00";
   return input;
 }

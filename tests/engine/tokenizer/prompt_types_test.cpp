@@ -31,8 +31,7 @@ Rendered rendered(const std::string& name, const std::string& messages,
   RenderInput input;
   input.messages = parsed(messages);
   input.tools = parsed(tools);
-  input.bos_token = "<s>";
-  input.eos_token = "</s>";
+  input.tokens = {{"bos_token", "<s>"}, {"eos_token", "</s>"}};
   return value_or_throw(chat.render(input));
 }
 
@@ -135,8 +134,7 @@ TEST(PromptTypes, AreReadFromATemplateFile) {
   const auto render = [&](const std::string& name, const std::string& messages) {
     RenderInput input;
     input.messages = parsed(messages);
-    input.bos_token = "<s>";
-    input.eos_token = "</s>";
+    input.tokens = {{"bos_token", "<s>"}, {"eos_token", "</s>"}};
     return value_or_throw(value_or_throw(load_file_or_prompt_type(file + "#" + name)).render(input))
         .text;
   };

@@ -12,6 +12,18 @@ namespace {
 
 using arrow::Type;
 
+// Arrow's canonical type of JSON text (arrow.apache.org/docs/format/CanonicalExtensions.html#json),
+// in which datasets writes members of different types. Libraries that do not register the type give
+// its storage, with the name in the field's metadata.
+constexpr std::string_view json_extension = "arrow.json";
+
+bool is_json(const arrow::Field& field) {
+  if (field.type()->id() == Type::EXTENSION) return true;  // others are refused with the schema
+  if (!field.metadata()) return false;
+  const auto name = field.metadata()->Get("ARROW:extension:name");
+  return name.ok() && *name == json_extension;
+}
+
 template <class A>
 const A& as(const arrow::Array& array) {
   return static_cast<const A&>(array);
@@ -40,9 +52,13 @@ Result<> check_type(const arrow::DataType& type, const std::string& column, std:
     case Type::DICTIONARY:
       return check_type(*static_cast<const arrow::DictionaryType&>(type).value_type(), column,
                         depth + 1);
+    case Type::EXTENSION:
+      if (const auto& extension = static_cast<const arrow::ExtensionType&>(type);
+          extension.extension_name() == json_extension)
+        return check_type(*extension.storage_type(), column, depth + 1);
+      [[fallthrough]];
     case Type::SPARSE_UNION:
     case Type::DENSE_UNION:
-    case Type::EXTENSION:
     case Type::RUN_END_ENCODED:
       return fail(Errc::unsupported, cat(column, ": columns of type ", type.ToString(),
                                          " are not read; leave it out or convert it"));
@@ -66,12 +82,12 @@ Result<Json> text_json(std::string_view text, std::size_t& budget) {
   return Json(text);
 }
 
-Result<Json> list_json(const arrow::Array& values, std::int64_t begin, std::int64_t end,
-                       std::size_t& budget) {
+Result<Json> list_json(const arrow::Array& values, const arrow::Field& field, std::int64_t begin,
+                       std::int64_t end, std::size_t& budget) {
   Json::Array items;
   for (auto i = begin; i < end; ++i) {
     RETURN_IF_ERROR(spend(budget, 1));
-    auto item = cell_json(values, i, budget);
+    auto item = cell_json(values, field, i, budget);
     if (!item) return item;
     items.push_back(std::move(*item));
   }
@@ -81,7 +97,7 @@ Result<Json> list_json(const arrow::Array& values, std::int64_t begin, std::int6
 Result<Json> struct_json(const arrow::StructArray& array, std::int64_t i, std::size_t& budget) {
   Json::Object members;
   for (int f = 0; f < array.num_fields(); ++f) {
-    auto value = cell_json(*array.field(f), i, budget);
+    auto value = cell_json(*array.field(f), *array.struct_type()->field(f), i, budget);
     if (!value) return value;
     members.emplace_back(array.struct_type()->field(f)->name(), std::move(*value));
   }
@@ -89,9 +105,11 @@ Result<Json> struct_json(const arrow::StructArray& array, std::int64_t i, std::s
 }
 
 Result<Json> map_json(const arrow::MapArray& array, std::int64_t i, std::size_t& budget) {
-  auto keys = list_json(*array.keys(), array.value_offset(i), array.value_offset(i + 1), budget);
+  const auto& type = static_cast<const arrow::MapType&>(*array.type());
+  const auto begin = array.value_offset(i), end = array.value_offset(i + 1);
+  auto keys = list_json(*array.keys(), *type.key_field(), begin, end, budget);
   if (!keys) return keys;
-  auto values = list_json(*array.items(), array.value_offset(i), array.value_offset(i + 1), budget);
+  auto values = list_json(*array.items(), *type.item_field(), begin, end, budget);
   if (!values) return values;
   Json::Object members;
   Json::Array pairs;
@@ -133,7 +151,7 @@ Result<Json> bytes_json(std::string_view bytes, std::size_t& budget) {
 
 template <class List>
 Result<Json> list_cell(const List& list, std::int64_t i, std::size_t& budget) {
-  return list_json(*list.values(), list.value_offset(i),
+  return list_json(*list.values(), *list.type()->field(0), list.value_offset(i),
                    list.value_offset(i) + list.value_length(i), budget);
 }
 
@@ -182,8 +200,11 @@ Result<> check_schema(const arrow::Schema& schema, const std::string& where) {
   return {};
 }
 
-Result<Json> cell_json(const arrow::Array& array, std::int64_t i, std::size_t& budget) {
-  if (array.IsNull(i)) return Json();
+namespace {
+
+// A cell whose text, if it is text, stands for itself.
+Result<Json> plain_json(const arrow::Array& array, const arrow::Field& field, std::int64_t i,
+                        std::size_t& budget) {
   switch (array.type_id()) {
     case Type::STRING:
       return text_json(as<arrow::BinaryArray>(array).GetView(i), budget);
@@ -215,11 +236,28 @@ Result<Json> cell_json(const arrow::Array& array, std::int64_t i, std::size_t& b
       return struct_json(as<arrow::StructArray>(array), i, budget);
     case Type::DICTIONARY: {
       const auto& coded = as<arrow::DictionaryArray>(array);
-      return cell_json(*coded.dictionary(), coded.GetValueIndex(i), budget);
+      return plain_json(*coded.dictionary(), field, coded.GetValueIndex(i), budget);
     }
     default:
       return number_json(array, i, budget);
   }
+}
+
+}  // namespace
+
+Result<Json> cell_json(const arrow::Array& array, const arrow::Field& field, std::int64_t i,
+                       std::size_t& budget) {
+  if (array.IsNull(i)) return Json();
+  if (!is_json(field)) return plain_json(array, field, i, budget);
+  const bool extension = array.type_id() == Type::EXTENSION;
+  const auto text =
+      plain_json(extension ? *as<arrow::ExtensionArray>(array).storage() : array, field, i, budget);
+  RETURN_IF_ERROR(text);
+  if (!text->is_string())
+    return fail(Errc::bad_input, cat(quote(field.name()), ": expected JSON text (the Arrow type ",
+                                     json_extension, "), found ", text->type_name()));
+  return parse_json(text->string(), cat(quote(field.name()), ", JSON text"),
+                    {.depth = max_row_depth, .bytes = max_row_bytes});
 }
 
 Result<std::optional<Row>> read_row(const arrow::RecordBatch& batch, std::int64_t first,
@@ -228,7 +266,7 @@ Result<std::optional<Row>> read_row(const arrow::RecordBatch& batch, std::int64_
   Json::Object members;
   std::size_t budget = max_row_bytes;
   for (int c = 0; c < batch.num_columns(); ++c) {
-    auto value = cell_json(*batch.column(c), index - first, budget);
+    auto value = cell_json(*batch.column(c), *batch.schema()->field(c), index - first, budget);
     if (!value)
       return fail(Errc::bad_input, cat(row.where(), ": column ", quote(batch.column_name(c)), ": ",
                                        value.error().what));

@@ -12,12 +12,14 @@ namespace troupe::engine::data {
 /// too deeply, or repeats a name.
 Result<> check_schema(const arrow::Schema& schema, const std::string& where);
 
-/// Converts cell `i` of `array`; its size is subtracted from `budget`, the bytes left for the row.
-/// Strings, lists and structs become strings, lists and objects; maps become objects (string keys)
-/// or lists of pairs; dates, times, decimals and unsigned integers beyond 63 bits become text;
-/// bytes that are not UTF-8 become hexadecimal digits. Errc::bad_input for text that is not UTF-8
-/// and a row beyond its budget.
-Result<Json> cell_json(const arrow::Array& array, std::int64_t i, std::size_t& budget);
+/// Converts cell `i` of `array`, whose type is `field`'s; its size is subtracted from `budget`, the
+/// bytes left for the row. Strings, lists and structs become strings, lists and objects; maps
+/// become objects (string keys) or lists of pairs; dates, times, decimals and unsigned integers
+/// beyond 63 bits become text; bytes that are not UTF-8 become hexadecimal digits; text of the
+/// extension type arrow.json becomes the value that it spells. Errc::bad_input for text that is not
+/// UTF-8 or should be JSON and is not, and a row beyond its budget.
+Result<Json> cell_json(const arrow::Array& array, const arrow::Field& field, std::int64_t i,
+                       std::size_t& budget);
 
 /// Row `index` of the file `path` as an object; `batch` holds the rows from `first`.
 /// Errc::bad_input, naming row and column.
