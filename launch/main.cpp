@@ -279,6 +279,8 @@ void add_explain(CLI::App& app, Action& action) {
   add_sources(*command, options->sources);
   command->add_flag("--reference", options->reference,
                     "print the reference of all configuration keys instead");
+  command->add_flag("--request-fields", options->request_fields,
+                    "print the fields of requests to a server instead");
   command->add_flag("!--no-data", options->data,
                     "do not read the data, and do not estimate the run");
   command->callback([options, &action] { action = [options] { return explain(*options); }; });

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <span>
 
@@ -138,10 +139,23 @@ Rule SchemaCompiler::alternatives(const Place& place, std::string_view keyword) 
   return rule;
 }
 
+/// Integers of more than 64 bits have been read as the next number, which is another value.
+void check_kept(const Json& value, const SchemaPath& where) {
+  constexpr double bound = 9223372036854775808.0;  // 2^63
+  if (value.is_array())
+    for (const Json& each : value.array()) check_kept(each, where);
+  if (value.is_object())
+    for (const auto& [name, member] : value.object()) check_kept(member, where);
+  if (value.is_number() && !value.is_integer() && std::abs(value.number()) >= bound)
+    schema_unsupported(where, cat("the constant ", value.dump(),
+                                  " is not kept exactly: integers have at most 64 bits"));
+}
+
 Rule SchemaCompiler::constants(const Place& place, const Json::Array& values) {
   check_alone(place.schema, place.schema.find("const") != nullptr ? "const" : "enum", place.where);
   const auto types = types_of(place.schema, place.where);
   std::vector<std::string> texts;
+  for (const Json& value : values) check_kept(value, place.where);
   for (const Json& value : values)
     if (types.empty() || has_type(value, types)) texts.push_back(value.dump());
   const Rule rule = grammar_.add_rule();

@@ -36,6 +36,17 @@ std::vector<Alternative> alternatives_of(std::span<const SampledToken> tokens) {
   return out;
 }
 
+/// Those that a request asks for.
+std::vector<Alternative> alternatives_in(std::span<const float> logits, float lse,
+                                         const Request& request) {
+  if (request.reported.empty())
+    return top_alternatives(logits, lse, request.params.top_logprobs);
+  std::vector<Alternative> out;
+  for (const std::int32_t id : request.reported)
+    out.push_back({id, logits[static_cast<std::size_t>(id)] - lse});
+  return out;
+}
+
 std::vector<SampledToken> tokens_of(std::span<const TokenMessage> messages,
                                     std::span<const Alternative> alternatives) {
   std::vector<SampledToken> out;
@@ -54,7 +65,7 @@ std::vector<SampledToken> BatchSampler::sample(std::vector<RowToSample> rows,
                                                const Tensor& hidden) const {
   if (decoder_.pp() == nullptr) return sample_rows(std::move(rows), hidden);
   const bool with_top = std::ranges::any_of(
-      rows, [](const RowToSample& each) { return each.request->params.top_logprobs > 0; });
+      rows, [](const RowToSample& each) { return each.request->has_alternatives(); });
   const LastStage last(decoder_, "the sampled tokens");
   std::vector<SampledToken> sampled;  // on the last stage
   const auto messages = last.values<TokenMessage>([&] {
@@ -119,10 +130,10 @@ void BatchSampler::sample_block(std::span<const RowToSample> rows, const Tensor&
   const std::size_t before = out.size();
   for (std::size_t i = 0; i < rows.size(); ++i)
     out.push_back({rows[i].sequence, rows[i].tokens.size(), ids[i], logp[i], sampling_logp[i], {}});
-  const auto alternatives = [&](std::size_t i) { return rows[i].request->params.top_logprobs; };
+  const auto alternatives = [&](std::size_t i) { return rows[i].request->has_alternatives(); };
   if (std::ranges::none_of(std::views::iota(std::size_t{0}, rows.size()), alternatives)) return;
   host.for_each([&](std::size_t i, std::span<const float> row) {
-    out[before + i].top = top_alternatives(row, lse[i], alternatives(i));
+    out[before + i].top = alternatives_in(row, lse[i], *rows[i].request);
   });
 }
 

@@ -230,7 +230,7 @@ class Search {
   bool ends(const Continuation& next) const {
     if (is_end(next.token) || beams_[next.parent].tokens.size() + 1 >= limit_) return true;
     const auto& stops = request_.params.stop_strings;
-    return !stops.empty() && find_stop(output_with(next), stops, config_.decode).found();
+    return !stops.empty() && find_stop(output_with(next), stops, config_.decode, request_.params.min_new_tokens).found();
   }
 
   /// Log-probability of each continuation's token under the model: the bits that the trainer
@@ -277,7 +277,8 @@ class Search {
   void describe_end(Generation& done) const {
     StopMatch match;
     if (!is_end(done.ids.back()))
-      match = find_stop(done.ids, request_.params.stop_strings, config_.decode);
+      match = find_stop(done.ids, request_.params.stop_strings, config_.decode,
+                        request_.params.min_new_tokens);
     done.finish =
         is_end(done.ids.back()) || match.found() ? FinishReason::stop : FinishReason::length;
     done.stop_string = std::move(match.stop);

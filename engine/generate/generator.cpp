@@ -76,6 +76,7 @@ struct Generator::Impl {
                                    const Tensor& hidden);
   void append(std::span<const SampledToken> sampled);
   void append(const SampledToken& sampled, bool computed);
+  std::optional<FinishReason> ending(const SequenceState& state, StopMatch& match) const;
 };
 
 Generator::Impl::Impl(models::Decoder& model, GeneratorConfig how, SchedulerConfig sizes)
@@ -348,6 +349,19 @@ void Generator::Impl::append(std::span<const SampledToken> sampled) {
   }
 }
 
+/// Why the output ends with its last token; nothing while it goes on.
+std::optional<FinishReason> Generator::Impl::ending(const SequenceState& state,
+                                                    StopMatch& match) const {
+  const SamplingParams& params = state.request.params;
+  const auto& ids = state.result.ids;
+  if (std::ranges::find(state.end_tokens, ids.back()) != state.end_tokens.end())
+    return FinishReason::stop;
+  match = find_stop(ids, params.stop_strings, decoder_of(state.request), params.min_new_tokens);
+  if (match.found() || state.constraint.must_end()) return FinishReason::stop;
+  if (std::ssize(state.tokens) >= state.limit) return FinishReason::length;
+  return std::nullopt;
+}
+
 void Generator::Impl::append(const SampledToken& sampled, bool computed) {
   const std::uint64_t sequence = sampled.sequence;
   SequenceState& state = sequences.at(sequence);
@@ -358,24 +372,21 @@ void Generator::Impl::append(const SampledToken& sampled, bool computed) {
   result.logp.push_back(sampled.logp);
   result.sampling_logp.push_back(sampled.sampling_logp);
   result.versions.push_back(version);
-  if (state.request.params.top_logprobs > 0) result.top.push_back(sampled.top);
+  if (state.request.has_alternatives()) result.top.push_back(sampled.top);
   scheduler.append(sequence, computed);
+  StopMatch match;
+  const auto ended = ending(state, match);
   if (config.on_token) {
     const auto index = static_cast<std::int32_t>(result.ids.size()) - 1;
-    config.on_token({result.id, index, sampled.id, sampled.logp, sampled.top, version});
+    config.on_token({result.id, index, sampled.id, sampled.logp, sampled.top, version,
+                     ended.has_value()});
     if (!sequences.contains(sequence)) return;
   }
-  if (std::ranges::find(state.end_tokens, sampled.id) != state.end_tokens.end())
-    return end(sequence, FinishReason::stop);
-  if (StopMatch match =
-          find_stop(result.ids, state.request.params.stop_strings, decoder_of(state.request));
-      match.found()) {
+  if (ended) {
     result.stop_string = std::move(match.stop);
     result.text = std::move(match.text);
-    return end(sequence, FinishReason::stop);
+    return end(sequence, *ended);
   }
-  if (state.constraint.must_end()) return end(sequence, FinishReason::stop);
-  if (std::ssize(state.tokens) >= state.limit) return end(sequence, FinishReason::length);
   if (decoder.spec().keys_change_at(std::ssize(state.tokens))) scheduler.recompute(sequence);
 }
 

@@ -59,8 +59,12 @@ struct Request {
   /// each; -1: does not. The whole prompt is then computed, and its pages are not shared.
   int prompt_alternatives = -1;
   bool generates = true;  ///< false: ends after the prompt; max_new_tokens is then not used
+  /// The alternatives of each generated token are these tokens, in this order, instead of the
+  /// params.top_logprobs most likely ones; empty: the latter.
+  std::vector<std::int32_t> reported = {};
 
   bool scores_prompt() const { return prompt_alternatives >= 0; }
+  bool has_alternatives() const { return params.top_logprobs > 0 || !reported.empty(); }
 };
 
 /// A candidate token and its log-probability at temperature 1.
@@ -97,6 +101,7 @@ struct TokenEvent {
   float logp = 0;
   std::span<const Alternative> top;  ///< as in Generation; valid during the callback
   std::uint64_t version = 0;         ///< of the weights
+  bool last = false;                 ///< the output ends with this token
 };
 using TokenCallback = std::function<void(const TokenEvent&)>;
 
@@ -106,6 +111,8 @@ using TokenCallback = std::function<void(const TokenEvent&)>;
 struct PromptScores {
   std::vector<float> logp;                    ///< [T] at temperature 1
   std::vector<std::vector<Alternative>> top;  ///< [T], empty without alternatives
+  /// [T] 1 for the most likely token of its place; among equals the smaller id comes first.
+  std::vector<std::int32_t> rank;
 };
 /// The scores of the prompt of request `id`, before its first token. The callback does not call
 /// cancel().

@@ -16,6 +16,9 @@ namespace troupe::engine::generate {
 /// of exp(logits).
 std::vector<Alternative> top_alternatives(std::span<const float> logits, float lse, int count);
 
+/// 1 for the largest logit; among equals the smaller id comes first.
+std::int32_t rank_of(std::span<const float> logits, std::int32_t id);
+
 /// Rows of logits [M, V/tp] on the host. Ranks of a tensor-parallel group gather whole rows first,
 /// so that every rank samples the same tokens.
 class HostLogits {

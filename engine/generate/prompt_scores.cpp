@@ -31,6 +31,7 @@ void PromptScorer::score_block(const Request& request, std::size_t first, const 
           Error{Errc::bad_input, cat("the model's logits for token ", token,
                                      " of the prompt are not finite; the weights are damaged")});
     }
+    out.rank[token] = rank_of(row, targets[i]);
     if (request.prompt_alternatives > 0)
       out.top[token] = top_alternatives(row, lse[i], request.prompt_alternatives);
   });
@@ -40,6 +41,7 @@ void PromptScorer::score(const Request& request, const Part& part, const Tensor&
                          PromptScores& out) const {
   const std::size_t length = request.prompt.size();
   out.logp.resize(length);
+  out.rank.resize(length);
   if (request.prompt_alternatives > 0) out.top.resize(length);
   const auto from = static_cast<std::size_t>(part.first);
   const std::size_t end = std::min(from + static_cast<std::size_t>(part.count), length - 1);
@@ -56,7 +58,12 @@ void PromptScorer::score(const Request& request, const Part& part, const Tensor&
                               out.logp.begin() + static_cast<std::ptrdiff_t>(end) + 1);
   });
   std::ranges::copy(logp, out.logp.begin() + static_cast<std::ptrdiff_t>(from) + 1);
-  if (request.prompt_alternatives == 0 || decoder_.pp() == nullptr) return;
+  if (decoder_.pp() == nullptr) return;
+  const auto ranked = std::span(out.rank).subspan(from + 1, end - from);
+  std::ranges::copy(
+      last.values<std::int32_t>([&] { return std::vector(ranked.begin(), ranked.end()); }),
+      ranked.begin());
+  if (request.prompt_alternatives == 0) return;
   const auto scored = std::span(out.top).subspan(from + 1, end - from);
   const auto alternatives = last.values<Alternative>([&] {
     std::vector<Alternative> all;

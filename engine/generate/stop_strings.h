@@ -18,8 +18,8 @@ struct StopMatch {
 };
 
 /// Searches the text of `ids`, whose last one is new. Decodes only a tail unless a stop string
-/// occurs there.
+/// occurs there. A match that ends within the text of the first `at_least` tokens is none.
 StopMatch find_stop(std::span<const std::int32_t> ids, const std::vector<std::string>& stops,
-                    const TextDecoder& decode);
+                    const TextDecoder& decode, std::int32_t at_least = 0);
 
 }  // namespace troupe::engine::generate

@@ -21,6 +21,7 @@
 #include "launch/run/exit_code.h"
 #include "launch/run/settings.h"
 #include "launch/run/text_model.h"
+#include "launch/serve/api/fields/field_table.h"
 
 namespace troupe::launch {
 
@@ -154,6 +155,10 @@ int print_data(const RunConfig& config, const engine::models::DecoderSpec& spec)
 int explain(const ExplainOptions& options) {
   if (options.reference) {
     std::cout << reference_page();
+    return 0;
+  }
+  if (options.request_fields) {
+    std::cout << api::request_fields_page();
     return 0;
   }
   const Resolved run = value_or_throw(resolve(options.sources));

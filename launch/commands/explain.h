@@ -8,6 +8,7 @@ namespace troupe::launch {
 struct ExplainOptions {
   Sources sources;
   bool reference = false;  ///< print the reference of all keys instead
+  bool request_fields = false;  ///< print the fields of requests to a server instead
   bool data = true;        ///< read the data, and estimate the run
 };
 /// Returns the exit code. Throws Failure.

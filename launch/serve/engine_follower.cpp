@@ -84,6 +84,7 @@ Request EngineFollower::request_of(RequestMessage message) const {
   request.cache_salt = std::move(message.cache_salt);
   request.prompt_alternatives = message.prompt_alternatives;
   request.generates = message.generates;
+  request.reported = std::move(message.reported);
   return request;
 }
 

@@ -35,6 +35,7 @@ class Adapters(unittest.TestCase):
     def test_models_name_their_parent(self):
         models = json.loads(self.server.get("/v1/models"))["data"]
         self.assertEqual([(model["id"], model["parent"]) for model in models], [("digits", None), ("nine", "digits"), ("three", "digits")])
+        self.assertEqual([model["root"] for model in models], ["digits", *self.adapters.values()])
         self.assertEqual(json.loads(self.server.get("/v1/models/three"))["parent"], "digits")
         status, _, body = self.server.request("POST", "/v1/completions", {"model": "five", "prompt": "1"})
         self.assertEqual(status, 404)

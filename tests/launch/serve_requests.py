@@ -27,6 +27,9 @@ COMPLETIONS = {
     "penalties": {"presence_penalty": 1, "frequency_penalty": 1, "repetition_penalty": 1.2, "min_p": 0.01, "top_k": 40},
     "ids": {"return_token_ids": True, "return_weight_versions": True, "return_tokens_as_token_ids": True, "logprobs": 1},
     "salt": {"cache_salt": "of a client"},
+    "named alternatives": {"logprobs": 1, "logprob_token_ids": [3, 4, 300]},
+    "truncated": {"truncate_prompt_tokens": 2, "truncation_side": "right"},
+    "typical": {"typical_p": 0.5, "n_cmpl": 2},
     "regex": {"structured_outputs": {"regex": "[a-z ]{300,400}"}},
     "regex and allowed tokens": {"structured_outputs": {"regex": "[a-z ]*"}, "allowed_token_ids": list(range(3, 500))},
     "choice": {"structured_outputs": {"choice": ["yes" * 100, "no" * 100]}},
@@ -92,7 +95,9 @@ def others(pooling):
     texts = ["The cat sat on the mat.", "Mat the on sat."]
     found = [("/tokenize", {"prompt": "Tell me a story.", "return_token_strs": True}), ("/detokenize", {"tokens": [3, 4, 5]}),
              ("/v1/messages/count_tokens", {"messages": MESSAGES, "tools": [MESSAGE_TOOL]}), ("/pooling", {"input": texts}), ("/classify", {"input": texts}),
-             ("/score", {"text_1": texts[0], "text_2": texts}), ("/v1/embeddings", {"input": texts, "encoding_format": "base64"})]
+             ("/score", {"text_1": texts[0], "text_2": texts}), ("/v1/score", {"queries": texts[0], "items": texts}),
+             *((path, {"query": texts[0], "documents": texts, "top_n": 1}) for path in ("/rerank", "/v1/rerank", "/v2/rerank")),
+             ("/v1/embeddings", {"input": texts, "encoding_format": "base64", "embed_dtype": "float16", "endianness": "big"})]
     if pooling:
         found += [(path, {"prompt": "Once"}) for path in ("/v1/completions", "/v1/chat/completions", "/v1/responses", "/v1/messages")]
     return found
@@ -100,7 +105,7 @@ def others(pooling):
 
 EXPERIENCE = [("/v1/lease", {"groups": 1}), ("/v1/experience", {"sample_id": 1, "lease": "x", "token_ids": [3, 4], "logprobs": [-1, -2], "reward": 1,
                                                                 "weight_versions": [0, 0], "finish_reason": "stop"})]
-GETS = ["/health", "/livez", "/readyz", "/version", "/metrics", "/v1/models", "/v1/models/*"]
+GETS = ["/health", "/livez", "/readyz", "/version", "/load", "/tokenizer_info", "/metrics", "/v1/models", "/v1/models/*"]
 
 
 def routes(source):
@@ -129,7 +134,8 @@ def mutated(rng, body):
         "max_output_tokens", "reasoning", "text", "include", "truncation", "previous_response_id", "background", "thinking", "system",
         "prompt", "messages", "input", "tokens", "max_tokens", "max_completion_tokens", "min_tokens", "temperature", "top_p", "seed", "stream",
         "stream_options", "echo", "logprobs", "top_logprobs", "prompt_logprobs", "best_of", "model", "user", "text_1", "text_2", "groups", "sample_id",
-        "lease", "reward", "add_special_tokens", "skip_special_tokens", "encoding_format", "use_activation", "unknown_field", "chat_template_kwargs", "documents", "parallel_tool_calls"})
+        "lease", "reward", "add_special_tokens", "skip_special_tokens", "encoding_format", "use_activation", "unknown_field", "truncate_prompt_tokens", "logprob_token_ids", "reasoning_effort", "continue_final_message", "json_schema", "regex", "ebnf",
+        "grammar", "task", "embed_dtype", "endianness", "top_n", "query", "chat_template_kwargs", "documents", "parallel_tool_calls"})
     for _ in range(rng.choice([0, 0, 1, 1, 2, 4])):
         name = rng.choice(names if rng.random() < 0.6 or not body else list(body))
         action = rng.random()

@@ -10,6 +10,9 @@ namespace troupe::launch::api {
 
 namespace {
 
+/// vLLM's name, and the older one.
+constexpr const char* reasoning_names[] = {"reasoning", "reasoning_content"};
+
 Json usage_json(const Usage& usage) {
   return Json::Object{
       {"prompt_tokens", usage.prompt_tokens},
@@ -45,15 +48,17 @@ PromptPart AnswerJson::prompt_part(std::size_t prompt,
   const auto& ids = request_.prompts[prompt];
   const ServedModel& model = *served_.model;
   PromptPart part;
-  if (request_.return_token_ids) part.ids = ids_text(ids);
+  if (request_.return_token_ids) part.ids = ids_text(ids);  // else null
   if (request_.prompt_logprobs >= 0)
-    part.scores = prompt_logprobs(model, ids, scores, request_.prompt_logprobs);
+    part.scores = prompt_logprobs(model, ids, scores, request_.prompt_logprobs,
+                                  {.skips_special = request_.skip_special});
   if (!request_.echo) return part;
   if (!request_.prompt_texts.empty())
     part.text = request_.prompt_texts[prompt];
   else if (const auto* tokenizer = model.tokenizer())
     part.text = tokenizer->decode(ids, request_.skip_special);
   if (!request_.logprobs) return part;
+  part.logprobs = CompletionLogprobs({.skips_special = request_.skip_special});
   const auto wanted = static_cast<std::size_t>(request_.params.top_logprobs);
   check_scores(scores, ids.size(), wanted > 0);
   for (std::size_t t = 0; t < ids.size(); ++t) {
@@ -74,9 +79,9 @@ void AnswerJson::append_logprobs(std::string& text, const ChoicePart& part) cons
   if (!request_.logprobs) {
     text += "null";
   } else if (chat()) {
-    text += chat_logprobs(model, part.tokens, request_.tokens_as_ids);
+    text += chat_logprobs(model, part.tokens, request_.tokens_as_ids, part.place);
   } else {
-    CompletionLogprobs own(part.echo ? part.echo->logprobs.offset() : part.offset);
+    CompletionLogprobs own(part.echo ? part.echo->logprobs.place() : part.place);
     for (const ReportedToken& token : part.tokens) own.add(model, token, request_.tokens_as_ids);
     own.append_to(text, part.echo ? &part.echo->logprobs : nullptr);
   }
@@ -110,7 +115,8 @@ Json AnswerJson::tool_calls(const ChoicePart& part, bool delta) const {
 Json AnswerJson::message(const ChoicePart& part) const {
   Json out = Json::Object{{"role", "assistant"}};
   if (request_.message.reasoning != ReasoningFormat::none)
-    out.set("reasoning_content", part.reasoning.empty() ? Json() : Json(part.reasoning));
+    for (const char* name : reasoning_names)
+      out.set(name, part.reasoning.empty() ? Json() : Json(part.reasoning));
   const bool only_calls = part.text.empty() && !part.calls.empty();
   out.set("content", only_calls ? Json() : Json(part.text));
   return out.set("refusal", nullptr).set("tool_calls", tool_calls(part, false));
@@ -119,8 +125,10 @@ Json AnswerJson::message(const ChoicePart& part) const {
 Json AnswerJson::delta(const ChoicePart& part) const {
   Json out = Json::Object{};
   if (part.first) out.set("role", "assistant");
-  if (!part.reasoning.empty()) out.set("reasoning_content", part.reasoning);
-  if (!part.text.empty() || !request_.message.has_parts()) out.set("content", part.text);
+  if (!part.reasoning.empty())
+    for (const char* name : reasoning_names) out.set(name, part.reasoning);
+  const bool ends = !part.first && !part.finish.empty();  // with {} where there is no text
+  if (!part.text.empty() || !(request_.message.has_parts() || ends)) out.set("content", part.text);
   if (!part.calls.empty()) out.set("tool_calls", tool_calls(part, true));
   return out;
 }
@@ -132,6 +140,13 @@ void AnswerJson::add_content(Json& choice, const ChoicePart& part, bool delta) c
     choice.set("delta", this->delta(part));
   else
     choice.set("message", message(part));
+}
+
+void AnswerJson::append_ids(std::string& text, const ChoicePart& part,
+                            const PromptPart& prompt) const {
+  text += ",\"token_ids\":";
+  text += request_.return_token_ids ? ids_text(part.ids) : "null";
+  if (part.first && !chat()) text += ",\"prompt_token_ids\":" + prompt.ids;
 }
 
 void AnswerJson::append_choice(std::string& text, const ChoicePart& part, const PromptPart& prompt,
@@ -148,10 +163,7 @@ void AnswerJson::append_choice(std::string& text, const ChoicePart& part, const 
   end.front() = ',';
   end.pop_back();
   text += end;
-  if (request_.return_token_ids) {
-    text += ",\"token_ids\":" + ids_text(part.ids);
-    if (part.first && !chat()) text += ",\"prompt_token_ids\":" + prompt.ids;
-  }
+  append_ids(text, part, prompt);
   if (request_.return_weight_versions) {
     text += ",\"weight_versions\":[";
     for (const std::uint64_t version : part.versions) text += std::to_string(version) + ',';
@@ -176,7 +188,7 @@ void AnswerJson::append_end(std::string& text, const Usage& usage, const PromptP
   text += "],\"usage\":" + usage_json(usage).dump();
   if (chat()) {
     text += ",\"prompt_logprobs\":" + prompt.scores;
-    if (request_.return_token_ids) text += ",\"prompt_token_ids\":" + prompt.ids;
+    text += ",\"prompt_token_ids\":" + prompt.ids;
   }
   text += '}';
 }
@@ -187,7 +199,7 @@ std::string AnswerJson::chunk(const ChoicePart& part, const PromptPart& prompt,
   text += ",\"choices\":[";
   append_choice(text, part, prompt, true);
   text += ']';
-  if (chat() && part.first && request_.return_token_ids)
+  if (chat() && part.first)
     text += ",\"prompt_token_ids\":" + prompt.ids;
   if (request_.continuous_usage)
     text += ",\"usage\":" + usage_json(usage).dump();

@@ -20,7 +20,7 @@ struct PromptPart {
   std::string text;             ///< echo
   CompletionLogprobs logprobs;  ///< echo with logprobs
   std::string scores = "null";  ///< prompt_logprobs
-  std::string ids;              ///< return_token_ids
+  std::string ids = "null";     ///< return_token_ids
 };
 
 /// A choice, or a piece of it in a stream.
@@ -32,7 +32,7 @@ struct ChoicePart {
   std::string reasoning;              ///< of a message, whose content is the text
   std::vector<CallPart> calls;        ///< of a message
   std::vector<ReportedToken> tokens;  ///< of the text
-  std::size_t offset = 0;             ///< characters before the tokens, without those of `echo`
+  TextPlace place;                    ///< of the first of the tokens, where there is no `echo`
   std::vector<std::int32_t> ids;      ///< generated tokens
   std::vector<std::uint64_t> versions;
   std::string finish;  ///< finish_reason; "" while more follows
@@ -80,6 +80,7 @@ class AnswerJson {
   void add_content(Json& choice, const ChoicePart& part, bool delta) const;
   Json message(const ChoicePart& part) const;
   Json delta(const ChoicePart& part) const;
+  void append_ids(std::string& text, const ChoicePart& part, const PromptPart& prompt) const;
   Json tool_calls(const ChoicePart& part, bool delta) const;
 
   const GenerationRequest& request_;

@@ -44,7 +44,7 @@ Json model_entry(const Served& served) {
                       {"object", "model"},
                       {"created", served.created},
                       {"owned_by", "troupe"},
-                      {"root", served.name},
+                      {"root", served.folder.empty() ? served.name : served.folder},
                       {"parent", served.parent.empty() ? Json() : Json(served.parent)},
                       {"max_model_len", served.model->context()}};
 }
@@ -56,7 +56,8 @@ std::vector<std::int32_t> tokens_to_count(RequestFields& fields, const ServedMod
     if (!prompt) refuse("prompt", "prompt or messages is missing");
     return value_or_throw(model.encode(*prompt, fields.flag("add_special_tokens", true)));
   }
-  engine::tokenizer::RenderInput conversation = read_conversation(fields);
+  if (fields.find("prompt") != nullptr) refuse("prompt", "prompt is not allowed with messages");
+  Conversation conversation = read_conversation(fields);
   conversation.tools = read_tools(fields).list;
   const std::string text = value_or_throw(model.render(std::move(conversation)));
   return value_or_throw(model.encode(text, fields.flag("add_special_tokens", false)));
@@ -83,12 +84,16 @@ http::Router Api::routes() {
   add_pooling(router, "/pooling", Pooling::pooling);
   add_pooling(router, "/classify", Pooling::classify);
   add_pooling(router, "/score", Pooling::score);
+  add_pooling(router, "/v1/score", Pooling::score);
+  add_pooling(router, "/rerank", Pooling::rerank);
+  add_pooling(router, "/v1/rerank", Pooling::rerank);
+  add_pooling(router, "/v2/rerank", Pooling::rerank);
   add_pooling(router, "/v1/embeddings", Pooling::embeddings);
   for (const ChatFormat& each : formats_) add_format(router, each);
   add_answer(router, "/tokenize",
-             [this](const http::Request&, const Json& body) { return tokenize(body); });
+             [this](const http::Request& from, const Json& body) { return tokenize(from, body); });
   add_answer(router, "/detokenize",
-             [this](const http::Request&, const Json& body) { return detokenize(body); });
+             [this](const http::Request& from, const Json& body) { return detokenize(from, body); });
   return router;
 }
 
@@ -109,6 +114,13 @@ void Api::add_probes(http::Router& router) {
   });
   add("/version", http::Access::key, [this] {
     return json_answer(Json::Object{{"version", version_}});
+  });
+  add("/load", http::Access::key, [this] {
+    return json_answer(Json::Object{{"server_load", in_progress_->load()}});
+  });
+  add("/tokenizer_info", http::Access::key, [this] {
+    const auto info = models_.first()->model->tokenizer_info();
+    return info ? json_answer(*info) : error_answer(info.error());
   });
   add("/metrics", http::Access::key, [this] {
     return http::Response{
@@ -177,7 +189,7 @@ void Api::add_generation(http::Router& router, const std::string& path, Endpoint
     UnknownFields unknown;
     auto request = read_generation_request(body, endpoint, *served->model, unknown);
     log_unknown(from, unknown);
-    GenerationCall::start({served, metrics_, answers_, waiting_, results_, sampled_},
+    GenerationCall::start({served, metrics_, answers_, waiting_, results_, counted(), sampled_},
                           std::move(request), from, to);
   };
   add_start(router, path, start);
@@ -227,7 +239,7 @@ void Api::add_pooling(http::Router& router, const std::string& path, Pooling end
     UnknownFields unknown;
     auto request = read_pooling_request(body, endpoint, *served->model, unknown);
     log_unknown(from, unknown);
-    PoolingCall::start(served, answers_, std::move(request), from, to);
+    PoolingCall::start(served, answers_, std::move(request), from, to, counted());
   };
   add_start(router, path, start);
 }
@@ -244,6 +256,11 @@ void Api::add_answer(http::Router& router, const std::string& path, Answer answe
   router.add({"POST", path, handler, http::Access::key, form});
 }
 
+std::shared_ptr<const void> Api::counted() {
+  ++*in_progress_;
+  return {nullptr, [count = in_progress_](const void*) { --*count; }};
+}
+
 /// The model that a request names, or the first one.
 ServedPointer Api::named_in(const Json& body) const {
   const auto name = RequestFields(body).text("model");
@@ -256,10 +273,11 @@ ServedPointer Api::named_in(const Json& body) const {
             "invalid_request_error", "model", "model_not_found"});
 }
 
-http::Response Api::tokenize(const Json& body) const {
+http::Response Api::tokenize(const http::Request& from, const Json& body) {
   const ServedPointer served = named_in(body);
   const ServedModel& model = *served->model;
-  RequestFields fields(body);
+  RequestFields fields(body, fields_of("/tokenize"));
+  log_unknown(from, fields.unknown());
   const auto tokens = tokens_to_count(fields, model);
   std::string text = cat("{\"count\":", tokens.size(), ",\"max_model_len\":", model.context(),
                          ",\"tokens\":", ids_text(tokens), ",\"token_strs\":");
@@ -277,15 +295,17 @@ http::Response Api::tokenize(const Json& body) const {
   return {.body = std::move(text)};
 }
 
-http::Response Api::detokenize(const Json& body) const {
+http::Response Api::detokenize(const http::Request& from, const Json& body) {
   const ServedPointer served = named_in(body);
   const ServedModel& model = *served->model;
-  RequestFields fields(body);
+  RequestFields fields(body, fields_of("/detokenize"));
+  log_unknown(from, fields.unknown());
   const auto tokens = fields.ids("tokens", model.vocabulary());
   if (!tokens) refuse("tokens", "tokens is missing");
+  const bool skip = fields.flag("skip_special_tokens", false);
   if (model.tokenizer() == nullptr)
     return error_answer({Errc::unsupported, "the model has no tokenizer"});
-  return json_answer(Json::Object{{"prompt", model.tokenizer()->decode(*tokens, false)}});
+  return json_answer(Json::Object{{"prompt", model.tokenizer()->decode(*tokens, skip)}});
 }
 
 }  // namespace troupe::launch::api

@@ -60,9 +60,12 @@ class Api {
   /// Each name once, as clients choose them.
   void log_unknown(const http::Request& request, const UnknownFields& unknown);
 
+  /// Counts a request for /load until the last copy is gone.
+  std::shared_ptr<const void> counted();
+
   ServedPointer named_in(const Json& body) const;
-  http::Response tokenize(const Json& body) const;
-  http::Response detokenize(const Json& body) const;
+  http::Response tokenize(const http::Request& from, const Json& body);
+  http::Response detokenize(const http::Request& from, const Json& body);
 
   const ModelSet& models_;
   std::string version_;
@@ -74,6 +77,8 @@ class Api {
   HeldTotal results_{.limit = std::size_t{160} << 20, .small = std::size_t{1} << 20};
   AnswerQueue answers_;
   std::atomic<bool> draining_ = false;
+  std::shared_ptr<std::atomic<std::int64_t>> in_progress_ =
+      std::make_shared<std::atomic<std::int64_t>>(0);
   std::mutex logged_mutex_;
   std::set<std::string> logged_;  // names of unknown fields
   Workers workers_;

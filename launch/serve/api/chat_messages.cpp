@@ -1,5 +1,8 @@
 #include "launch/serve/api/chat_messages.h"
 
+#include <algorithm>
+#include <string_view>
+
 #include "engine/base/text.h"
 #include "launch/serve/api/failure.h"
 
@@ -80,9 +83,42 @@ Json read_message(const Json& message, const std::string& where) {
   return out;
 }
 
+/// Variables of the template: chat_template_kwargs, and reasoning_effort as in vLLM.
+Json read_variables(RequestFields& fields) {
+  Json out;
+  if (const Json* kwargs = fields.find("chat_template_kwargs")) {
+    if (!kwargs->is_object())
+      refuse("chat_template_kwargs",
+             cat("chat_template_kwargs: expected an object, found ", kwargs->type_name()));
+    out = *kwargs;
+  }
+  const auto effort = fields.text("reasoning_effort");
+  if (!effort) return out;
+  constexpr std::string_view efforts[] = {"none", "minimal", "low", "medium",
+                                          "high", "xhigh",   "max"};
+  if (std::ranges::find(efforts, *effort) == std::ranges::end(efforts))
+    refuse("reasoning_effort",
+           cat("reasoning_effort: expected none, minimal, low, medium, high, xhigh or max, found ",
+               quote(*effort)));
+  if (out.is_null()) out = Json::Object{};
+  out.set("reasoning_effort", *effort);
+  if (out.find("enable_thinking") == nullptr) out.set("enable_thinking", *effort != "none");
+  return out;
+}
+
+/// The end of a conversation: a new message, or the last one, which goes on.
+void read_end(RequestFields& fields, Conversation& conversation) {
+  conversation.continues_last = fields.flag("continue_final_message", false);
+  conversation.add_generation_prompt =
+      fields.flag("add_generation_prompt", !conversation.continues_last);
+  if (conversation.continues_last && conversation.add_generation_prompt)
+    refuse("continue_final_message",
+           "continue_final_message is not allowed with \"add_generation_prompt\": true");
+}
+
 }  // namespace
 
-engine::tokenizer::RenderInput read_conversation(RequestFields& fields) {
+Conversation read_conversation(RequestFields& fields) {
   const Json* messages = fields.find("messages");
   if (messages == nullptr) refuse("messages", "messages is missing");
   if (!messages->is_array() || messages->array().empty())
@@ -90,17 +126,12 @@ engine::tokenizer::RenderInput read_conversation(RequestFields& fields) {
   Json::Array read;
   for (const Json& each : messages->array())
     read.push_back(read_message(each, cat(fields.path("messages"), "[", read.size(), "]")));
-  engine::tokenizer::RenderInput input;
-  input.messages = std::move(read);
-  input.add_generation_prompt = fields.flag("add_generation_prompt", true);
-  if (const Json* kwargs = fields.find("chat_template_kwargs")) {
-    if (!kwargs->is_object())
-      refuse("chat_template_kwargs",
-             cat("chat_template_kwargs: expected an object, found ", kwargs->type_name()));
-    input.kwargs = *kwargs;
-  }
-  if (const Json* documents = fields.find("documents")) input.documents = *documents;
-  return input;
+  Conversation conversation;
+  conversation.messages = std::move(read);
+  read_end(fields, conversation);
+  conversation.kwargs = read_variables(fields);
+  if (const Json* documents = fields.find("documents")) conversation.documents = *documents;
+  return conversation;
 }
 
 }  // namespace troupe::launch::api

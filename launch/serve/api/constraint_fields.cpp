@@ -1,5 +1,7 @@
 #include "launch/serve/api/constraint_fields.h"
 
+#include <utility>
+
 #include "engine/base/text.h"
 #include "launch/serve/api/failure.h"
 
@@ -62,8 +64,12 @@ void read_response_format(RequestFields& fields, Constraints& constraints) {
   RequestFields members(*format, "response_format.");
   const auto type = members.text("type");
   if (type == "text") return;
-  if (type == "json_object")
-    return constraints.add(ConstraintKind::schema, any_object(), "response_format");
+  if (type == "json_object") {
+    const Json* schema = members.find("schema");
+    if (schema == nullptr)
+      return constraints.add(ConstraintKind::schema, any_object(), "response_format");
+    return constraints.add(ConstraintKind::schema, *schema, members.path("schema"));
+  }
   if (type != "json_schema")
     refuse_unsupported("response_format",
                        "response_format.type: expected text, json_object or "
@@ -75,6 +81,17 @@ void read_response_format(RequestFields& fields, Constraints& constraints) {
   const Json* schema = inner.find("schema");
   if (schema == nullptr) refuse(inner.path("schema"), cat(inner.path("schema"), " is missing"));
   constraints.add(ConstraintKind::schema, *schema, inner.path("schema"));
+}
+
+/// Names of llama.cpp and SGLang. There an empty text is none.
+void read_other_names(RequestFields& fields, Constraints& constraints) {
+  if (const Json* value = fields.find("json_schema"); value && *value != Json(""))
+    constraints.add(ConstraintKind::schema, read_schema(*value, "json_schema"), "json_schema");
+  for (const auto& [name, kind] : {std::pair("grammar", ConstraintKind::grammar),
+                                   std::pair("ebnf", ConstraintKind::grammar),
+                                   std::pair("regex", ConstraintKind::regex)})
+    if (const auto text = fields.text(name); text && !text->empty())
+      constraints.add(kind, *text, name);
 }
 
 }  // namespace
@@ -93,7 +110,7 @@ std::optional<ConstraintText> read_constraint(RequestFields& fields) {
                                    "grammar, json_object"));
   }
   constraints.read(fields, "guided_");
-  fields.ignore({"guided_decoding_backend"});
+  read_other_names(fields, constraints);
   return constraints.take();
 }
 

@@ -41,13 +41,6 @@ std::string salt_of(const std::string& given, const std::string& key) {
   return key.empty() ? "" : "key " + key;
 }
 
-/// Adds what a message reader found.
-void add_message(MessagePart&& message, ChoicePart& part) {
-  part.text += message.content;
-  part.reasoning += message.reasoning;
-  std::ranges::move(message.calls, std::back_inserter(part.calls));
-}
-
 /// The generator's messages begin with an id that the service has not chosen yet.
 std::string without_id(const std::string& message) {
   constexpr std::string_view prefix = "request 0: ";
@@ -110,6 +103,7 @@ engine::generate::Request GenerationCall::make_request(std::size_t prompt) const
                                  texts_[prompt].context_bytes() == 0 &&
                                  backend_.model().drops_first_space();
   request.generates = request_.generates;
+  request.reported = request_.reported;
   request.adapter = backend_.served->adapter;
   request.cache_salt = request_.cache_salt;
   return request;
@@ -154,10 +148,11 @@ std::vector<Job> GenerationCall::make_jobs() {
       Choice& choice = choices_[jobs.size()];
       choice.prompt = prompt;
       choice.chain = chain;
+      choice.place = first_place(prompt);
       choice.index = static_cast<int>(jobs.size());
       if (!texts_.empty() && in_pieces())
         choice.output.emplace(*backend_.model().tokenizer(), texts_[prompt], request_.skip_special,
-                              request_.params.stop_strings);
+                              request_.params.stop_strings, request_.params.min_new_tokens);
       if (request_.message.has_parts()) choice.message.emplace(request_.message);
       jobs.push_back(make_job(prompt, k, k == 0 ? first : plain));
     }
@@ -210,7 +205,7 @@ void GenerationCall::on_prompt(std::size_t prompt, const engine::generate::Promp
   for (Choice& choice : choices_) {
     if (choice.prompt != prompt) continue;
     for (HeldToken& each : std::exchange(choice.held, {}))
-      send_token(choice, std::move(each.token), each.version);
+      send_token(choice, std::move(each));
     if (choice.has_ended) send_end(choice);
   }
 }
@@ -229,11 +224,24 @@ void GenerationCall::on_token(Choice& choice, const TokenEvent& event) {
   }
   hold(result_bytes(event.top.size()));
   if (!in_pieces() || failed_) return;
-  ReportedToken token{event.token, event.logp, {event.top.begin(), event.top.end()}};
-  if (waits_for_scores(choice))
-    choice.held.push_back({std::move(token), event.version});
+  HeldToken token{{event.token, event.logp, alternatives_of(event.token, event.logp, event.top)},
+                  event.version};
+  if (event.last)
+    choice.last = std::move(token);  // on_end() follows
+  else if (waits_for_scores(choice))
+    choice.held.push_back(std::move(token));
   else
-    send_token(choice, std::move(token), event.version);
+    send_token(choice, std::move(token));
+}
+
+/// As they are reported: those that the request names follow the sampled token.
+std::vector<engine::generate::Alternative> GenerationCall::alternatives_of(
+    std::int32_t token, float logp, std::span<const engine::generate::Alternative> top) const {
+  std::vector<engine::generate::Alternative> out;
+  if (!request_.reported.empty()) out.push_back({token, logp});
+  for (const auto& each : top)
+    if (request_.reported.empty() || each.id != token) out.push_back(each);
+  return out;
 }
 
 void GenerationCall::on_end(Choice& choice, Result<Generation> result) {
@@ -285,7 +293,7 @@ std::int64_t GenerationCall::reported() const {
   std::int64_t tokens = 0;
   for (const Choice& each : choices_) tokens += std::ssize(each.result.ids);
   return reported_of_prompts(request_) +
-         tokens * (request_.logprobs ? 1 + request_.params.top_logprobs : 1);
+         tokens * (request_.logprobs ? 1 + request_.alternatives() : 1);
 }
 
 void GenerationCall::respond() {
@@ -330,20 +338,19 @@ std::vector<const GenerationCall::Choice*> GenerationCall::best_choices() const 
 
 ChoicePart GenerationCall::whole_part(const Choice& choice, int index) {
   const Generation& result = choice.result;
-  ChoicePart part{.index = index};
+  ChoicePart part{.index = index, .text = final_text(choice), .place = first_place(choice.prompt)};
   if (request_.echo) part.echo = &prompt_part(choice.prompt);
   if (request_.message.has_parts()) {
     MessageReader reader(request_.message);
-    add_message(reader.push(final_text(choice)), part);
-    add_message(reader.finish(), part);
+    read_message(reader, true, part);
     part.finish = finish_reason(choice, reader.calls());
   } else {
-    part.text += final_text(choice);
     part.finish = finish_reason(choice, 0);
   }
   for (std::size_t i = 0; i < result.ids.size() && request_.logprobs; ++i) {
     part.tokens.push_back({result.ids[i], result.logp[i], {}});
-    if (!result.top.empty()) part.tokens.back().top = result.top[i];
+    if (!result.top.empty())
+      part.tokens.back().top = alternatives_of(result.ids[i], result.logp[i], result.top[i]);
   }
   part.ids = result.ids;
   part.versions = result.versions;
@@ -353,7 +360,12 @@ ChoicePart GenerationCall::whole_part(const Choice& choice, int index) {
 
 /// The next piece of a stream.
 ChoicePart GenerationCall::part_of(const Choice& choice) {
-  return {.index = choice.index, .first = !choice.sent, .offset = choice.offset};
+  return {.index = choice.index, .first = !choice.sent, .place = choice.place};
+}
+
+TextPlace GenerationCall::first_place(std::size_t prompt) const {
+  return {.begins = !texts_.empty() && texts_[prompt].context_bytes() == 0,
+          .skips_special = request_.skip_special};
 }
 
 /// The first part of a choice has the scores of its prompt, which the first choice computes.
@@ -361,33 +373,46 @@ bool GenerationCall::waits_for_scores(const Choice& choice) const {
   return request_.echo && request_.logprobs && !choice.sent && scores_[choice.prompt].logp.empty();
 }
 
-void GenerationCall::send_token(Choice& choice, ReportedToken token, std::uint64_t version) {
+/// Replaces the text of a part, of one token if it has ids, by what the reader finds in it.
+/// `ends`: no more text follows.
+void GenerationCall::read_message(MessageReader& reader, bool ends, ChoicePart& part) {
+  const auto add = [&](MessagePart&& message) {
+    part.text += message.content;
+    if (request_.include_reasoning) part.reasoning += message.reasoning;
+    std::ranges::move(message.calls, std::back_inserter(part.calls));
+  };
+  const bool within = reader.in_reasoning();
+  add(reader.push(std::exchange(part.text, {})));
+  if (!part.ids.empty()) usage_.reasoning_tokens += within || reader.in_reasoning() ? 1 : 0;
+  if (ends) add(reader.finish());
+}
+
+void GenerationCall::read_token(Choice& choice, HeldToken token, ChoicePart& part) {
+  if (choice.output && !(drops_end_token() && is_end_token(token.token.id)))
+    part.text += choice.output->push(token.token.id);
+  part.ids = {token.token.id};
+  part.versions = {token.version};
+  if (request_.logprobs) part.tokens.push_back(std::move(token.token));
+}
+
+void GenerationCall::send_token(Choice& choice, HeldToken token) {
   ChoicePart part = part_of(choice);
-  if (choice.output && !(drops_end_token() && is_end_token(token.id)))
-    part.text = choice.output->push(token.id);
-  if (choice.message) {
-    const bool within = choice.message->in_reasoning();
-    add_message(choice.message->push(std::exchange(part.text, {})), part);
-    usage_.reasoning_tokens += within || choice.message->in_reasoning() ? 1 : 0;
-  }
+  read_token(choice, std::move(token), part);
+  if (choice.message) read_message(*choice.message, false, part);
   const bool reports =
       request_.logprobs || request_.return_token_ids || request_.return_weight_versions;
   const bool empty = part.text.empty() && part.reasoning.empty() && part.calls.empty();
   if (empty && choice.sent && !reports) return;
-  part.ids = {token.id};
-  part.versions = {version};
-  if (request_.logprobs) part.tokens.push_back(std::move(token));
   send(choice, std::move(part));
 }
 
+/// With the last token.
 void GenerationCall::send_end(Choice& choice) {
   const Generation& result = choice.result;
   ChoicePart part = part_of(choice);
+  if (choice.last) read_token(choice, std::move(*choice.last), part);
   if (choice.output) part.text += choice.output->finish(final_text(choice));
-  if (choice.message) {
-    add_message(choice.message->push(std::exchange(part.text, {})), part);
-    add_message(choice.message->finish(), part);
-  }
+  if (choice.message) read_message(*choice.message, true, part);
   part.finish = finish_reason(choice, choice.message ? choice.message->calls() : 0);
   part.stop_reason = stop_reason(result);
   send(choice, std::move(part));
@@ -408,10 +433,10 @@ void GenerationCall::send(Choice& choice, ChoicePart part) {
   const PromptPart& prompt = prompt_part(choice.prompt);
   if (!std::exchange(choice.sent, true) && request_.echo) {
     part.echo = &prompt;
-    choice.offset += prompt.logprobs.offset();
+    if (request_.logprobs) choice.place = prompt.logprobs.place();
   }
   for (const ReportedToken& token : part.tokens)
-    choice.offset += code_points(token_name(backend_.model(), token.id, request_.tokens_as_ids));
+    choice.place.pass(choice.place.bytes_of(backend_.model(), token.id));
   if (!responder_.send_event(json_.chunk(part, prompt, usage_))) cancel_all();
 }
 

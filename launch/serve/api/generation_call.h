@@ -33,6 +33,7 @@ struct Backend {
   AnswerQueue& answers;
   const HeldTotal& waiting;  ///< requests, until they are answered
   const HeldTotal& results;  ///< results of answers that are not complete
+  std::shared_ptr<const void> in_progress;  ///< counts the call while it lives
   /// Receives what the policy of a run has sampled; nullptr: nobody asks.
   SampledTokens* sampled = nullptr;
 
@@ -56,7 +57,8 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
 
  private:
   using Clock = std::chrono::steady_clock;
-  /// A token of a stream that waits for the scores of its prompt, which another choice computes.
+  /// A token of a stream that waits: for the scores of its prompt, which another choice computes,
+  /// or for the end of its output, which is at hand.
   struct HeldToken {
     ReportedToken token;
     std::uint64_t version = 0;
@@ -68,8 +70,9 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
     std::optional<MessageReader> message;  // where the output has parts
     bool sent = false;
     std::vector<HeldToken> held;
+    std::optional<HeldToken> last;
     bool has_ended = false;
-    std::size_t offset = 0;  // characters of the tokens that were sent
+    TextPlace place;  // behind the tokens that were sent
     std::optional<Clock::time_point> last_token;
     SampledTokens::Chain chain = 0;  // of prompt and output so far
     engine::generate::Generation result;
@@ -99,8 +102,13 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
   ChoicePart whole_part(const Choice& choice, int index);
   std::string finish_reason(const Choice& choice, int calls) const;
   static ChoicePart part_of(const Choice& choice);
+  TextPlace first_place(std::size_t prompt) const;
+  std::vector<engine::generate::Alternative> alternatives_of(
+      std::int32_t token, float logp, std::span<const engine::generate::Alternative> top) const;
   bool waits_for_scores(const Choice& choice) const;
-  void send_token(Choice& choice, ReportedToken token, std::uint64_t version);
+  void read_token(Choice& choice, HeldToken token, ChoicePart& part);
+  void read_message(MessageReader& reader, bool ends, ChoicePart& part);
+  void send_token(Choice& choice, HeldToken token);
   void send_end(Choice& choice);
   /// Whether the answer is made of pieces: a stream, or one that is assembled.
   bool in_pieces() const { return request_.stream || assembled_ != nullptr; }

@@ -23,26 +23,11 @@ using engine::constraints::Reasoning;
 constexpr std::int64_t default_completion_tokens = 16;  // of the OpenAI API
 constexpr std::size_t max_salt_bytes = 256;
 
-void refuse_of_chat(RequestFields& fields) {
-  for (const char* name : {"functions", "function_call"})
-    fields.unsupported(name, "use tools and tool_choice");
+void read_chat_only(RequestFields& fields, GenerationRequest& request) {
   if (const Json* kinds = fields.find("modalities");
       kinds && *kinds != Json(Json::Array{Json("text")}))
     refuse_unsupported("modalities", "modalities: only [\"text\"] is supported");
-  fields.unsupported("audio", "answers are text");
-  fields.unsupported("chat_template", "the server's template is used; see --template");
-  fields.unsupported("continue_final_message", "an answer is a new message");
-  fields.unsupported("echo", "of /v1/completions only");
-}
-
-void refuse_others(RequestFields& fields) {
-  fields.unsupported("use_beam_search", "troupe generate --num-beams searches");
-  fields.unsupported("logits_processors", "the server runs no code of a request");
-  fields.unsupported("truncate_prompt_tokens", "shorten the prompt");
-  fields.unsupported("bad_words", "use logit_bias");
-  fields.unsupported("prompt_embeds", "send text or token ids");
-  fields.ignore({"model", "user", "metadata", "store", "service_tier", "safety_identifier",
-                 "prompt_cache_key", "request_id"});
+  request.include_reasoning = fields.flag("include_reasoning", true);
 }
 
 void read_stream(RequestFields& fields, GenerationRequest& request) {
@@ -53,10 +38,30 @@ void read_stream(RequestFields& fields, GenerationRequest& request) {
     refuse("stream_options", "stream_options is allowed only with \"stream\": true");
   RequestFields members(*options, "stream_options.");
   request.include_usage = members.flag("include_usage", false);
-  request.continuous_usage = members.flag("continuous_usage_stats", false);
+  request.continuous_usage =
+      members.flag("continuous_usage_stats", false) && request.include_usage;
 }
 
-void read_logprobs(RequestFields& fields, GenerationRequest& request) {
+/// -1: the whole vocabulary.
+void read_prompt_logprobs(RequestFields& fields, const ServedModel& model,
+                          GenerationRequest& request) {
+  const auto count = fields.integer("prompt_logprobs", -1, max_alternatives);
+  if (!count) return;
+  if (request.stream) refuse("prompt_logprobs", "prompt_logprobs is not allowed with stream");
+  request.prompt_logprobs = static_cast<int>(*count < 0 ? model.vocabulary() : *count);
+}
+
+void read_reported(RequestFields& fields, const ServedModel& model, GenerationRequest& request) {
+  auto ids = fields.ids("logprob_token_ids", model.vocabulary(), max_reported_tokens);
+  if (!ids) return;
+  if (ids->empty())
+    refuse("logprob_token_ids", "logprob_token_ids is empty; expected at least one token id");
+  if (!request.logprobs)
+    refuse("logprob_token_ids", "logprob_token_ids is allowed only with logprobs");
+  request.reported = std::move(*ids);
+}
+
+void read_logprobs(RequestFields& fields, const ServedModel& model, GenerationRequest& request) {
   if (request.endpoint == Endpoint::chat) {
     request.logprobs = fields.flag("logprobs", false);
     const auto top = fields.integer("top_logprobs", 0, max_alternatives);
@@ -67,14 +72,14 @@ void read_logprobs(RequestFields& fields, GenerationRequest& request) {
     request.logprobs = true;
     request.params.top_logprobs = static_cast<int>(*count);
   }
-  if (const auto count = fields.integer("prompt_logprobs", 0, max_alternatives)) {
-    if (request.stream) refuse("prompt_logprobs", "prompt_logprobs is not allowed with stream");
-    request.prompt_logprobs = static_cast<int>(*count);
-  }
+  read_prompt_logprobs(fields, model, request);
+  read_reported(fields, model, request);
 }
 
 void read_choices(RequestFields& fields, GenerationRequest& request) {
-  request.choices = static_cast<int>(fields.integer("n", 1, max_choices).value_or(1));
+  const auto named = fields.integer("n_cmpl", 1, max_choices);
+  request.choices =
+      static_cast<int>(fields.integer("n", 1, max_choices).value_or(named.value_or(1)));
   request.best_of = request.choices;
   if (request.endpoint == Endpoint::chat) return;
   if (const auto best_of = fields.integer("best_of", 1, max_choices)) {
@@ -144,7 +149,7 @@ void read_chat_prompt(RequestFields& fields, const ServedModel& model,
   if (auto call = read_tool_output(tools, model, constraint.has_value(), request))
     constraint = std::move(call);
   const bool add_special = fields.flag("add_special_tokens", false);
-  engine::tokenizer::RenderInput conversation = read_conversation(fields);
+  Conversation conversation = read_conversation(fields);
   conversation.tools = tools.list;
   const std::string text = value_or_refuse("messages", model.render(std::move(conversation)));
   request.prompts.push_back(value_or_refuse("messages", model.encode(text, add_special)));
@@ -163,8 +168,6 @@ void read_completion_prompts(RequestFields& fields, const ServedModel& model,
   if (constraint)
     request.constraint = value_or_refuse(constraint->field, model.constrain(*constraint));
   request.echo = fields.flag("echo", false);
-  fields.ignore({"parallel_tool_calls"});
-  fields.unsupported("suffix", "the model does not fill in the middle");
   Prompts prompts = read_prompts(fields, "prompt", fields.flag("add_special_tokens", true), model);
   request.prompts = std::move(prompts.ids);
   request.prompt_texts = std::move(prompts.texts);
@@ -172,10 +175,14 @@ void read_completion_prompts(RequestFields& fields, const ServedModel& model,
 
 std::optional<std::int64_t> read_max_tokens(RequestFields& fields, Endpoint endpoint,
                                             std::int64_t context) {
-  const auto max_tokens = fields.integer("max_tokens", 0, std::max<std::int64_t>(context, 1 << 30));
-  if (endpoint == Endpoint::completion) return max_tokens.value_or(default_completion_tokens);
-  const auto newer = fields.integer("max_completion_tokens", 0, 1 << 30);
-  return newer ? newer : max_tokens;
+  const auto most = std::max<std::int64_t>(context, 1 << 30);
+  const auto newer = fields.integer("max_completion_tokens", 0, most);
+  const auto max_tokens = fields.integer("max_tokens", 0, most);
+  const auto predicted = fields.integer("n_predict", -1, most);
+  if (newer) return newer;
+  if (max_tokens) return max_tokens;
+  if (predicted) return *predicted < 0 ? std::nullopt : predicted;
+  return endpoint == Endpoint::chat ? std::nullopt : std::optional(default_completion_tokens);
 }
 
 /// Checks a prompt's length and returns the limit of its output.
@@ -198,6 +205,11 @@ std::int32_t output_limit(std::size_t prompt_tokens, std::optional<std::int64_t>
 void read_lengths(RequestFields& fields, const ServedModel& model, GenerationRequest& request) {
   const auto max_tokens = read_max_tokens(fields, request.endpoint, model.context());
   const std::string field = request.endpoint == Endpoint::chat ? "messages" : "prompt";
+  const Truncation truncation = read_truncation(fields, model.context());
+  const std::int64_t room = model.context() - max_tokens.value_or(1);
+  bool cut = false;
+  for (auto& prompt : request.prompts) cut = truncation.apply(prompt, room) || cut;
+  if (cut) request.prompt_texts.clear();
   for (const auto& prompt : request.prompts)
     request.max_tokens.push_back(output_limit(prompt.size(), max_tokens, model, field));
   request.generates = max_tokens != 0;
@@ -215,19 +227,19 @@ void read_lengths(RequestFields& fields, const ServedModel& model, GenerationReq
 
 GenerationRequest read_generation_request(const Json& body, Endpoint endpoint,
                                           const ServedModel& model, UnknownFields& unknown) {
-  RequestFields fields(body);
+  RequestFields fields(
+      body, fields_of(endpoint == Endpoint::chat ? "/v1/chat/completions" : "/v1/completions"));
   GenerationRequest request;
   request.endpoint = endpoint;
   auto constraint = read_constraint(fields);
-  refuse_others(fields);
   request.params = read_sampling(fields, model);
   request.allowed = read_allowed(fields, model);
   read_stream(fields, request);
-  read_logprobs(fields, request);
+  read_logprobs(fields, model, request);
   read_choices(fields, request);
   read_output(fields, model, request);
   if (endpoint == Endpoint::chat) {
-    refuse_of_chat(fields);
+    read_chat_only(fields, request);
     read_chat_prompt(fields, model, std::move(constraint), request);
   } else {
     read_completion_prompts(fields, model, constraint, request);

@@ -19,7 +19,7 @@ namespace troupe::launch::api {
 enum class Endpoint { completion, chat };
 
 /// Bounds of one request.
-inline constexpr int max_choices = 128, max_alternatives = 20;
+inline constexpr int max_choices = 128, max_alternatives = 20, max_reported_tokens = 128;
 inline constexpr std::size_t max_sequences = 1024;
 
 struct GenerationRequest {
@@ -43,6 +43,8 @@ struct GenerationRequest {
   bool echo = false;
   bool logprobs = false;       ///< report log-probabilities, with params.top_logprobs others
   int prompt_logprobs = -1;    ///< alternatives per token of the prompt; -1: not reported
+  /// logprob_token_ids: the alternatives of each token, instead of params.top_logprobs others.
+  std::vector<std::int32_t> reported;
   bool tokens_as_ids = false;  ///< "token_id:17" instead of the token's text
   bool return_token_ids = false, return_weight_versions = false;
   bool include_stop = false;  ///< include_stop_str_in_output
@@ -50,7 +52,12 @@ struct GenerationRequest {
   std::string cache_salt;  ///< requests with different ones share no cached prompts
 
   MessageFormat message;  ///< chat: the parts of an output
+  bool include_reasoning = true;
 
+  /// Of a generated token, in the answer.
+  int alternatives() const {
+    return reported.empty() ? params.top_logprobs : static_cast<int>(reported.size());
+  }
   bool scores_prompt() const { return prompt_logprobs >= 0 || (echo && logprobs); }
 };
 

@@ -107,6 +107,7 @@ Result<> ModelSet::load_adapter(const std::string& name, const std::string& fold
   served.parent = std::exchange(served.name, name);
   served.created = std::time(nullptr);
   served.adapter = std::move(*adapter);
+  served.folder = folder;
   const std::lock_guard lock(mutex_);
   served_.push_back(std::make_shared<const Served>(std::move(served)));
   return {};

@@ -27,6 +27,7 @@ struct Served {
   std::int64_t created = 0;  ///< Unix time of its load
   std::string parent = {};   ///< of an adapter: the name of its model
   std::shared_ptr<const engine::nn::LoraModel> adapter = nullptr;
+  std::string folder = {};  ///< of an adapter
 };
 using ServedPointer = std::shared_ptr<const Served>;
 

@@ -68,6 +68,12 @@ const OutputConstraints::Table& OutputConstraints::table() {
   return *table_;
 }
 
+/// The table is never replaced.
+const std::string& OutputConstraints::bytes_of(std::int32_t token) {
+  const std::lock_guard lock(mutex_);
+  return table().tokens->bytes_of(token);
+}
+
 bool OutputConstraints::drops_first_space() {
   const std::lock_guard lock(mutex_);
   return table().drops_first_space;

@@ -51,6 +51,8 @@ class OutputConstraints {
   /// compile() of one that no other request uses.
   Result<std::shared_ptr<engine::constraints::Constraint>> compile_alone(
       const ConstraintText& text);
+  /// The bytes that a token adds inside a text; "" where a decoded text does not show it.
+  const std::string& bytes_of(std::int32_t token);
   /// Whether decoding drops a space at the beginning of a text.
   bool drops_first_space();
 

@@ -35,8 +35,12 @@ std::string TextAfterPrompt::operator()(std::span<const std::int32_t> ids) const
 }
 
 OutputText::OutputText(const engine::tokenizer::Tokenizer& tokenizer, const TextAfterPrompt& decode,
-                       bool skip_special, const std::vector<std::string>& stops)
-    : stream_(tokenizer, skip_special), stops_(&stops), skip_(decode.context_bytes()) {
+                       bool skip_special, const std::vector<std::string>& stops,
+                       std::int32_t at_least)
+    : stream_(tokenizer, skip_special),
+      stops_(&stops),
+      skip_(decode.context_bytes()),
+      at_least_(at_least) {
   for (const std::int32_t id : decode.context()) skip_ -= std::min(skip_, stream_.push(id).size());
 }
 
@@ -45,6 +49,7 @@ std::string OutputText::push(std::int32_t token) {
   const std::size_t old = std::min(skip_, piece.size());
   skip_ -= old;
   text_ += piece.substr(old);
+  if (++tokens_ <= at_least_) settled_ = text_.size();
   const std::size_t safe = safe_size();
   std::string out = text_.substr(sent_, safe - sent_);
   sent_ = safe;
@@ -55,7 +60,9 @@ std::string OutputText::push(std::int32_t token) {
 std::size_t OutputText::safe_size() const {
   std::size_t safe = text_.size();
   for (const std::string& stop : *stops_) {
-    if (const auto at = text_.find(stop, sent_); at != std::string::npos) safe = std::min(safe, at);
+    const std::size_t first = settled_ < stop.size() ? 0 : settled_ - stop.size() + 1;
+    if (const auto at = text_.find(stop, std::max(sent_, first)); at != std::string::npos)
+      safe = std::min(safe, at);
     const std::size_t longest = std::min(stop.size() - 1, text_.size() - sent_);
     for (std::size_t part = longest; part > 0; --part) {
       if (!text_.ends_with(std::string_view(stop).substr(0, part))) continue;

@@ -35,9 +35,9 @@ class TextAfterPrompt {
 /// holds the beginning of a stop string.
 class OutputText {
  public:
-  /// `stops` must outlive this.
+  /// `stops` must outlive this. They end no text within the first `at_least` tokens.
   OutputText(const engine::tokenizer::Tokenizer& tokenizer, const TextAfterPrompt& decode,
-             bool skip_special, const std::vector<std::string>& stops);
+             bool skip_special, const std::vector<std::string>& stops, std::int32_t at_least = 0);
   /// The new piece after this token; often empty.
   std::string push(std::int32_t token);
   /// The rest of the whole text.
@@ -53,6 +53,8 @@ class OutputText {
   std::size_t skip_;  // bytes of the context that the stream still holds back
   std::string text_;
   std::size_t sent_ = 0;
+  std::int64_t at_least_, tokens_ = 0;
+  std::size_t settled_ = 0;  // bytes of the first at_least_ tokens
 };
 
 }  // namespace troupe::launch::api

@@ -20,13 +20,15 @@ PoolingCall::PoolingCall(ServedPointer served, AnswerQueue& answers, PoolingRequ
 }
 
 void PoolingCall::start(const ServedPointer& served, AnswerQueue& answers, PoolingRequest request,
-                        const http::Request& from, http::Responder responder) {
+                        const http::Request& from, http::Responder responder,
+                        std::shared_ptr<const void> in_progress) {
   const auto call =
       std::make_shared<PoolingCall>(served, answers, std::move(request), from.id, responder);
+  call->in_progress_ = std::move(in_progress);
   std::vector<engine::serving::PoolingJob> jobs;
   for (std::size_t n = 0; n < call->request_.texts.size(); ++n) {
     jobs.push_back(
-        {call->request_.texts[n], served->model->classifies_tokens(),
+        {call->request_.texts[n], call->request_.every_token,
          [call, n](Result<std::vector<float>> values) { call->on_end(n, std::move(values)); },
          [responder] { return !responder.disconnected(); }});
   }

@@ -16,9 +16,11 @@ namespace troupe::launch::api {
 /// The service's callbacks hold it, so that it lives until its last text is done.
 class PoolingCall : public std::enable_shared_from_this<PoolingCall> {
  public:
-  /// Submits the texts; the answer follows. `answers` outlives the call.
+  /// Submits the texts; the answer follows. `answers` outlives the call, `in_progress` counts it
+  /// while it lives.
   static void start(const ServedPointer& served, AnswerQueue& answers, PoolingRequest request,
-                    const http::Request& from, http::Responder responder);
+                    const http::Request& from, http::Responder responder,
+                    std::shared_ptr<const void> in_progress);
 
   PoolingCall(ServedPointer served, AnswerQueue& answers, PoolingRequest request, std::string id,
               http::Responder responder);
@@ -31,6 +33,7 @@ class PoolingCall : public std::enable_shared_from_this<PoolingCall> {
   AnswerQueue& answers_;
   PoolingRequest request_;
   std::string id_;
+  std::shared_ptr<const void> in_progress_;
   http::Responder responder_;
   std::vector<std::vector<float>> values_;  // by text
   std::size_t left_;

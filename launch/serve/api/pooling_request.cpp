@@ -4,11 +4,15 @@
 #include <bit>
 #include <cmath>
 #include <ctime>
+#include <initializer_list>
+#include <limits>
 #include <span>
+#include <utility>
 
 #include "engine/base/text.h"
 #include "launch/serve/api/chat_messages.h"
 #include "launch/serve/api/failure.h"
+#include "launch/serve/api/number_bytes.h"
 #include "launch/serve/api/prompt_fields.h"
 #include "launch/serve/api/request_bounds.h"
 
@@ -16,30 +20,8 @@ namespace troupe::launch::api {
 
 namespace {
 
-constexpr std::string_view base64_digits =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-/// RFC 4648, of the little-endian bytes.
-std::string base64(std::span<const float> values) {
-  std::string bytes;
-  for (const float value : values)
-    for (int shift = 0; shift < 32; shift += 8)
-      bytes += static_cast<char>(std::bit_cast<std::uint32_t>(value) >> shift & 0xFFU);
-  std::string out;
-  for (std::size_t at = 0; at < bytes.size(); at += 3) {
-    const auto byte = [&](std::size_t k) {
-      return at + k < bytes.size() ? static_cast<unsigned char>(bytes[at + k]) : 0U;
-    };
-    const std::uint32_t word = byte(0) << 16U | byte(1) << 8U | byte(2);
-    const std::size_t digits = std::min<std::size_t>(bytes.size() - at, 3) + 1;
-    for (std::size_t k = 0; k < 4; ++k)
-      out += k < digits ? base64_digits[word >> (18 - 6 * k) & 63U] : '=';
-  }
-  return out;
-}
-
 const char* id_prefix(Pooling endpoint) {
-  constexpr const char* names[] = {"pool", "classify", "score", "embd"};
+  constexpr const char* names[] = {"pool", "classify", "score", "rerank", "embd"};
   return names[static_cast<int>(endpoint)];
 }
 
@@ -48,8 +30,8 @@ void check_endpoint(Pooling endpoint, const ServedModel& model) {
     refuse_unsupported("", "/v1/embeddings: the model has a score head; use /pooling or /classify");
   if (endpoint != Pooling::embeddings && endpoint != Pooling::pooling && model.labels() == 0)
     refuse_unsupported("", "the model has no score head; use /v1/embeddings");
-  if (endpoint == Pooling::score && model.labels() != 1)
-    refuse_unsupported("", cat("/score: the score head has ", model.labels(),
+  if ((endpoint == Pooling::score || endpoint == Pooling::rerank) && model.labels() != 1)
+    refuse_unsupported("", cat("scores of pairs: the score head has ", model.labels(),
                                " labels, and one is needed; use /classify"));
   if (model.classifies_tokens() && endpoint != Pooling::pooling)
     refuse_unsupported("", "the model classifies tokens; use /pooling");
@@ -57,38 +39,70 @@ void check_endpoint(Pooling endpoint, const ServedModel& model) {
 
 void check_tokens(const char* field, std::int64_t tokens) {
   if (tokens > max_pooled_tokens)
-    refuse(field, cat("the texts have ", tokens, " tokens, those of text_1 counted with each ",
+    refuse(field, cat("the texts have ", tokens, " tokens, those of the first text counted with each ",
                       "text_2; allowed: ", max_pooled_tokens, " per request"));
 }
 
-/// Pairs of text_1 and text_2, or one text_1 with each text_2: the texts one after the other.
+/// That of these fields which the request has, or the first one.
+std::string field_among(RequestFields& fields, std::initializer_list<const char*> names) {
+  const char* found = nullptr;
+  for (const char* name : names) {
+    if (fields.find(name) == nullptr) continue;
+    if (found != nullptr) refuse(name, cat(name, " is not allowed with ", found));
+    found = name;
+  }
+  return found != nullptr ? found : *names.begin();
+}
+
+/// Pairs of texts, or one first text with each second one: the texts one after the other.
 void read_pairs(RequestFields& fields, const ServedModel& model, PoolingRequest& request) {
   const bool add_special = fields.flag("add_special_tokens", true);
-  const Prompts first = read_prompts(fields, "text_1", add_special, model);
-  const Prompts second = read_prompts(fields, "text_2", false, model);
-  if (first.ids.size() != 1 && first.ids.size() != second.ids.size())
-    refuse("text_2", cat("text_2 has ", second.ids.size(), " texts, and text_1 ", first.ids.size(),
-                         "; expected as many, or one text_1"));
+  const bool ranks = request.endpoint == Pooling::rerank;
+  const std::string one =
+      ranks ? "query" : field_among(fields, {"text_1", "queries", "data_1"});
+  const std::string two =
+      ranks ? field_among(fields, {"documents", "texts"})
+            : field_among(fields, {"text_2", "documents", "items", "data_2"});
+  const Prompts first = read_prompts(fields, one, add_special, model);
+  Prompts second = read_prompts(fields, two, false, model);
+  if (first.ids.size() != 1 && (ranks || first.ids.size() != second.ids.size()))
+    refuse(ranks ? one : two, cat(two, " has ", second.ids.size(), " texts, and ", one, " ",
+                                  first.ids.size(), "; expected ", ranks ? "" : "as many, or ",
+                                  "one ", one));
   std::int64_t tokens = 0;
   for (std::size_t n = 0; n < second.ids.size(); ++n)
     tokens += std::ssize(first.ids[first.ids.size() == 1 ? 0 : n]) + std::ssize(second.ids[n]);
-  check_tokens("text_2", tokens);  // before text_1 is copied for each text_2
+  check_tokens(two.c_str(), tokens);  // before the first text is copied for each other one
   for (std::size_t n = 0; n < second.ids.size(); ++n) {
     request.texts.push_back(first.ids[first.ids.size() == 1 ? 0 : n]);
     request.texts.back().insert(request.texts.back().end(), second.ids[n].begin(),
                                 second.ids[n].end());
   }
+  if (ranks) request.documents = std::move(second.texts);
+}
+
+/// What the answer of /rerank has. Follows read_pairs().
+void read_ranking(RequestFields& fields, PoolingRequest& request) {
+  const std::size_t count = request.texts.size();
+  const auto top = fields.integer("top_n", 0, std::numeric_limits<std::int32_t>::max());
+  request.top = top.value_or(0) == 0 ? count : std::min(count, static_cast<std::size_t>(*top));
+  const bool text = fields.flag("return_text", true);
+  if (!fields.flag("return_documents", text)) request.documents.clear();
 }
 
 void read_texts(RequestFields& fields, const ServedModel& model, PoolingRequest& request) {
   if (request.endpoint == Pooling::score) return read_pairs(fields, model, request);
-  if (fields.find("messages") == nullptr) {
+  if (request.endpoint == Pooling::rerank) {
+    read_pairs(fields, model, request);
+    return read_ranking(fields, request);
+  }
+  if (field_among(fields, {"input", "messages"}) == "input") {
     const bool add_special = fields.flag("add_special_tokens", true);
     request.texts = read_prompts(fields, "input", add_special, model).ids;
     return;
   }
   const bool add_special = fields.flag("add_special_tokens", false);
-  auto conversation = read_conversation(fields);
+  Conversation conversation = read_conversation(fields);
   conversation.add_generation_prompt = fields.flag("add_generation_prompt", false);
   const std::string text = value_or_refuse("messages", model.render(std::move(conversation)));
   request.texts.push_back(value_or_refuse("messages", model.encode(text, add_special)));
@@ -100,7 +114,7 @@ void check_lengths(const PoolingRequest& request, const ServedModel& model) {
   std::int64_t tokens = 0;
   for (const auto& text : request.texts) tokens += std::ssize(text);
   check_tokens("input", tokens);
-  const bool by_token = model.classifies_tokens();
+  const bool by_token = request.every_token;
   const std::int64_t columns = model.labels() > 0 ? model.labels() : model.width();
   const std::int64_t values = (by_token ? tokens : std::ssize(request.texts)) * columns;
   if (values > max_pooled_values)
@@ -117,12 +131,58 @@ void check_lengths(const PoolingRequest& request, const ServedModel& model) {
   }
 }
 
-/// vLLM's older names of use_activation are accepted.
-bool read_activation(RequestFields& fields, Pooling endpoint) {
-  bool wanted = endpoint == Pooling::classify || endpoint == Pooling::score;
-  for (const char* name : {"softmax", "activation", "use_activation"})
-    wanted = fields.flag(name, wanted);
-  return wanted;
+/// vLLM's older names of use_activation are accepted. Embeddings have length 1 by default.
+bool read_activation(RequestFields& fields, bool otherwise) {
+  bool wanted = otherwise;
+  for (const char* name : {"softmax", "activation"})
+    if (fields.has(name)) wanted = fields.flag(name, wanted);
+  return fields.flag("use_activation", wanted);
+}
+
+/// The task of /pooling: what the model has a head for, at one token or at all. Whether it names
+/// an embedding.
+bool read_task(RequestFields& fields, const ServedModel& model, PoolingRequest& request) {
+  request.every_token = model.classifies_tokens();
+  if (!fields.has("task")) return false;
+  const auto task = fields.text("task");
+  if (!task) return false;
+  std::vector<std::string> known = {"embed", "token_embed"};
+  if (model.labels() > 0) known = {model.classifies_tokens() ? "token_classify" : "classify"};
+  if (std::ranges::find(known, *task) == known.end())
+    refuse("task", cat("task: this model has ", join(known, " and "), ", found ", quote(*task)));
+  request.every_token = task->starts_with("token_");
+  return model.labels() == 0;
+}
+
+NumberFormat read_numbers(RequestFields& fields) {
+  NumberFormat out;
+  if (!fields.has("encoding_format")) return out;
+  const auto format = fields.text("encoding_format").value_or("float");
+  if (format != "float" && format != "base64")
+    refuse("encoding_format",
+           cat("encoding_format: expected float or base64, found ", quote(format)));
+  out.base64 = format == "base64";
+  const auto type = fields.text("embed_dtype").value_or("float32");
+  if (type != "float32" && type != "float16" && type != "bfloat16")
+    refuse("embed_dtype",
+           cat("embed_dtype: expected float32, float16 or bfloat16, found ", quote(type)));
+  if (type != "float32") out.type = type == "float16" ? NumberType::f16 : NumberType::bf16;
+  const auto order = fields.text("endianness").value_or("native");
+  if (order != "native" && order != "little" && order != "big")
+    refuse("endianness", cat("endianness: expected native, little or big, found ", quote(order)));
+  out.big_endian =
+      order == "big" || (order == "native" && std::endian::native == std::endian::big);
+  return out;
+}
+
+const char* path_of(Pooling endpoint) {
+  constexpr const char* paths[] = {"/pooling", "/classify", "/score", "/rerank", "/v1/embeddings"};
+  return paths[static_cast<int>(endpoint)];
+}
+
+void truncate(RequestFields& fields, std::int64_t context, PoolingRequest& request) {
+  const Truncation truncation = read_truncation(fields, context);
+  for (auto& text : request.texts) truncation.apply(text, context);
 }
 
 std::vector<double> probabilities(std::span<const float> row) {
@@ -138,15 +198,6 @@ std::vector<double> probabilities(std::span<const float> row) {
   return out;
 }
 
-Json row_json(const PoolingRequest& request, std::span<const float> row) {
-  Json::Array out;
-  if (request.activation)
-    for (const double value : probabilities(row)) out.emplace_back(value);
-  else
-    for (const float value : row) out.emplace_back(static_cast<double>(value));
-  return out;
-}
-
 /// The embedding with length 1.
 std::vector<float> normalized(std::span<const float> values) {
   double squares = 0;
@@ -157,11 +208,23 @@ std::vector<float> normalized(std::span<const float> values) {
   return out;
 }
 
-Json embedding_json(const PoolingRequest& request, std::span<const float> values) {
-  const std::vector<float> unit = normalized(values);
-  if (request.base64) return base64(unit);
+/// The numbers of a row as they are reported.
+std::vector<float> reported_row(const PoolingRequest& request, const ServedModel& model,
+                                std::span<const float> row) {
+  if (!request.activation) return {row.begin(), row.end()};
+  if (model.labels() == 0) return normalized(row);
+  const std::vector<double> values = probabilities(row);
+  return {values.begin(), values.end()};
+}
+
+Json row_json(const PoolingRequest& request, const ServedModel& model,
+              std::span<const float> row) {
   Json::Array out;
-  for (const float value : unit) out.emplace_back(static_cast<double>(value));
+  if (request.activation && model.labels() > 0)
+    for (const double value : probabilities(row)) out.emplace_back(value);
+  else
+    for (const float value : reported_row(request, model, row))
+      out.emplace_back(static_cast<double>(value));
   return out;
 }
 
@@ -169,28 +232,71 @@ Json class_json(const PoolingRequest& request, const ServedModel& model,
                 std::span<const float> values) {
   const auto best = static_cast<std::size_t>(std::ranges::max_element(values) - values.begin());
   return Json::Object{{"label", model.label(best)},
-                      {"probs", row_json(request, values)},
+                      {"probs", row_json(request, model, values)},
                       {"num_classes", static_cast<std::int64_t>(values.size())}};
 }
 
 Json rows_json(const PoolingRequest& request, const ServedModel& model,
                std::span<const float> values) {
-  if (!model.classifies_tokens()) return row_json(request, values);
-  const auto columns = static_cast<std::size_t>(model.labels());
+  const auto columns = request.every_token ? static_cast<std::size_t>(
+                                                 model.labels() > 0 ? model.labels() : model.width())
+                                           : values.size();
+  std::vector<float> numbers;
   Json::Array rows;
-  for (std::size_t at = 0; at < values.size(); at += columns)
-    rows.push_back(row_json(request, values.subspan(at, columns)));
-  return rows;
+  for (std::size_t at = 0; at < values.size(); at += columns) {
+    const auto row = values.subspan(at, columns);
+    if (!request.numbers.base64) {
+      rows.push_back(row_json(request, model, row));
+      continue;
+    }
+    for (const float value : reported_row(request, model, row)) numbers.push_back(value);
+  }
+  if (request.numbers.base64) return base64(numbers, request.numbers);
+  return request.every_token ? Json(std::move(rows)) : std::move(rows.front());
+}
+
+double score_of(const PoolingRequest& request, const ServedModel& model,
+                std::span<const float> values) {
+  return row_json(request, model, values).array()[0].number();
 }
 
 Json entry_json(const PoolingRequest& request, const ServedModel& model,
                 std::span<const float> values) {
   if (request.endpoint == Pooling::classify) return class_json(request, model, values);
   if (request.endpoint == Pooling::score)
-    return Json::Object{{"object", "score"}, {"score", row_json(request, values).array()[0]}};
+    return Json::Object{{"object", "score"}, {"score", score_of(request, model, values)}};
   if (request.endpoint == Pooling::embeddings)
-    return Json::Object{{"object", "embedding"}, {"embedding", embedding_json(request, values)}};
+    return Json::Object{{"object", "embedding"}, {"embedding", rows_json(request, model, values)}};
   return Json::Object{{"object", "pooling"}, {"data", rows_json(request, model, values)}};
+}
+
+std::int64_t tokens_of(const PoolingRequest& request) {
+  std::int64_t tokens = 0;
+  for (const auto& text : request.texts) tokens += std::ssize(text);
+  return tokens;
+}
+
+/// The best documents first.
+std::string ranking_answer(const PoolingRequest& request, const ServedModel& model,
+                           const std::string& id, const std::vector<std::vector<float>>& values) {
+  std::vector<std::pair<double, std::size_t>> order;
+  for (std::size_t n = 0; n < values.size(); ++n)
+    order.emplace_back(-score_of(request, model, values[n]), n);
+  std::ranges::sort(order);
+  Json::Array results;
+  for (const auto& [negative, n] : std::span(order).first(request.top)) {
+    Json entry = Json::Object{{"index", static_cast<std::int64_t>(n)}};
+    if (!request.documents.empty())
+      entry.set("document", Json::Object{{"text", request.documents[n]}});
+    results.push_back(entry.set("relevance_score", -negative));
+  }
+  const std::int64_t tokens = tokens_of(request);
+  const Json out =
+      Json::Object{{"id", cat(id_prefix(request.endpoint), "-", id)},
+                   {"model", model.name()},
+                   {"usage", Json::Object{{"prompt_tokens", tokens}, {"total_tokens", tokens}}},
+                   {"results", std::move(results)}};
+  return out.dump();
 }
 
 }  // namespace
@@ -198,19 +304,13 @@ Json entry_json(const PoolingRequest& request, const ServedModel& model,
 PoolingRequest read_pooling_request(const Json& body, Pooling endpoint, const ServedModel& model,
                                     UnknownFields& unknown) {
   check_endpoint(endpoint, model);
-  RequestFields fields(body);
-  fields.ignore({"model", "user", "priority", "request_id"});
+  RequestFields fields(body, fields_of(path_of(endpoint)));
   PoolingRequest request{.endpoint = endpoint};
-  request.activation = read_activation(fields, endpoint);
-  if (request.activation && model.labels() == 0)
-    refuse_unsupported("use_activation", "use_activation: the model has no score head");
-  const auto format = fields.text("encoding_format").value_or("float");
-  if (format != "float" && (format != "base64" || endpoint != Pooling::embeddings))
-    refuse("encoding_format", "encoding_format: expected float, or base64 for embeddings");
-  request.base64 = format == "base64";
-  fields.unsupported("dimensions", "an embedding has all its dimensions");
-  fields.unsupported("truncate_prompt_tokens", "shorten the text");
+  const bool embeds = read_task(fields, model, request) || endpoint == Pooling::embeddings;
+  request.activation = read_activation(fields, embeds || endpoint != Pooling::pooling);
+  request.numbers = read_numbers(fields);
   read_texts(fields, model, request);
+  truncate(fields, model.context(), request);
   check_lengths(request, model);
   unknown = fields.unknown();
   return request;
@@ -218,6 +318,7 @@ PoolingRequest read_pooling_request(const Json& body, Pooling endpoint, const Se
 
 std::string pooling_answer(const PoolingRequest& request, const ServedModel& model,
                            const std::string& id, const std::vector<std::vector<float>>& values) {
+  if (request.endpoint == Pooling::rerank) return ranking_answer(request, model, id, values);
   Json out = Json::Object{{"id", cat(id_prefix(request.endpoint), "-", id)},
                           {"object", "list"},
                           {"created", static_cast<std::int64_t>(std::time(nullptr))},
@@ -225,15 +326,14 @@ std::string pooling_answer(const PoolingRequest& request, const ServedModel& mod
   std::string text = out.dump();
   text.pop_back();
   text += ",\"data\":[";
-  std::int64_t tokens = 0;
   for (std::size_t n = 0; n < values.size(); ++n) {
     Json entry = Json::Object{{"index", static_cast<std::int64_t>(n)}};
     const Json members = entry_json(request, model, values[n]);
     for (const auto& [name, value] : members.object()) entry.set(name, value);
     if (n > 0) text += ',';
     text += entry.dump();
-    tokens += std::ssize(request.texts[n]);
   }
+  const std::int64_t tokens = tokens_of(request);
   const Json usage =
       Json::Object{{"prompt_tokens", tokens}, {"total_tokens", tokens}, {"completion_tokens", 0}};
   return text += "],\"usage\":" + usage.dump() + "}";

@@ -1,4 +1,4 @@
-// PoolingRequest: what /pooling, /classify, /score and /v1/embeddings ask for. Names, defaults and
+// PoolingRequest: what /pooling, /classify, /score, /rerank and /v1/embeddings ask for. Names, defaults and
 // answers are those of vLLM, and of the OpenAI API for embeddings.
 #pragma once
 
@@ -8,19 +8,24 @@
 
 #include "engine/base/json.h"
 #include "launch/serve/api/generation_request.h"
+#include "launch/serve/api/number_bytes.h"
 #include "launch/serve/api/served_model.h"
 
 namespace troupe::launch::api {
 
-enum class Pooling : std::uint8_t { pooling, classify, score, embeddings };
+enum class Pooling : std::uint8_t { pooling, classify, score, rerank, embeddings };
 
 struct PoolingRequest {
   Pooling endpoint = Pooling::pooling;
   std::vector<std::vector<std::int32_t>> texts;
   /// Probabilities instead of the outputs of the score head: the sigmoid of one, the softmax of
-  /// several.
+  /// several. Of hidden states: their length is 1.
   bool activation = false;
-  bool base64 = false;  ///< embeddings: their bytes as text
+  bool every_token = false;  ///< values of each token instead of the last one's
+  NumberFormat numbers;
+  // rerank:
+  std::vector<std::string> documents;  ///< by text; empty: they are not returned
+  std::size_t top = 0;                 ///< documents in the answer
 };
 
 /// Reads a body. Throws ApiFailure; also where the endpoint does not fit the model.

@@ -1,5 +1,7 @@
 #include "launch/serve/api/prompt_fields.h"
 
+#include <algorithm>
+
 #include "engine/base/text.h"
 #include "launch/serve/api/failure.h"
 
@@ -14,6 +16,30 @@ void add_text(const std::string& text, const std::string& field, bool add_specia
 }
 
 }  // namespace
+
+bool Truncation::apply(std::vector<std::int32_t>& prompt, std::int64_t room) const {
+  if (!tokens) return false;
+  const std::int64_t kept = *tokens < 0 ? std::max<std::int64_t>(room, 0) : *tokens;
+  const std::int64_t excess = std::ssize(prompt) - kept;
+  if (excess <= 0) return false;
+  const auto from = keeps_end ? prompt.begin() : prompt.begin() + kept;
+  prompt.erase(from, from + excess);
+  return true;
+}
+
+Truncation read_truncation(RequestFields& fields, std::int64_t context) {
+  Truncation out;
+  out.tokens = fields.integer("truncate_prompt_tokens", -1, context);
+  if (out.tokens == 0)
+    refuse("truncate_prompt_tokens",
+           "truncate_prompt_tokens is 0; expected the number of tokens to keep, or -1");
+  const auto side = fields.text("truncation_side").value_or("left");
+  if (side != "left" && side != "right")
+    refuse("truncation_side",
+           cat("truncation_side: expected left or right, found ", quote(side)));
+  out.keeps_end = side == "left";
+  return out;
+}
 
 Prompts read_prompts(RequestFields& fields, const std::string& name, bool add_special,
                      const ServedModel& model) {

@@ -71,12 +71,11 @@ void check_products(const GenerationRequest& request) {
                        prompt_fields(request), "; allowed: ", max_echoed_in_stream));
   if (!request.logprobs) return;
   const std::int64_t all =
-      of_prompts + generated_tokens(request, request.choices) * (1 + request.params.top_logprobs);
+      of_prompts + generated_tokens(request, request.choices) * (1 + request.alternatives());
   if (all > max_reported)
     refuse("logprobs",
            cat("the answer could have ", all, " log-probabilities: max_tokens x ", "prompts x n (",
-               request.choices, ") x alternatives (", request.params.top_logprobs,
-               "); allowed: ", max_reported, "; lower max_tokens, n or logprobs"));
+               request.choices, ") x alternatives (", request.alternatives(), "); allowed: ", max_reported, "; lower max_tokens, n or logprobs"));
 }
 
 std::size_t bytes_of(const GenerationRequest& request) {
@@ -85,6 +84,7 @@ std::size_t bytes_of(const GenerationRequest& request) {
   std::size_t bytes =
       request.prompts.size() * static_cast<std::size_t>(request.best_of) * bytes_per_sequence;
   for (const auto& prompt : request.prompts) bytes += prompt.size() * sizeof(std::int32_t);
+  bytes += request.reported.size() * sizeof(std::int32_t);
   for (const auto& text : request.prompt_texts) bytes += text.size();
   for (const auto& stop : request.params.stop_strings) bytes += stop.size();
   bytes += request.params.token_rules.sequence_bias.size() * bytes_per_bias;

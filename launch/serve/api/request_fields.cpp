@@ -1,5 +1,8 @@
 #include "launch/serve/api/request_fields.h"
 
+#include <cmath>
+
+#include "engine/base/check.h"
 #include "engine/base/text.h"
 #include "launch/serve/api/failure.h"
 
@@ -10,6 +13,15 @@ namespace {
 /// Before anything is copied.
 void check_count(const std::string& field, std::size_t count, std::size_t most, const char* what) {
   if (count > most) refuse(field, cat(field, ": ", count, " ", what, "; allowed: at most ", most));
+}
+
+/// 5 and 5.0; nothing for other values.
+std::optional<std::int64_t> whole_number(const Json& value) {
+  if (value.is_integer()) return value.integer();
+  constexpr double exact = 9007199254740992;  // 2^53
+  if (!value.is_number() || std::abs(value.number()) > exact) return std::nullopt;
+  const auto whole = static_cast<std::int64_t>(value.number());
+  return static_cast<double>(whole) == value.number() ? std::optional(whole) : std::nullopt;
 }
 
 [[noreturn]] void wrong_type(const std::string& field, const char* expected, const Json& found) {
@@ -26,7 +38,17 @@ RequestFields::RequestFields(const Json& body, std::string prefix)
                     body.type_name()));
 }
 
+RequestFields::RequestFields(const Json& body, const EndpointFields& table) : RequestFields(body) {
+  table_ = &table;
+  for (const auto& [name, value] : body.object()) {
+    const FieldRow* row = table.find(name);
+    if (row == nullptr || row->effect != Effect::refused || is_absent_value(*row, value)) continue;
+    refuse_unsupported(name, cat(name, " is not supported: ", row->note));
+  }
+}
+
 const Json* RequestFields::find(std::string_view name) {
+  check(has(name), cat("the field ", name, " is read, and the table of the endpoint has it not"));
   known_.emplace(name);
   const Json* found = body_.find(name);
   return found != nullptr && found->is_null() ? nullptr : found;
@@ -43,8 +65,9 @@ std::optional<std::int64_t> RequestFields::integer(std::string_view name, std::i
                                                    std::int64_t high) {
   const Json* found = find(name);
   if (found == nullptr) return std::nullopt;
-  if (!found->is_integer()) wrong_type(path(name), "an integer", *found);
-  const std::int64_t value = found->integer();
+  const auto whole = whole_number(*found);
+  if (!whole) wrong_type(path(name), "an integer", *found);
+  const std::int64_t value = *whole;
   if (value < low || value > high)
     refuse(path(name), cat(path(name), " is ", value, "; allowed: ", low, " to ", high));
   return value;
@@ -96,22 +119,17 @@ std::optional<std::vector<std::int32_t>> RequestFields::ids(std::string_view nam
   return read_ids(*found, vocabulary, path(name));
 }
 
-void RequestFields::ignore(std::initializer_list<std::string_view> names) {
-  for (const std::string_view name : names) known_.emplace(name);
-}
-
-void RequestFields::unsupported(std::string_view name, const std::string& why) {
-  const Json* found = find(name);
-  if (found == nullptr || (found->is_bool() && !found->boolean()) ||
-      (found->is_array() && found->array().empty()))
-    return;
-  refuse_unsupported(path(name), cat(path(name), " is not supported: ", why));
+bool RequestFields::has(std::string_view name) const {
+  if (table_ == nullptr) return true;
+  const FieldRow* row = table_->find(name);
+  return row != nullptr && row->effect == Effect::acts;
 }
 
 std::vector<std::string> RequestFields::unknown() const {
   std::vector<std::string> out;
   for (const auto& [name, value] : body_.object())
-    if (!known_.contains(name)) out.push_back(path(name));
+    if (table_ == nullptr ? !known_.contains(name) : table_->find(name) == nullptr)
+      out.push_back(path(name));
   return out;
 }
 

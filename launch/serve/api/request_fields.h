@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <optional>
 #include <set>
 #include <string>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "engine/base/json.h"
+#include "launch/serve/api/fields/field_table.h"
 
 namespace troupe::launch::api {
 
@@ -21,6 +21,9 @@ class RequestFields {
   /// `body` must outlive this. `prefix`: "" or "FIELD.", before the names in
   /// messages.
   explicit RequestFields(const Json& body, std::string prefix = "");
+  /// The whole body of a request: fields that `table` refuses get status 400, and only those that
+  /// act can be read.
+  RequestFields(const Json& body, const EndpointFields& table);
 
   /// The value, or nullptr. The field is then known.
   const Json* find(std::string_view name);
@@ -34,18 +37,17 @@ class RequestFields {
   std::optional<std::vector<std::int32_t>> ids(std::string_view name, std::int64_t vocabulary,
                                                std::size_t most = any_number);
 
-  /// Accepts the fields without effect on the answer, such as "user".
-  void ignore(std::initializer_list<std::string_view> names);
-  /// Status 400 when the field has a value other than null, false, or an empty list.
-  void unsupported(std::string_view name, const std::string& why);
+  /// Whether the endpoint reads the field; also true without a table.
+  bool has(std::string_view name) const;
 
-  /// The members that no call has named, in their order.
+  /// The members that the table does not have or, without one, that no call has named.
   std::vector<std::string> unknown() const;
   std::string path(std::string_view name) const { return prefix_ + std::string(name); }
 
  private:
   const Json& body_;
   std::string prefix_;
+  const EndpointFields* table_ = nullptr;
   std::set<std::string, std::less<>> known_;
 };
 

@@ -29,6 +29,8 @@ void read_filters(RequestFields& fields, SamplingParams& params) {
   if (const auto top_k = fields.integer("top_k", -1, any_high))
     params.top_k = std::max<std::int64_t>(*top_k, 0);  // -1 and 0: all tokens
   params.min_p = fields.number("min_p", 0, 1).value_or(params.min_p);
+  params.typical_p = fields.number("typical_p", 0, 1).value_or(params.typical_p);
+  if (params.typical_p == 0) refuse("typical_p", "typical_p is 0; allowed: above 0, at most 1");
   params.presence_penalty = fields.number("presence_penalty", -2, 2).value_or(0);
   params.frequency_penalty = fields.number("frequency_penalty", -2, 2).value_or(0);
   params.repetition_penalty =

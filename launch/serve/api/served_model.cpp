@@ -116,6 +116,11 @@ Result<ServedModel> ServedModel::load(const ServedModelOptions& options,
     served.token_bytes_ = longest_token(*served.tokenizer_);
     served.constraints_ =
         std::make_unique<OutputConstraints>(*served.tokenizer_, served.vocabulary_);
+    if (const std::string path = folder + "/tokenizer_config.json"; std::filesystem::exists(path)) {
+      auto config = read_json(path);
+      RETURN_IF_ERROR(config);
+      served.tokenizer_config_ = std::move(*config);
+    }
   } else if (engine::tokenizer::Tokenizer::is_in(folder)) {
     return fail(tokenizer);
   } else {
@@ -235,14 +240,48 @@ bool ServedModel::template_has_tools() const {
   return chat_prompt_ && chat_prompt_->source().find("tools") != std::string::npos;
 }
 
-Result<std::string> ServedModel::render(engine::tokenizer::RenderInput input) const {
+Result<std::string> ServedModel::render(Conversation conversation) const {
   if (!chat_prompt_) {
     return fail(Errc::unsupported,
                 cat("the model has no chat template; use /v1/completions, or start the server with "
                     "--template (",
                     no_template_, ")"));
   }
-  return chat_prompt_->render(std::move(input));
+  if (!conversation.continues_last) return chat_prompt_->render(std::move(conversation));
+  // As transformers: a mark behind the content is where the text ends. Templates that trim the
+  // content take its blank, and would take those before it.
+  const std::string mark = "<continued message> ";
+  Json& last = conversation.messages.array().back();
+  last.set("content", last.find("content")->string() + mark);
+  auto text = chat_prompt_->render(std::move(conversation));
+  RETURN_IF_ERROR(text);
+  const std::size_t at = text->rfind(mark.substr(0, mark.size() - 1));
+  if (at == std::string::npos)
+    return fail(Errc::bad_input,
+                "continue_final_message: the chat template does not show the content of the last "
+                "message");
+  const bool trims = text->compare(at, mark.size(), mark) != 0;
+  text->resize(at);
+  if (trims) text->erase(text->find_last_not_of(" \n\r\t") + 1);
+  return text;
+}
+
+Result<Json> ServedModel::tokenizer_info() const {
+  if (!tokenizer_)
+    return fail(Errc::unsupported, cat("the model has no tokenizer (", no_tokenizer_, ")"));
+  Json info = Json::Object{};
+  constexpr std::string_view paths[] = {"vocab_file", "merges_file", "tokenizer_file",
+                                        "name_or_path", "chat_template"};
+  if (tokenizer_config_.is_object())
+    for (const auto& [name, value] : tokenizer_config_.object()) {
+      if (std::ranges::find(paths, name) != std::ranges::end(paths)) continue;
+      const Json* content = value.find("content");  // of a token with its flags
+      info.set(name, content != nullptr ? *content : value);
+    }
+  if (info.find("tokenizer_class") == nullptr)
+    info.set("tokenizer_class", "PreTrainedTokenizerFast");
+  if (chat_prompt_) info.set("chat_template", chat_prompt_->source());
+  return info;
 }
 
 }  // namespace troupe::launch::api

@@ -36,6 +36,11 @@ struct ServedModelOptions {
   bool names_versions = false;
 };
 
+/// A conversation for the template.
+struct Conversation : engine::tokenizer::RenderInput {
+  bool continues_last = false;  ///< the text ends within the last message, which goes on
+};
+
 /// Apart from load() and decoder(), every function may be called from several threads at once.
 class ServedModel {
  public:
@@ -90,11 +95,16 @@ class ServedModel {
       const ConstraintText& text) const {
     return constraints_->compile_alone(text);
   }
+  /// The bytes that a token adds inside a text; "": none is shown. There is a tokenizer.
+  const std::string& bytes_of(std::int32_t token) const { return constraints_->bytes_of(token); }
   /// Whether decoding drops a space at the beginning of a text; there is a tokenizer.
   bool drops_first_space() const { return constraints_->drops_first_space(); }
   /// The prompt of a conversation. Errc::unsupported without a template; errors of the template.
-  Result<std::string> render(engine::tokenizer::RenderInput input) const;
+  /// Errc::bad_input, too, where the template does not show the message that goes on.
+  Result<std::string> render(Conversation conversation) const;
   bool template_has_tools() const;
+  /// tokenizer_config.json without paths, and the template. Errc::unsupported without a tokenizer.
+  Result<Json> tokenizer_info() const;
   /// How the model writes tool calls; none when it is not known.
   CallFormat call_format() const { return call_format_; }
   ReasoningFormat reasoning_format() const { return reasoning_format_; }
@@ -118,6 +128,7 @@ class ServedModel {
   std::optional<ChatPrompt> chat_prompt_;
   CallFormat call_format_ = CallFormat::none;
   ReasoningFormat reasoning_format_ = ReasoningFormat::none;
+  Json tokenizer_config_;                   // null: there is no file
   std::string no_tokenizer_, no_template_;  // why there is none
 };
 

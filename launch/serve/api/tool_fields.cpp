@@ -1,6 +1,7 @@
 #include "launch/serve/api/tool_fields.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "engine/base/text.h"
 #include "launch/serve/api/failure.h"
@@ -44,31 +45,59 @@ Json read_list(RequestFields& fields) {
   return *list;
 }
 
-void read_named_choice(const Json& choice, Tools& tools) {
-  RequestFields fields(choice, "tool_choice.");
+/// The name of a tool of the request, in {"function": {"name": ...}}.
+std::string read_tool_name(const Json& choice, const std::string& where, const Json& list) {
+  RequestFields fields(choice, where + ".");
   const Json* function = fields.find("function");
   if (fields.text("type") != "function" || function == nullptr)
-    refuse("tool_choice",
-           "tool_choice: expected none, auto, required, or "
-           "{\"type\": \"function\", \"function\": {\"name\": ...}}");
-  const auto name = RequestFields(*function, "tool_choice.function.").text("name");
-  const auto& list = tools.list.array();
-  if (!name || std::ranges::find(list, *name, name_of) == list.end())
-    refuse("tool_choice.function.name",
-           cat("tool_choice.function.name: ", name ? quote(*name) : "it is missing",
+    refuse(where, cat(where,
+                      ": expected none, auto, required, {\"type\": \"function\", "
+                      "\"function\": {\"name\": ...}} or allowed_tools"));
+  const auto name = RequestFields(*function, where + ".function.").text("name");
+  const auto& tools = list.array();
+  if (!name || std::ranges::find(tools, *name, name_of) == tools.end())
+    refuse(where + ".function.name",
+           cat(where, ".function.name: ", name ? quote(*name) : "it is missing",
                "; expected the name of one of the tools"));
-  tools.choice = ToolChoice::function;
-  tools.function = *name;
+  return *name;
+}
+
+/// Only the allowed tools are left.
+void read_allowed_tools(const Json& choice, Tools& tools) {
+  const std::string where = "tool_choice.allowed_tools";
+  const Json* described = choice.find("allowed_tools");
+  if (described == nullptr) refuse(where, where + " is missing");
+  RequestFields fields(*described, where + ".");
+  const auto mode = fields.text("mode");
+  if (mode != "auto" && mode != "required")
+    refuse(where + ".mode", where + ".mode: expected auto or required");
+  const Json* list = fields.find("tools");
+  if (list == nullptr || !list->is_array() || list->array().empty() ||
+      list->array().size() > max_tools)
+    refuse(where + ".tools", cat(where, ".tools: expected a list of 1 to ", max_tools, " tools"));
+  std::vector<std::string> names;
+  for (const Json& each : list->array())
+    names.push_back(read_tool_name(each, cat(where, ".tools[", names.size(), "]"), tools.list));
+  std::erase_if(tools.list.array(), [&](const Json& tool) {
+    return std::ranges::find(names, name_of(tool)) == names.end();
+  });
+  tools.choice = mode == "auto" ? ToolChoice::automatic : ToolChoice::required;
 }
 
 void read_choice(const Json& choice, Tools& tools) {
-  if (choice.is_object()) return read_named_choice(choice, tools);
-  if (choice == Json("none"))
+  if (const Json* type = choice.find("type"); type != nullptr && *type == Json("allowed_tools"))
+    return read_allowed_tools(choice, tools);
+  if (choice.is_object()) {
+    tools.function = read_tool_name(choice, "tool_choice", tools.list);
+    tools.choice = ToolChoice::function;
+  } else if (choice == Json("none")) {
     tools.choice = ToolChoice::none;
-  else if (choice == Json("required"))
+  } else if (choice == Json("required")) {
     tools.choice = ToolChoice::required;
-  else if (choice != Json("auto"))
-    refuse("tool_choice", "tool_choice: expected none, auto, required or a function");
+  } else if (choice != Json("auto")) {
+    refuse("tool_choice",
+           "tool_choice: expected none, auto, required, a function or allowed_tools");
+  }
 }
 
 /// The parameters of a tool. Their definitions move to `definitions`, as references to them begin

@@ -20,7 +20,7 @@ using engine::serving::RequestSource;
 RequestMessage message_of(const Request& request, const RequestSource& source) {
   // Names every member, so that a new one does not compile.
   const auto& [id, prompt, params, sample_id, decode, constraint, allowed, begins_without_space,
-               adapter, cache_salt, prompt_alternatives, generates] = request;
+               adapter, cache_salt, prompt_alternatives, generates, reported] = request;
   return {.id = id,
           .sample_id = sample_id,
           .prompt = prompt,
@@ -31,7 +31,8 @@ RequestMessage message_of(const Request& request, const RequestSource& source) {
           .begins_without_space = begins_without_space,
           .cache_salt = cache_salt,
           .prompt_alternatives = prompt_alternatives,
-          .generates = generates};
+          .generates = generates,
+          .reported = reported};
 }
 
 }  // namespace

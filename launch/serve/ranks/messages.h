@@ -28,11 +28,12 @@ struct RequestMessage {
   std::string cache_salt;
   std::int32_t prompt_alternatives = -1;
   bool generates = true;
+  std::vector<std::int32_t> reported;
 };
 inline auto fields(RequestMessage& r) {
   return std::tie(r.id, r.sample_id, r.prompt, r.params, r.decodes, r.skips_special, r.constraint,
                   r.adapter, r.allowed, r.begins_without_space, r.cache_salt, r.prompt_alternatives,
-                  r.generates);
+                  r.generates, r.reported);
 }
 
 /// submit and cancel are those of Generator. constrain makes a constraint, release forgets a

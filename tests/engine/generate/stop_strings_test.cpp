@@ -40,6 +40,19 @@ TEST(StopStrings, AStrippedSpaceAtTheTailIsNotForgotten) {
   EXPECT_EQ(find_stop(ids, {" the end"}, decode).text, std::string(200, 'a'));
 }
 
+TEST(StopStrings, EndBeyondTheFirstTokens) {
+  const std::vector<std::int32_t> ids = {2, 3, 3, 4, 2};  // "a" "b" "b" "ab" "a"
+  const auto at = [&](std::size_t count, std::int32_t at_least, const std::string& stop) {
+    return find_stop(std::span(ids).first(count), {stop}, decode, at_least);
+  };
+  EXPECT_FALSE(at(2, 2, "b").found()) << "the output has no more tokens";
+  EXPECT_EQ(at(3, 2, "b").text, "ab") << "the second b follows the two tokens";
+  EXPECT_EQ(at(3, 2, "bb").text, "a") << "a match may begin within them";
+  EXPECT_FALSE(at(3, 2, "ab").found());
+  EXPECT_EQ(at(4, 2, "ab").text, "abb");
+  EXPECT_EQ(at(5, 0, "b").text, "a");
+}
+
 TEST(StopStrings, MayHaveTokensWithoutTextInside) {
   std::vector<std::int32_t> ids(100, 3);
   ids.push_back(2);

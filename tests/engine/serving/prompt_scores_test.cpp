@@ -99,6 +99,7 @@ TEST(PromptScores, AlternativesContainTheTokenWithItsLogProbability) {
     const auto own = std::ranges::find(top, tokens[t], &Alternative::id);
     ASSERT_NE(own, top.end());
     EXPECT_EQ(own->logp, scores.logp[t]) << t;
+    EXPECT_EQ(scores.rank[t], own - top.begin() + 1) << t;
   }
 }
 
