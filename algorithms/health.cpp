@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <span>
+#include <numeric>
 #include <utility>
 
 #include "engine/base/text.h"
@@ -86,49 +86,9 @@ const std::vector<HealthRule>& health_rules() {
 
 namespace {
 
-constexpr std::size_t trend_window = 10;
-constexpr std::int64_t trend_memory = 100;  ///< steps within which a rising reward has a new best
-
-double mean_of_range(std::span<const double> values) {
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return sum / static_cast<double>(values.size());
+double mean_of(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
-
-}  // namespace
-
-void RewardTrend::add(double reward) {
-  if (!std::isfinite(reward)) return;
-  ++count_;
-  if (first_.size() < trend_window) first_.push_back(reward);
-  if (!recent_.empty()) {
-    const double change = reward - recent_.back();
-    squares_ +=
-        (change * change - squares_) / static_cast<double>(std::min<std::int64_t>(count_, 20));
-  }
-  recent_.push_back(reward);
-  if (recent_.size() > trend_window) recent_.erase(recent_.begin());
-  if (recent_.size() < trend_window) return;
-  const double mean = mean_of_range(recent_);
-  if (best_at_ > 0 && mean < best_) return;
-  best_ = mean;
-  best_at_ = count_;
-}
-
-bool RewardTrend::stopped() const {
-  const std::size_t window = std::min(trend_window, static_cast<std::size_t>(count_) / 2);
-  if (window < 2) return true;
-  const double start = mean_of_range(std::span(first_).first(window)),
-               now = mean_of_range(std::span(recent_).last(window));
-  const double best = best_at_ > 0 ? std::max(best_, now) : now;
-  // The standard error of a mean, from the differences of neighbors.
-  const double error = std::sqrt(squares_ / 2 / static_cast<double>(window));
-  const bool rose = best > start + 2 * error,
-             near = now >= best - std::max(2 * error, 0.2 * (best - start));
-  return !rose || !near || count_ - std::max(best_at_, std::int64_t{1}) > trend_memory;
-}
-
-namespace {
 
 // Nats that a log-probability may lose: of a token on average, or of a whole answer.
 double fall(double start) {
@@ -149,7 +109,7 @@ void HealthMonitor::update(const HealthRule& rule, double value, State& state) c
   if (rule.bound == Bound::above_best) {
     state.recent.push_back(value);
     if (state.recent.size() > first_steps) state.recent.erase(state.recent.begin());
-    if (!first) state.best = std::min(state.best, mean_of_range(state.recent));
+    if (!first) state.best = std::min(state.best, mean_of(state.recent));
   }
   const Position where = position(rule, state);
   state.outside = where == Position::outside ? state.outside + 1 : 0;
@@ -232,6 +192,12 @@ constexpr std::string_view equal_groups =
 constexpr std::string_view no_gradient =
     "nothing is learned. Check the data, train.learning_rate and the settings of {method}";
 
+// What the rule says of the answers of a collapsed policy.
+std::string_view collapse_sign(const HealthRule& rule) {
+  return rule.bound == Bound::below_start ? "entropy collapsed"
+                                          : "the rewards of a group became equal";
+}
+
 std::string three_digits(double value) {
   char buffer[32];
   std::snprintf(buffer, sizeof(buffer), "%.3g", value);
@@ -251,7 +217,7 @@ std::string HealthMonitor::text(const HealthRule& rule) const {
       {"{start}", three_digits(state.start)},
       {"{best}", three_digits(state.best)},
       {"{steps}", cat(rule.steps)},
-      {"{kl}", method_ == "ppo" ? "ppo.kl_coef" : cat(method_, ".beta")},
+      {"{kl}", key_of_kl()},
       {"{method}", method_}};
   std::string out(rule.text);
   for (const auto& [name, value] : values)
@@ -272,6 +238,58 @@ void HealthMonitor::check_spikes(std::int64_t step, const Metrics& metrics,
       cat("step ", step, ": loss spike: ", three_digits(*loss), ", ", three_digits(*before),
           " on average before", norm ? cat(", gradient norm ", three_digits(*norm)) : "",
           ". If it recurs, consider a lower train.learning_rate or train.max_grad_norm"));
+}
+
+bool HealthMonitor::answers_are_equal() const {
+  return std::ranges::any_of(states_, [](const auto& entry) {
+    return entry.first->cause == Cause::equal_rewards && entry.second.outside > 0;
+  });
+}
+
+std::string HealthMonitor::key_of_kl() const {
+  return method_ == "ppo" ? "ppo.kl_coef" : cat(method_, ".beta");
+}
+
+std::string HealthMonitor::collapse_text(std::string_view how) const {
+  const auto reward = reward_.change();
+  return cat("policy collapse: the reward fell from ", three_digits(reward.start),
+             " in the first steps to ", three_digits(reward.last), " while ", how,
+             ". Lower train.learning_rate or raise ", key_of_kl(),
+             ", and start again from a checkpoint before the fall");
+}
+
+void HealthMonitor::check_decline(std::int64_t step, const Metrics& metrics,
+                                  std::vector<std::string>& warnings) {
+  const auto found = decline_.add(metrics, reward_, answers_are_equal());
+  if (!found) return;
+  const std::string from = cat("eval/", found->name, " fell to ", three_digits(found->now),
+                               ", from ", three_digits(found->start), " before training");
+  const auto reward = reward_.change();
+  std::string text;
+  switch (found->kind) {
+    case RewardDecline::Kind::fell:
+      text = cat(from, ". Lower train.learning_rate or raise ", key_of_kl(),
+                 "; train.keep_best keeps the best checkpoint");
+      break;
+    case RewardDecline::Kind::collapse:
+      text = cat("policy collapse: ", from,
+                 ", and the answers to a prompt have become equal. "
+                 "Lower train.learning_rate or raise ",
+                 key_of_kl(), ", and start again from a checkpoint before the fall");
+      break;
+    case RewardDecline::Kind::hacking:
+      text = cat("reward hacking: the training reward rose from ", three_digits(reward.start),
+                 " to ", three_digits(reward.now), " while ", from,
+                 ". Read samples.txt; correct the reward, or raise ", key_of_kl());
+      break;
+    case RewardDecline::Kind::length_hacking:
+      text = cat("reward hacking: the training reward rose from ", three_digits(reward.start),
+                 " to ", three_digits(reward.now), " and completions/mean_length from ",
+                 three_digits(found->start), " to ", three_digits(found->now), " while eval/",
+                 found->name, " did not rise. Read samples.txt; the reward may favor length");
+      break;
+  }
+  warnings.push_back(cat("step ", step, ": ", text));
 }
 
 bool HealthMonitor::applies(const HealthRule& rule, const Metrics& metrics) {
@@ -302,8 +320,12 @@ std::vector<std::string> HealthMonitor::check(std::int64_t step, const Metrics& 
     const HealthRule& shown = reported(rule);
     state.active = state.warned = true;
     states_[&shown].active = true;
-    warnings.push_back(cat("step ", step, ": ", text(shown)));
+    const bool collapsed = rule.cause == Cause::equal_rewards && reward && reward_.fell();
+    if (collapsed) decline_.collapsed();
+    warnings.push_back(
+        cat("step ", step, ": ", collapsed ? collapse_text(collapse_sign(shown)) : text(shown)));
   }
+  check_decline(step, metrics, warnings);
   return warnings;
 }
 

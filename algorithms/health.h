@@ -9,6 +9,8 @@
 
 #include "algorithms/journal.h"
 #include "algorithms/loss_spikes.h"
+#include "algorithms/reward_decline.h"
+#include "algorithms/reward_trend.h"
 
 namespace troupe::algorithms {
 
@@ -51,19 +53,6 @@ struct HealthRule {
 /// zero gradients, failed rewards; for all methods: divergence.
 const std::vector<HealthRule>& health_rules();
 
-/// Whether the reward still rises, or stays near its best after it has risen.
-class RewardTrend {
- public:
-  void add(double reward);
-  bool stopped() const;
-
- private:
-  std::vector<double> first_, recent_;
-  double best_ = 0;     ///< mean of ten steps
-  double squares_ = 0;  ///< moving mean of the squared change from step to step
-  std::int64_t count_ = 0, best_at_ = 0;
-};
-
 class HealthMonitor {
  public:
   /// `method`: the section of its settings, for the advice.
@@ -72,7 +61,9 @@ class HealthMonitor {
 
   /// Warnings of this step. A warning is not repeated until its metric was well within its bound
   /// for as many steps, and a warning of divergence never. Low entropy and groups with equal
-  /// rewards are no failure while the reward rises or stays near its best.
+  /// rewards are no failure while the reward rises or stays near its best; where the reward fell,
+  /// they are a collapse of the policy. An evaluated reward below its start is a collapse, reward
+  /// hacking (RewardDecline), or just that.
   std::vector<std::string> check(std::int64_t step, const Metrics& metrics);
 
  private:
@@ -92,8 +83,14 @@ class HealthMonitor {
   void update(const HealthRule& rule, double value, State& state) const;
   void check_spikes(std::int64_t step, const Metrics& metrics, std::vector<std::string>& warnings);
   static bool applies(const HealthRule& rule, const Metrics& metrics);
+  /// Evaluated rewards that fell.
+  void check_decline(std::int64_t step, const Metrics& metrics, std::vector<std::string>& warnings);
+  /// Whether entropy has collapsed, or groups have equal rewards, now.
+  bool answers_are_equal() const;
   bool muted(const HealthRule& rule, bool reinforcement) const;
   std::string text(const HealthRule& rule) const;
+  std::string collapse_text(std::string_view how) const;
+  std::string key_of_kl() const;
   /// The rule that explains `rule` better: entropy, where it has collapsed.
   const HealthRule& reported(const HealthRule& rule) const;
 
@@ -101,6 +98,7 @@ class HealthMonitor {
   const std::vector<HealthRule>* rules_;
   std::map<const HealthRule*, State> states_;
   RewardTrend reward_;
+  RewardDecline decline_;
   LossSpikes spikes_;
   bool not_finite_ = false;
 };

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 
 namespace troupe::algorithms {
 namespace {
@@ -161,6 +162,116 @@ TEST(HealthMonitor, ReportsDivergenceOnceForEveryMethod) {
              step, {{"loss", step < 10 ? 1e-9 : 1e-3}, {"reward", static_cast<double>(step)}}))
       all.push_back(warning);
   EXPECT_THAT(all, IsEmpty()) << "the loss of GRPO is around 0";
+}
+
+/// A made run of 100 steps of reinforcement learning, evaluated before the first and after every
+/// tenth step.
+struct MadeRun {
+  std::function<double(double t)> reward, evaluated, passed, entropy, length;
+  double spread = 0.45;  ///< of the reward of a completion
+  bool evaluates = true;
+};
+MadeRun healthy() {
+  const auto learns = [](double t) { return 0.9 - 0.6 * std::exp(-t / 40); };
+  return {.reward = [=](double t) { return learns(t) + 0.03 * std::sin(3 * t); },
+          .evaluated = [=](double t) { return learns(t) + 0.04 * std::sin(5 * t); },
+          .passed = [=](double t) { return learns(t) + 0.04 * std::sin(5 * t); },
+          .entropy = [](double t) { return 0.3 + 0.7 * std::exp(-t / 30); },
+          .length = [](double t) { return 100 + t; }};
+}
+
+std::vector<std::string> warnings_of(const MadeRun& run, const std::string& method = "grpo") {
+  HealthMonitor monitor(method);
+  std::vector<std::string> all;
+  for (std::int64_t step = 0; step <= 100; ++step) {
+    const double t = static_cast<double>(step);
+    Metrics metrics;
+    if (step > 0) {
+      const bool dead = run.entropy(t) < 1e-3;
+      metrics = {{"loss", 1e-9},
+                 {"grad_norm", dead ? 0 : 1},
+                 {"reward", run.reward(t)},
+                 {"frac_reward_zero_std", dead ? 1 : 0.3},
+                 {"entropy", run.entropy(t)},
+                 {"completions/mean_length", run.length(t)}};
+    }
+    if (run.evaluates && step % 10 == 0) {
+      metrics.emplace_back("eval/reward", run.evaluated(t));
+      metrics.emplace_back("eval/rewards/exact_match/std", run.spread);
+      metrics.emplace_back("eval/pass@1", run.passed(t));
+    }
+    for (auto& warning : monitor.check(step, metrics)) all.push_back(std::move(warning));
+  }
+  return all;
+}
+
+TEST(RunsThatGoWrong, AHealthyRunGivesNoWarning) {
+  EXPECT_THAT(warnings_of(healthy()), IsEmpty());
+  MadeRun noisy = healthy();
+  // 40 prompts: the mean of an evaluation has a standard error of 0.07.
+  noisy.evaluated = noisy.passed = [](double t) { return 0.3 + 0.07 * std::sin(7 * t); };
+  EXPECT_THAT(warnings_of(noisy), IsEmpty()) << "no progress is not a fall";
+  MadeRun longer = healthy();
+  longer.length = [](double t) { return 100 + 5 * t; };
+  EXPECT_THAT(warnings_of(longer), IsEmpty()) << "longer and better answers";
+}
+
+TEST(RunsThatGoWrong, ACollapseIsCalledACollapse) {
+  MadeRun run = healthy();
+  run.reward = run.evaluated = run.passed = [](double t) { return t < 17 ? 0.3 : 0.0; };
+  run.entropy = [](double t) { return t < 17 ? 1.0 : 0.0; };
+  const auto warnings = warnings_of(run);
+  EXPECT_THAT(warnings,
+              ElementsAre(AllOf(HasSubstr("policy collapse: "), HasSubstr(" fell "),
+                                HasSubstr("Lower train.learning_rate"), HasSubstr("grpo.beta"))));
+  run.evaluates = false;
+  EXPECT_THAT(warnings_of(run),
+              ElementsAre(HasSubstr("policy collapse: the reward fell from 0.3 in the first")));
+}
+
+TEST(RunsThatGoWrong, RewardHackingIsCalledRewardHacking) {
+  MadeRun run = healthy();
+  run.evaluated = [](double t) { return 0.3 * std::exp(-t / 30); };
+  run.passed = run.evaluated;
+  EXPECT_THAT(warnings_of(run),
+              ElementsAre(AllOf(HasSubstr("reward hacking: the training reward rose from 0.3"),
+                                HasSubstr("while eval/reward fell to 0.0"),
+                                HasSubstr(", from 0.3 before training"))));
+  // A reward model that is exploited: its own value rises in the evaluation, too.
+  run.evaluated = run.reward;
+  EXPECT_THAT(warnings_of(run, "ppo"),
+              ElementsAre(AllOf(HasSubstr("reward hacking: "), HasSubstr("eval/pass@1 fell"),
+                                HasSubstr("ppo.kl_coef"))));
+}
+
+TEST(RunsThatGoWrong, LengthThatRaisesTheRewardAloneIsRewardHacking) {
+  MadeRun run = healthy();
+  run.passed = [](double) { return 0.3; };
+  run.length = [](double t) { return 100 + 10 * t; };
+  EXPECT_THAT(warnings_of(run), ElementsAre(AllOf(HasSubstr("reward hacking: "),
+                                                  HasSubstr("completions/mean_length from 110 to "),
+                                                  HasSubstr("while eval/pass@1 did not rise"))));
+}
+
+TEST(RunsThatGoWrong, AFallWithoutACauseIsCalledAFall) {
+  MadeRun run = healthy();
+  run.reward = [](double t) { return 0.5 - 0.001 * t + 0.02 * std::sin(3 * t); };
+  run.evaluated = run.passed = [](double t) { return 0.5 - 0.003 * t; };
+  EXPECT_THAT(warnings_of(run),
+              ElementsAre(AllOf(HasSubstr(": eval/reward fell to 0.3"),
+                                HasSubstr("from 0.5 before training. Lower train.learning_rate"),
+                                Not(HasSubstr("hacking")), Not(HasSubstr("collapse")))));
+  // Negative rewards, as those of a reward model.
+  run.evaluated = [](double t) { return -0.5 - 0.02 * t; };
+  run.passed = [](double) { return 0.0; };
+  EXPECT_THAT(warnings_of(run), ElementsAre(HasSubstr("eval/reward fell to -0.")));
+}
+
+TEST(RunsThatGoWrong, AFallThatEndsIsReportedOnceAndASecondOneAgain) {
+  MadeRun run = healthy();
+  run.reward = [](double) { return 0.5; };
+  run.evaluated = run.passed = [](double t) { return (t >= 20 && t <= 40) || t >= 80 ? 0.1 : 0.5; };
+  EXPECT_EQ(warnings_of(run).size(), 2u);
 }
 
 TEST(HealthMonitor, EveryRuleHasATextWithoutUnknownNames) {

@@ -63,7 +63,23 @@ TEST(EvalSummary, OfSeveralCompletionsIsPassAtK) {
   EXPECT_DOUBLE_EQ(estimate(summary, "reward").value, (0.25 + 1) / 2) << "without the failure";
   EXPECT_DOUBLE_EQ(estimate(summary, "rewards/b/mean").value, 1);
   const std::vector<double> items{0.25, 0.75};
-  EXPECT_EQ(estimate(summary, "pass@1").interval->high, algorithms::normal_interval(items).high);
+  EXPECT_EQ(estimate(summary, "pass@1").interval->high,
+            algorithms::clustered_interval(items, 4).high);
+  EXPECT_EQ(estimate(summary, "pass@1").method, "clustered Wilson");
+  // Both items pass: the interval of two items, not of length 0.
+  EXPECT_EQ(estimate(summary, "pass@4").interval->low, algorithms::wilson_interval(2, 2).low);
+}
+
+TEST(EvalSummary, ClaimsNoCertaintyWhereAllItemsAreEqual) {
+  std::vector<Json> lines;
+  for (int i = 0; i < 20; ++i)
+    lines.push_back(item(R"({"rewards":[0,0,0,0],"tokens":[1,1,1,1],
+                 "finish_reasons":["stop","stop","stop","stop"]})"));
+  const auto summary = value_or_throw(summarize(lines, 1));
+  EXPECT_EQ(estimate(summary, "pass@1").value, 0);
+  EXPECT_NEAR(estimate(summary, "pass@1").interval->high, 0.16113, 5e-6) << "Wilson, 0 of 20";
+  EXPECT_FALSE(estimate(summary, "reward").interval);
+  EXPECT_THAT(summary_text(summary), HasSubstr("\nreward 0\n"));
 }
 
 TEST(EvalSummary, OfOtherLinesIsRefused) {

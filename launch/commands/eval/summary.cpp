@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <map>
 #include <span>
 
@@ -55,14 +56,19 @@ double mean(std::span<const double> values) {
   return sum / static_cast<double>(values.size());
 }
 
-// The mean over items, each the mean of its values; nothing without a value.
+// The mean over items, each the mean of its values; nothing without a value. Equal means show no
+// variance, from which no interval follows.
 void add_mean(EvalSummary& out, std::string name, const std::vector<std::vector<double>>& items) {
   std::vector<double> means;
   for (const auto& values : items)
     if (!values.empty()) means.push_back(mean(values));
   if (means.empty()) return;
-  out.estimates.push_back(
-      {std::move(name), mean(means), algorithms::normal_interval(means), "normal"});
+  Estimate estimate{std::move(name), mean(means), std::nullopt, ""};
+  if (std::ranges::adjacent_find(means, std::not_equal_to<>()) != means.end()) {
+    estimate.interval = algorithms::normal_interval(means);
+    estimate.method = "normal";
+  }
+  out.estimates.push_back(std::move(estimate));
 }
 
 void add_passes(EvalSummary& out, const std::vector<ItemResult>& items, double pass_reward) {
@@ -79,12 +85,12 @@ void add_passes(EvalSummary& out, const std::vector<ItemResult>& items, double p
     return;
   }
   for (const std::int64_t k : algorithms::pass_ks(out.samples)) {
-    std::vector<std::vector<double>> values;
+    std::vector<double> values;
     for (const std::int64_t each : passed)
-      values.push_back({algorithms::pass_at_k(out.samples, each, k)});
-    add_mean(out, cat("pass@", k), values);
-    auto& interval = *out.estimates.back().interval;  // of a probability
-    interval = {std::max(0.0, interval.low), std::min(1.0, interval.high)};
+      values.push_back(algorithms::pass_at_k(out.samples, each, k));
+    const double draws = static_cast<double>(out.samples) / static_cast<double>(k);
+    out.estimates.push_back({cat("pass@", k), mean(values),
+                             algorithms::clustered_interval(values, draws), "clustered Wilson"});
   }
 }
 

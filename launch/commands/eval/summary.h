@@ -16,7 +16,7 @@ struct Estimate {
   std::string name;  ///< "accuracy", "pass@4", "reward", "rewards/exact_match/mean"
   double value = 0;
   std::optional<algorithms::Interval> interval;
-  std::string_view method;  ///< of the interval: "Wilson", "normal"
+  std::string_view method;  ///< of the interval: "Wilson", "clustered Wilson", "normal"
 };
 
 struct EvalSummary {
@@ -28,10 +28,10 @@ struct EvalSummary {
 
 /// `lines`: at least one, as EvalItems writes them. A completion passes with a reward of at least
 /// `pass_reward`. One completion per item: the share that passes is the accuracy, with Wilson's
-/// interval. Several: pass@k for k = 1, 2, 4, ..., the mean over the items, with the normal
-/// interval of that mean within [0, 1]; items are independent, the completions of one item are not.
-/// A failed reward does not pass, and is left out of the means of rewards. Errc::corrupt for a line
-/// of another form.
+/// interval. Several: pass@k for k = 1, 2, 4, ..., the mean over the items, with Wilson's
+/// interval for completions that are independent given their item (clustered_interval()). Rewards:
+/// the normal interval of the mean over the items, unless all are equal. A failed reward does not
+/// pass, and is left out of the means of rewards. Errc::corrupt for a line of another form.
 Result<EvalSummary> summarize(const std::vector<Json>& lines, double pass_reward);
 
 /// Lines "accuracy 0.94 (95 % interval 0.898 to 0.965, Wilson)".
