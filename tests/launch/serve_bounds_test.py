@@ -12,6 +12,8 @@ from served import STORIES, Server, answer_of
 
 MOST = 64 << 20  # bytes by which a refused request may raise the memory
 IDS = [[i + 3] for i in range(8)]
+# AddressSanitizer keeps what was freed.
+os.environ["ASAN_OPTIONS"] = ":".join(filter(None, [os.environ.get("ASAN_OPTIONS"), "quarantine_size_mb=1"]))
 
 
 def resident(server, name="VmHWM"):

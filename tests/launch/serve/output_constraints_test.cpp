@@ -21,8 +21,8 @@ ConstraintText large_expression(int number) {
 }
 
 TEST(OutputConstraints, TheBytesOfAllThatAreUsedAreBounded) {
-  const auto tokenizer = value_or_throw(
-      engine::tokenizer::Tokenizer::load(TROUPE_TEST_DATA "/models/stories260k/hf"));
+  const auto tokenizer =
+      value_or_throw(engine::tokenizer::Tokenizer::load(TROUPE_TEST_DATA "/models/stories260k/hf"));
   OutputConstraints constraints(tokenizer, 512);
   std::vector<OutputConstraint> used;
   std::size_t bytes = 0;
