@@ -38,8 +38,8 @@ bool is_list(std::string_view name) {
 }
 
 template <std::size_t n>
-Result<> check(const Json& value, const std::array<std::string_view, n>& known,
-               const std::string& where) {
+Result<> check_against(const Json& value, const std::array<std::string_view, n>& known,
+                       const std::string& where) {
   if (!value.is_object()) return {};  // its reader reports that
   for (const auto& [name, member] : value.object())
     if (!member.is_null() && std::ranges::find(known, name) == known.end())
@@ -50,7 +50,7 @@ Result<> check(const Json& value, const std::array<std::string_view, n>& known,
 }
 
 Result<> check_component(const Json& component, const std::string& where) {
-  RETURN_IF_ERROR(check(component, of_components, where));
+  RETURN_IF_ERROR(check_against(component, of_components, where));
   if (!component.is_object()) return {};
   for (const auto& [name, member] : component.object()) {
     if (!is_list(name) || !member.is_array()) continue;
@@ -62,7 +62,7 @@ Result<> check_component(const Json& component, const std::string& where) {
 }  // namespace
 
 Result<> check_known_members(const Json& file, const std::string& where) {
-  RETURN_IF_ERROR(check(file, of_file, where));
+  RETURN_IF_ERROR(check_against(file, of_file, where));
   for (const char* name : {"normalizer", "pre_tokenizer", "post_processor", "decoder", "model"})
     if (const Json* component = file.find(name))
       RETURN_IF_ERROR(check_component(*component, cat(where, ": \"", name, "\"")));
