@@ -18,13 +18,13 @@
 #include "engine/base/system_calls.h"
 #include "engine/base/terminal_text.h"
 #include "engine/base/text.h"
-#include "launch/cluster/launcher.h"
 #include "launch/cluster/network_namespace.h"
 #include "launch/cluster/worker.h"
 #include "launch/commands/arguments.h"
 #include "launch/commands/chat.h"
 #include "launch/commands/completion.h"
 #include "launch/commands/explain.h"
+#include "launch/commands/explain_options.h"
 #include "launch/commands/generate.h"
 #include "launch/commands/import.h"
 #include "launch/commands/info.h"
@@ -69,52 +69,23 @@ void add_train(CLI::App& app, Action& action) {
   });
 }
 
-/// Parses the command after `--`, which must be train.
-Sources sources_of(const std::vector<std::string>& arguments) {
-  if (arguments.front() != "train")
-    throw ArgumentProblem(cat("launch: can only start train; found ", quote(arguments.front())));
-  Sources sources;
-  CLI::App command("the run", "train");
-  add_sources(command, sources);
-  bool only_dry_run = false;
-  command.add_flag("--dry-run", only_dry_run, "not with launch");
-  add_logging(command);
-  const std::vector<std::string> words(arguments.begin() + 1, arguments.end());
-  auto reversed = with_set(command, words);
-  std::reverse(reversed.begin(), reversed.end());
-  try {
-    command.parse(reversed);
-  } catch (const CLI::CallForHelp&) {
-    throw;
-  } catch (const CLI::ParseError& error) {
-    throw ArgumentProblem(cat("launch: ", parse_problem(command, words, error)));
-  }
-  if (only_dry_run)
-    throw ArgumentProblem(
-        "launch: --dry-run is not supported; `troupe train --dry-run` runs one step in one "
-        "process");
-  return sources;
-}
-
 void add_launch(CLI::App& app, Action& action) {
-  auto options = std::make_shared<LaunchOptions>();
+  auto cluster = std::make_shared<std::string>();
   auto arguments = std::make_shared<std::vector<std::string>>();
   CLI::App* command = app.add_subcommand(
       "launch", "Train with several groups of processes: launch --cluster FILE -- train ...");
   command
       ->add_option(
-          "--cluster", options->cluster,
+          "--cluster", *cluster,
           "YAML file with the groups of the run: role, count, parallel (docs/operations.md)")
       ->required();
-  command->add_option("command", *arguments, "train and its options")->required();
+  command->add_option("command", *arguments, "train or explain, and its options")->required();
   command->footer(
       "Example:\n  troupe launch --cluster cluster.yaml -- train --algorithm grpo --config "
       "run.yaml\n"
       "Run the same command again to resume.");
-  command->callback([options, arguments, &action] {
-    options->sources = sources_of(*arguments);
-    action = [options] { return launch(*options); };
-  });
+  command->callback(
+      [cluster, arguments, &action] { action = launch_action(*cluster, *arguments); });
 }
 
 /// Started by launch; hidden from --help.
@@ -276,13 +247,7 @@ void add_explain(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "explain",
       "Show the resolved configuration of a run with origins, its loss, model, memory and data");
-  add_sources(*command, options->sources);
-  command->add_flag("--reference", options->reference,
-                    "print the reference of all configuration keys instead");
-  command->add_flag("--request-fields", options->request_fields,
-                    "print the fields of requests to a server instead");
-  command->add_flag("!--no-data", options->data,
-                    "do not read the data, and do not estimate the run");
+  add_explain_options(*command, *options);
   command->callback([options, &action] { action = [options] { return explain(*options); }; });
 }
 

@@ -15,6 +15,7 @@
 #   pretrain  300 steps of a 15M model on TinyStories beside plain PyTorch: equal validation losses within 1 %
 #   learning  the digit task with async.mode pinned and free, eta 0, 1 and 4, five seeds each: reward and staleness
 #   context   SFT and DPO over 16,384 and 32,768 tokens with parallel.cp 4 beside one rank: losses, memory, MFU
+#   explain   the times and the peak memory that troupe explain predicts beside runs: the demo's run files, and methods over small models
 #   agent     the agent of docs/agents.md, three seeds: from below 0.3 to above 0.9 of its tasks
 #   precision  200 steps of a 110M model with bf16 products, moments, weights and gradients beside f32: losses within 1 %
 #   memory    the peak memory of each rank beside what troupe explain predicts, over grids, types, recomputation and methods; parallel.zero; growth while a checkpoint is written
@@ -127,6 +128,7 @@ run_precision() {
   python3 -B benchmarks/precision.py build/release/troupe tests/data/models/stories260k/hf tests/data/datasets/pretrain/tinystories_train.txt >&2
 }
 run_memory() { python3 -B tests/memory/peaks.py build/release/troupe tests/data/models/stories260k/hf >&2; }
+run_explain() { python3 -B tests/explain/estimates.py build/release/troupe . >&2; }
 run_async() {
   TROUPE_SIMULATOR_SEEDS=100000 build/release/tests/simulator_test --gtest_brief=1
   TROUPE_GENERATE_SECONDS=30 selected parity_test '*ACommitIsAcknowledgedWithinTwoSteps'

@@ -1,6 +1,7 @@
 #include "actors/roles/trainer.h"
 
 #include "actors/roles/weights.h"
+#include "engine/base/available_memory.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 
@@ -19,9 +20,9 @@ Trainer::Trainer(std::unique_ptr<engine::train::Trainer> trainer, engine::loss::
 Trainer::~Trainer() {
   if (!trainer_ || !saved_ || label_.empty() || (mesh_ && !mesh_->is_root())) return;
   constexpr double mib = 1024 * 1024;
-  const auto memory = trainer_->model().device().memory();
-  log_info(cat("peak tensor memory ", to_text(static_cast<double>(memory.peak) / mib, 0), " MiB (",
-               label_, ", rank 0)"));
+  log_info(cat("peak resident memory ",
+               to_text(static_cast<double>(peak_resident_memory()) / mib, 0),
+               " MiB of the process (", label_, ", rank 0)"));
 }
 
 Result<protocol::StepStats> Trainer::on(protocol::TrainStep message) {

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <set>
@@ -19,13 +20,11 @@
 namespace troupe::engine::checkpoint {
 namespace {
 
-// The process that has locked the file, from lines of /proc/locks such as
+// The processes that have locked the file, from lines of /proc/locks such as
 // "1: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF", where the last number of the fifth word is the
 // inode. The content of the file is no evidence: any process that opens it can lock it. With two
-// files of the same inode number on different file systems, nobody is named.
-std::string owner_of(int fd) {
-  struct stat file {};
-  if (::fstat(fd, &file) != 0) return "another process";
+// files of the same inode number on different file systems, there are several.
+std::set<std::string> owners_of(const struct stat& file) {
   std::set<std::string> owners;
   std::istringstream lines(read_proc_file("/proc/locks"));
   for (std::string line; std::getline(lines, line);) {
@@ -36,9 +35,19 @@ std::string owner_of(int fd) {
     if (kind == "FLOCK" && place.substr(inode) == std::to_string(file.st_ino))
       owners.insert(process);
   }
-  // A process of another PID namespace has the number 0 or -1.
-  const bool named = owners.size() == 1 && std::strtol(owners.begin()->c_str(), nullptr, 10) > 0;
-  return named ? "process " + *owners.begin() : "another process";
+  return owners;
+}
+
+// The only one of them; 0: one of another PID namespace, which has the number 0 or -1, or there are
+// several.
+std::int64_t process_of(const std::set<std::string>& owners) {
+  return owners.size() == 1 ? std::max(0L, std::strtol(owners.begin()->c_str(), nullptr, 10)) : 0;
+}
+
+std::string owner_of(int fd) {
+  struct stat file {};
+  const std::int64_t process = ::fstat(fd, &file) == 0 ? process_of(owners_of(file)) : 0;
+  return process > 0 ? cat("process ", process) : "another process";
 }
 
 }  // namespace
@@ -63,6 +72,14 @@ Result<DirectoryLock> DirectoryLock::acquire(const std::string& directory) {
       ::pwrite(fd, pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size()))
     return fail(os_error(errno, cat(path, ": cannot write")));
   return lock;
+}
+
+std::optional<std::int64_t> DirectoryLock::owner(const std::string& directory) {
+  struct stat file {};
+  if (::stat(cat(directory, "/.lock").c_str(), &file) != 0) return std::nullopt;
+  const auto owners = owners_of(file);
+  if (owners.empty()) return std::nullopt;
+  return process_of(owners);
 }
 
 DirectoryLock::DirectoryLock(DirectoryLock&& other) noexcept

@@ -2,6 +2,8 @@
 // ends, however it ends.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "engine/base/error.h"
@@ -18,6 +20,9 @@ class DirectoryLock {
   static DirectoryLock inherited(const std::string& directory) {
     return DirectoryLock(directory, -1);
   }
+  /// The process that holds the lock of a directory, without acquiring it; 0: one of another PID
+  /// namespace; nullopt: none.
+  static std::optional<std::int64_t> owner(const std::string& directory);
   DirectoryLock(DirectoryLock&& other) noexcept;
   DirectoryLock& operator=(DirectoryLock&& other) noexcept;
   DirectoryLock(const DirectoryLock&) = delete;

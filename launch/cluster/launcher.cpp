@@ -18,12 +18,15 @@
 #include "engine/base/private_folder.h"
 #include "engine/base/text.h"
 #include "launch/cluster/assignment.h"
+#include "launch/cluster/cluster_memory.h"
 #include "launch/cluster/network_namespace.h"
 #include "launch/cluster/supervisor.h"
 #include "launch/cluster/worker_command.h"
 #include "launch/config/schema.h"
 #include "launch/config/validate_profile.h"
+#include "launch/memory/check_memory.h"
 #include "launch/profile/run_profile.h"
+#include "launch/recipes/model_spec.h"
 #include "launch/run/algorithm_run.h"
 #include "launch/run/check_grids.h"
 #include "launch/run/exit_code.h"
@@ -254,6 +257,14 @@ void check_served(const RunConfig& config, const NodeSpec& node) {
                                   " ranks, whose network namespace no client can reach")});
 }
 
+// Throws Failure if the models of all groups do not fit into the memory of this machine.
+void warn_of_memory(const RunConfig& config, const std::vector<NodeSpec>& nodes) {
+  const auto warning =
+      value_or_throw(check_memory(config, nodes, value_or_throw(spec_of(config, config.model)),
+                                  available_memory(read_memory())));
+  if (!warning.empty()) log_warning(warning);
+}
+
 // Pipes, connections, and the connections of strangers until their handshake fails. Bounded,
 // because programs such as mpirun may close all possible descriptors one by one.
 void raise_open_files_limit() {
@@ -262,6 +273,12 @@ void raise_open_files_limit() {
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = std::max(limit.rlim_cur, std::min(limit.rlim_max, enough));
   ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+int largest_group(const std::vector<NodeSpec>& nodes) {
+  int largest = 1;
+  for (const NodeSpec& node : nodes) largest = std::max(largest, node.grid.ranks());
+  return largest;
 }
 
 // Tries a network namespace before this process has threads and keys.
@@ -273,31 +290,36 @@ bool allows_network_namespaces() {
 
 }  // namespace
 
-int launch(const LaunchOptions& options) {
-  handle_interrupts();
-  Resolved run = value_or_throw(resolve(options.sources));
-  const auto nodes = nodes_of(value_or_throw(read_cluster(options.cluster, run.config)));
+ClusterRun resolve_cluster(const LaunchOptions& options) {
+  ClusterRun out{value_or_throw(resolve(options.sources)), {}};
+  Resolved& run = out.run;
+  out.nodes = nodes_of(value_or_throw(read_cluster(options.cluster, run.config)));
   if (auto lower = value_or_throw(limit_max_length(run.config)); !lower.empty())
     run.warnings.push_back(std::move(lower));
   if (run.config.rollout.threads > 0)
     run.warnings.push_back(cat("rollout.threads = ", run.config.rollout.threads,
                                ": has no effect in a cluster, where rollouts are processes of "
                                "their own"));
-  for (const std::string& warning : run.warnings) log_warning(warning);
-  for (const NodeSpec& node : nodes)
+  for (const NodeSpec& node : out.nodes)
     if (node.role == Role::policy) take_parallel(run, node, options.cluster);
-  int largest = 1;
-  for (const NodeSpec& node : nodes) largest = std::max(largest, node.grid.ranks());
-  value_or_throw(check_profile_ranks(run.config, largest));
-  for (const NodeSpec& node : nodes) {
+  value_or_throw(check_profile_ranks(run.config, largest_group(out.nodes)));
+  for (const NodeSpec& node : out.nodes) {
     value_or_throw(check_grid(config_on(node, run.config), node.role, node.grid, node.name));
     check_served(run.config, node);
   }
+  return out;
+}
+
+int launch(const LaunchOptions& options) {
+  handle_interrupts();
+  const auto [run, nodes] = resolve_cluster(options);
+  for (const std::string& warning : run.warnings) log_warning(warning);
+  warn_of_memory(run.config, nodes);
   raise_open_files_limit();
   constexpr int files = 20, files_of_group = 8;
   value_or_throw(check_open_files(files + files_of_group * static_cast<int>(nodes.size()),
                                   cat("a launch of ", nodes.size(), " groups")));
-  const bool namespaces = largest > 1 && allows_network_namespaces();
+  const bool namespaces = largest_group(nodes) > 1 && allows_network_namespaces();
   return Controller(run.config, nodes, namespaces).run();
 }
 

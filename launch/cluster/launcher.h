@@ -4,7 +4,9 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "launch/cluster/cluster_file.h"
 #include "launch/config/resolve.h"
 
 namespace troupe::launch {
@@ -17,5 +19,14 @@ struct LaunchOptions {
 /// Runs until the algorithm ends, a signal arrives or a process of the cluster exits; returns this
 /// process's exit code. Throws Failure.
 int launch(const LaunchOptions& options);
+
+/// A run and its groups.
+struct ClusterRun {
+  Resolved run;  ///< with parallel.* of the policy's group
+  std::vector<NodeSpec> nodes;
+};
+/// Resolves the run and reads the cluster file, whose groups must be able to hold the run's models.
+/// Throws Failure.
+ClusterRun resolve_cluster(const LaunchOptions& options);
 
 }  // namespace troupe::launch

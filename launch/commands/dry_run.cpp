@@ -1,7 +1,6 @@
 #include "launch/commands/dry_run.h"
 
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,11 +13,12 @@
 #include <iterator>
 #include <vector>
 
+#include "engine/base/available_memory.h"
 #include "engine/base/file.h"
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "launch/commands/explain/preview_text.h"
-#include "launch/commands/memory.h"
+#include "launch/memory/memory.h"
 #include "launch/recipes/recipes.h"
 #include "launch/run/exit_code.h"
 
@@ -156,10 +156,7 @@ void print_report(const RunConfig& config, const RunConfig& one) {
   for (const char* part : {"", "/critic", "/reference"})
     saved += bytes_in(cat(one.output, part, "/checkpoint-", one.train.steps));
   std::cout << labelled_line("checkpoint", bytes_text(saved));
-  rusage used{};
-  getrusage(RUSAGE_SELF, &used);
-  std::cout << labelled_line("peak memory",
-                             bytes_text(static_cast<std::uint64_t>(used.ru_maxrss) * 1024));
+  std::cout << labelled_line("peak memory", bytes_text(peak_resident_memory()));
   const double step = step_seconds(calls) / static_cast<double>(one.train.steps);
   std::cout << labelled_line(
       "time per step", cat("about ", to_text(step, 3), " s, without checkpoint and evaluation"));

@@ -3,17 +3,19 @@
 #include <algorithm>
 #include <iostream>
 
-#include "engine/base/available_memory.h"
 #include "engine/base/terminal_text.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"
+#include "launch/cluster/cluster_memory.h"
+#include "launch/cluster/launcher.h"
 #include "launch/commands/explain/data_preview.h"
 #include "launch/commands/explain/example_text.h"
 #include "launch/commands/explain/preview_text.h"
 #include "launch/commands/explain/run_estimate.h"
-#include "launch/commands/memory.h"
 #include "launch/config/reference_page.h"
 #include "launch/config/schema.h"
+#include "launch/memory/check_memory.h"
+#include "launch/memory/memory.h"
 #include "launch/recipes/model_spec.h"
 #include "launch/recipes/pretrain.h"
 #include "launch/recipes/recipes.h"
@@ -61,22 +63,39 @@ void print_model(const engine::models::DecoderSpec& spec) {
             << " positions\n";
 }
 
-void print_memory(const RunConfig& config, const engine::models::DecoderSpec& spec) {
-  std::cout << "\nMemory\n";
+void print_amount(const std::string& what, const std::string& amount) {
+  std::cout << "  " << padded(what, 46) << amount << '\n';
+}
+
+void print_parts(const RunConfig& config, const engine::models::DecoderSpec& spec) {
   std::uint64_t total = 0;
   for (const MemoryPart& part : memory_needed(config, spec)) {
-    std::cout << "  " << padded(part.what, 46) << bytes_text(part.bytes) << '\n';
+    print_amount(part.what, bytes_text(part.bytes));
     total += part.bytes;
   }
-  std::cout << "  " << padded("bytes per trained parameter", 46) << bytes_per_parameter(config)
-            << '\n';
-  const std::uint64_t available = memory_available();
-  std::cout << "  " << padded("needed", 46) << bytes_text(total) << "\n  "
-            << padded("available", 46) << (available ? bytes_text(available) : "unknown") << '\n';
-  if (available && total > available)
-    std::cout
-        << "  Not enough memory: lower train.micro_batch_tokens, set train.recompute, or lower "
-           "rollout.max_sequences or rollout.cache_tokens.\n";
+  print_amount("bytes per trained parameter", bytes_per_parameter(config));
+  print_amount("needed", bytes_text(total));
+}
+
+void print_groups(const ClusterRun& cluster, const engine::models::DecoderSpec& spec) {
+  std::uint64_t total = 0;
+  for (const GroupMemory& group : memory_of_groups(cluster.run.config, cluster.nodes, spec)) {
+    print_amount(cat(group.name, ": weights, gradients, optimizer state"),
+                 group.largest == group.bytes
+                     ? bytes_text(group.bytes)
+                     : cat(bytes_text(group.bytes), ", ", bytes_text(group.largest), " at a rank"));
+    total += group.bytes;
+  }
+  print_amount("needed, without activations and caches", bytes_text(total));
+}
+
+/// `enough`: of check_memory(). Returns the error with which the run would stop for want of memory.
+Result<> print_available(const MemoryRoom& room, const Result<std::string>& enough) {
+  print_amount("available",
+               room.known() ? cat(bytes_text(room.bytes), ", ", room.limit) : "unknown");
+  RETURN_IF_ERROR(enough);
+  if (!enough->empty()) std::cout << "  Warning: " << *enough << '\n';
+  return {};
 }
 
 /// Predicted peaks of the ranks as processes, by what holds the memory.
@@ -110,34 +129,43 @@ std::string indented(const std::string& lines) {
   return text;
 }
 
+int refused(const Error& error) {
+  std::cout << "  Cannot be used: " << error.what << '\n';
+  return exit_code(error.code);
+}
+
+int print_token_files(const RunConfig& config, const engine::models::DecoderSpec& spec,
+                      const MachineOptions& machine) {
+  const auto files = token_files(config);
+  if (!files) return refused(files.error());
+  for (const TokenFile& file : *files)
+    std::cout << "  " << file.prefix << ": " << file.documents << " documents, " << file.tokens
+              << " tokens\n";
+  std::cout << "\nRun\n";
+  const auto size = size_of_run(config, max_length(config, spec), *files);
+  if (!size) return refused(size.error());
+  std::cout << run_estimate(config, spec, *size, machine);
+  return 0;
+}
+
 /// What the run reads and how long it takes. Returns the exit code: that of the error with which
 /// the run would stop when it has read its data, or 0.
-int print_data(const RunConfig& config, const engine::models::DecoderSpec& spec) {
-  const auto refuse = [](const Error& error) {
-    std::cout << "  Cannot be used: " << error.what << '\n';
-    return exit_code(error.code);
-  };
+int print_data(const RunConfig& config, const engine::models::DecoderSpec& spec,
+               const MachineOptions& machine) {
   std::cout << "\nData\n";
-  if (reads_token_files(config)) {
-    const auto text = token_files_text(config);
-    if (!text) return refuse(text.error());
-    std::cout << *text
-              << pipeline_text(config, static_cast<double>(config.train.batch_size *
-                                                           max_length(config, spec)));
-    return 0;
-  }
+  if (reads_token_files(config)) return print_token_files(config, spec, machine);
   const auto text = TextModel::load(config.model, config.chat_template, spec);
-  if (!text) return refuse(text.error());
+  if (!text) return refused(text.error());
   auto options = data_settings(config, spec, config.data.path);
-  if (!options) return refuse(options.error());
+  if (!options) return refused(options.error());
   recipe_of(config).prepare_rows(config, **text, *options);
   const auto preview = preview_data(config, *options, **text);
-  if (!preview) return refuse(preview.error());
+  if (!preview) return refused(preview.error());
   std::cout << rows_text(*preview) << histogram_text(preview->lengths);
   std::cout << "\nRun\n";
-  const auto estimate = run_estimate(config, spec, *preview);
-  if (!estimate) return refuse(estimate.error());
-  std::cout << *estimate;
+  const auto size = size_of_run(config, spec, *preview);
+  if (!size) return refused(size.error());
+  std::cout << run_estimate(config, spec, *size, machine);
   const auto decode = [&](std::span<const std::int32_t> ids) { return (*text)->decode_all(ids); };
   const auto style = mask_style_of_stdout();
   const bool masked = preview->trained_tokens > 0;
@@ -152,6 +180,32 @@ int print_data(const RunConfig& config, const engine::models::DecoderSpec& spec)
 
 }  // namespace
 
+namespace {
+
+/// Memory of a run in one process or under mpirun, or of the groups of a cluster. Throws Failure
+/// where the models do not fit.
+void print_memory(const ClusterRun& cluster, const engine::models::DecoderSpec& spec,
+                  const MemoryPlace& place) {
+  const RunConfig& config = cluster.run.config;
+  std::cout << "\nMemory\n";
+  if (!cluster.nodes.empty()) {
+    print_groups(cluster, spec);
+    return value_or_throw(
+        print_available(place.room.least(), check_memory(config, cluster.nodes, spec, place.room)));
+  }
+  print_parts(config, spec);
+  const auto enough = print_available(place.room.least(), check_memory(config, spec, place));
+  print_ranks(config, spec);
+  value_or_throw(enough);
+}
+
+ClusterRun resolved(const ExplainOptions& options) {
+  if (!options.cluster.empty()) return resolve_cluster({options.cluster, options.sources});
+  return {value_or_throw(resolve(options.sources)), {}};
+}
+
+}  // namespace
+
 int explain(const ExplainOptions& options) {
   if (options.reference) {
     std::cout << reference_page();
@@ -161,15 +215,15 @@ int explain(const ExplainOptions& options) {
     std::cout << api::request_fields_page();
     return 0;
   }
-  const Resolved run = value_or_throw(resolve(options.sources));
+  const ClusterRun cluster = resolved(options);
+  const Resolved& run = cluster.run;
   print_configuration(run);
   std::cout << "\nLoss\n  " << indented(recipe_of(run.config).formula(run.config)) << '\n';
   const auto spec = value_or_throw(spec_of(run.config, run.config.model));
-  value_or_throw(check_grids(run.config));
+  if (cluster.nodes.empty()) value_or_throw(check_grids(run.config));
   print_model(spec);
-  print_memory(run.config, spec);
-  print_ranks(run.config, spec);
-  const int code = options.data ? print_data(run.config, spec) : 0;
+  print_memory(cluster, spec, memory_of(options.machine));
+  const int code = options.data ? print_data(run.config, spec, options.machine) : 0;
   for (const std::string& warning : run.warnings)
     std::cout << (&warning == &run.warnings.front() ? "\nWarnings\n" : "") << "  "
               << for_terminal(warning) << '\n';

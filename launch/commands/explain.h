@@ -1,6 +1,9 @@
 // `troupe explain`: the resolved configuration of a run, its loss, memory and data.
 #pragma once
 
+#include <string>
+
+#include "launch/commands/explain/machine.h"
 #include "launch/config/resolve.h"
 
 namespace troupe::launch {
@@ -10,6 +13,8 @@ struct ExplainOptions {
   bool reference = false;  ///< print the reference of all keys instead
   bool request_fields = false;  ///< print the fields of requests to a server instead
   bool data = true;        ///< read the data, and estimate the run
+  MachineOptions machine = {};
+  std::string cluster = {};  ///< path of a cluster file; "": the run is no launch
 };
 /// Returns the exit code. Throws Failure.
 int explain(const ExplainOptions& options);

@@ -9,6 +9,8 @@
 #include "engine/ops/cpu/cpu_options.h"
 #include "launch/commands/dry_run.h"
 #include "launch/config/validate_profile.h"
+#include "launch/memory/check_memory.h"
+#include "launch/recipes/model_spec.h"
 #include "launch/run/algorithm_run.h"
 #include "launch/run/check_grids.h"
 #include "launch/run/hangs.h"
@@ -126,6 +128,10 @@ int train(const Sources& sources, bool only_dry_run) {
   for (const std::string& warning : run.warnings) log_warning(warning);
   value_or_throw(check_profile_ranks(run.config, policy_grid(run.config).ranks()));
   value_or_throw(check_grids(run.config));
+  if (const auto warning = value_or_throw(check_memory(
+          run.config, value_or_throw(spec_of(run.config, run.config.model)), memory_place()));
+      !warning.empty())
+    log_warning(warning);
   if (run.config.async.on() && run.config.rollout.threads == 0)
     log_warning(
         "async.mode: sampling and training take turns, because the rollouts share the "

@@ -31,13 +31,16 @@ struct Shown {
   const char* label;
 };
 /// The metrics of a method, most important first: the first list whose first metric there is.
-constexpr std::array<std::array<Shown, 5>, 4> shown_metrics{{
+constexpr std::array<std::array<Shown, 7>, 4> shown_metrics{{
     // The loss of reinforcement learning is around 0 whatever the policy does.
     {{{"reward", "reward"},
       {"kl", "kl"},
       {"objective/kl", "kl"},
       {"entropy", "entropy"},
-      {"policy/entropy_avg", "entropy"}}},
+      {"policy/entropy_avg", "entropy"},
+      // Samples of older weights: by how many versions, and how far the policy has moved since.
+      {"staleness/max", "staleness"},
+      {"sampling/sampling_logp_difference/mean", "mismatch"}}},
     {{{"rewards/accuracies", "accuracy"}, {"loss", "loss"}, {"rewards/margins", "margin"}}},
     {{{"accuracy", "accuracy"}, {"loss", "loss"}, {"margin", "margin"}}},
     {{{"loss", "loss"}, {"rewards/margins", "margin"}}},

@@ -112,6 +112,7 @@ RunJournal::~RunJournal() {
     on_terminal = nullptr;
     progress_->finish();
   }
+  end(RunEnd::failed);  // by an exception, unless it has ended before
   if (!plotted_) plot();
 }
 
@@ -148,10 +149,11 @@ void RunJournal::begin(std::int64_t total_steps, std::int64_t done_steps) {
   open_files(done_steps);
   for_each_step(folder_.path_of("metrics.jsonl"),
                 [this](std::int64_t step, const auto& of_step) { health_.check(step, of_step); });
-  files_->timings.append(timings_header(wall_time(), done_steps, measured_));
+  files_->timings.append(timings_header(wall_time(), total_steps, done_steps, measured_));
   files_->events.append(tf_record(version_event(wall_time())));
   files_->events.append(tf_record(restart_event(wall_time(), done_steps + 1)));
   plotted_ = false;
+  ended_ = false;
   if (on_step_) on_step_(done_steps + 1);
   if (megatron_) megatron_->begin(total_steps);
   began_ = steady_seconds();
@@ -162,14 +164,15 @@ void RunJournal::begin(std::int64_t total_steps, std::int64_t done_steps) {
 }
 
 // Writes the line of timings.jsonl and returns its metrics.
-algorithms::Metrics RunJournal::end_step_times(std::int64_t step) {
+algorithms::Metrics RunJournal::end_step_times(std::int64_t step,
+                                               const std::vector<std::string>& warnings) {
   const std::int64_t now = steady_nanoseconds_now();
   seconds_ = times_.end(now);
   auto metrics = timing_metrics(seconds_, work_, measured_);
   const auto async = async_.end(now);
   metrics.insert(metrics.end(), async.begin(), async.end());
   const double wall = wall_before_ + steady_seconds() - began_;
-  files_->timings.append(timings_line(step, wall_time(), wall, metrics));
+  files_->timings.append(timings_line(step, wall_time(), wall, metrics, warnings));
   return metrics;
 }
 
@@ -184,10 +187,17 @@ void RunJournal::print_as_megatron(std::int64_t step, const algorithms::Metrics&
   show_progress();
 }
 
-void RunJournal::log_findings(std::int64_t step, const algorithms::Metrics& metrics) {
+void RunJournal::log_findings(std::int64_t step, const algorithms::Metrics& metrics,
+                              const std::vector<std::string>& warnings) {
   if (const std::string evaluation = evaluation_text(metrics); !evaluation.empty())
     log_info(cat("step ", step, ": ", evaluation));
-  for (const std::string& warning : health_.check(step, metrics)) log_warning(warning);
+  for (const std::string& warning : warnings) log_warning(warning);
+}
+
+void RunJournal::end(RunEnd how) {
+  if (!files_ || ended_) return;
+  ended_ = true;
+  files_->timings.append(timings_end(wall_time(), how));
 }
 
 void RunJournal::record(std::int64_t step, const algorithms::Metrics& metrics) {
@@ -197,7 +207,8 @@ void RunJournal::record(std::int64_t step, const algorithms::Metrics& metrics) {
   ++metrics_lines_;
   plotted_ = false;
   auto all = metrics;
-  const auto timing = end_step_times(step);
+  const auto warnings = health_.check(step, metrics);
+  const auto timing = end_step_times(step, warnings);
   all.insert(all.end(), timing.begin(), timing.end());
   files_->events.append(tf_record(metrics_event(wall_time(), step, all)));
   files_->timeline.record(step);
@@ -211,7 +222,7 @@ void RunJournal::record(std::int64_t step, const algorithms::Metrics& metrics) {
     const std::lock_guard lock(terminal);
     progress_->step(step, metrics, speed);
   }
-  log_findings(step, metrics);
+  log_findings(step, metrics, warnings);
 }
 
 void RunJournal::enter(algorithms::Activity activity) {

@@ -61,6 +61,9 @@ class RunJournal final : public algorithms::Journal {
   void answered(const actors::AskRecord& ask);
   /// Sets a function that is called with the number of each step when it begins.
   void on_step(std::function<void(std::int64_t step)> begins) { on_step_ = std::move(begins); }
+  /// Records how this part of the run ended; the destructor records `failed`, unless this was
+  /// called.
+  void end(RunEnd how);
   /// Draws plot.svg and timeline.svg; the destructor does so, too, if steps were recorded since. An
   /// error is logged as a warning.
   void plot();
@@ -68,10 +71,11 @@ class RunJournal final : public algorithms::Journal {
  private:
   struct Files;
   void open_files(std::int64_t done_steps);
-  algorithms::Metrics end_step_times(std::int64_t step);
+  algorithms::Metrics end_step_times(std::int64_t step, const std::vector<std::string>& warnings);
   void print_as_megatron(std::int64_t step, const algorithms::Metrics& metrics,
                          const StepSpeed& speed);
-  void log_findings(std::int64_t step, const algorithms::Metrics& metrics);
+  void log_findings(std::int64_t step, const algorithms::Metrics& metrics,
+                    const std::vector<std::string>& warnings);
 
   OutputFolder folder_;
   std::string title_, failed_rewards_;
@@ -90,6 +94,7 @@ class RunJournal final : public algorithms::Journal {
   std::optional<JournalRecord> expected_;
   std::uint64_t timeline_bytes_ = std::uint64_t{64} << 20;
   bool plotted_ = true;  ///< since the last step
+  bool ended_ = false;
   algorithms::HealthMonitor health_;
 };
 

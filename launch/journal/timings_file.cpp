@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/base/fields.h"
 #include "engine/base/json.h"
 #include "engine/base/log_file.h"
 #include "engine/base/text.h"
@@ -50,9 +51,10 @@ algorithms::Metrics timing_metrics(const StepSeconds& seconds, const StepWork& w
   return out;
 }
 
-std::string timings_header(double now, std::int64_t done_steps, const Measured& measured) {
+std::string timings_header(double now, std::int64_t steps, std::int64_t done_steps,
+                           const Measured& measured) {
   Json line;
-  line.set("time", utc_text(now));
+  line.set("time", utc_text(now)).set("steps", steps);
   if (measured.peak_tflops > 0)
     line.set("peak_tflops", measured.peak_tflops).set("peak", measured.peak_source);
   if (done_steps > 0) line.set("resumed_after_step", done_steps);
@@ -60,11 +62,17 @@ std::string timings_header(double now, std::int64_t done_steps, const Measured& 
 }
 
 std::string timings_line(std::int64_t step, double now, double wall,
-                         const algorithms::Metrics& metrics) {
+                         const algorithms::Metrics& metrics,
+                         const std::vector<std::string>& warnings) {
   Json line;
   line.set("step", step).set("time", utc_text(now)).set("wall", wall);
   for (const auto& [name, value] : metrics) line.set(name, value);
+  if (!warnings.empty()) line.set("warnings", Json::Array(warnings.begin(), warnings.end()));
   return line.dump() + "\n";
+}
+
+std::string timings_end(double now, RunEnd how) {
+  return Json().set("time", utc_text(now)).set("ended", std::string(name_of(how))).dump() + "\n";
 }
 
 Result<double> truncate_timings_after(const OutputFolder& folder, const std::string& name,

@@ -2,9 +2,11 @@
 // part of metrics.jsonl, because identical runs have the same metrics but not the same times.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "algorithms/journal.h"
@@ -35,11 +37,23 @@ struct StepWork {
 algorithms::Metrics timing_metrics(const StepSeconds& seconds, const StepWork& work,
                                    const Measured& measured);
 
-/// The first line of a file, and of each resumed part: {"time", "peak_tflops", "peak", "after"}.
-std::string timings_header(double now, std::int64_t done_steps, const Measured& measured);
-/// {"step", "time", "wall", ...}. `wall`: seconds of the run so far, over all of its parts.
+/// The first line of a file, and of each resumed part: {"time", "steps" (of the run),
+/// "peak_tflops", "peak", "resumed_after_step"}.
+std::string timings_header(double now, std::int64_t steps, std::int64_t done_steps,
+                           const Measured& measured);
+/// {"step", "time", "wall", ..., "warnings"}. `wall`: seconds of the run so far, over all of its
+/// parts. `warnings`: those that the metrics of the step gave.
 std::string timings_line(std::int64_t step, double now, double wall,
-                         const algorithms::Metrics& metrics);
+                         const algorithms::Metrics& metrics,
+                         const std::vector<std::string>& warnings = {});
+
+/// How a part of a run ended. A part that was killed has no line that says so.
+enum class RunEnd { complete, interrupted, failed };
+constexpr std::array<std::string_view, 3> names_of(RunEnd) {
+  return {"complete", "interrupted", "failed"};
+}
+/// The last line of a part: {"time", "ended"}.
+std::string timings_end(double now, RunEnd how);
 
 /// Removes what follows the line of `step`, as truncate_after() does, and keeps the headers of the
 /// rest. Returns `wall` of the last line, 0 without one. Errc::io.

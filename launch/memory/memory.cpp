@@ -1,4 +1,4 @@
-#include "launch/commands/memory.h"
+#include "launch/memory/memory.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -7,7 +7,7 @@
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/generate/kv_cache.h"
-#include "launch/commands/explain/model_shares.h"
+#include "launch/memory/model_shares.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"
 #include "launch/recipes/rewards.h"
@@ -44,11 +44,16 @@ std::uint64_t program_under_mpirun(const RunConfig& config) {
   return program_bytes + (count_of(2 * others + each * neighbours) << 20);
 }
 
+enum class Held { always, at_most };
+
 /// A model that `ranks` ranks hold together, `all` bytes, of which one has `of_rank`.
 MemoryPart divided(const std::string& what, std::uint64_t all, std::uint64_t of_rank,
-                   std::uint64_t ranks) {
-  if (ranks == 1) return {what, all, of_rank};
-  return {cat(what, ", ", bytes_text(of_rank), " on each of ", ranks, " ranks"), all, of_rank};
+                   std::uint64_t ranks, Held held = Held::always) {
+  const std::uint64_t fixed = held == Held::always ? all : 0,
+                      fixed_of_rank = held == Held::always ? of_rank : 0;
+  const std::string each =
+      ranks == 1 ? "" : cat(", ", bytes_text(of_rank), " on each of ", ranks, " ranks");
+  return {what + each, all, of_rank, fixed, fixed_of_rank};
 }
 
 /// Models that only score. Throws Failure.
@@ -87,7 +92,7 @@ class Ranks {
   std::uint64_t count() const { return replicas_ * places_.size(); }
   /// The sum over all ranks, with the bytes of each, or of each stage, in its name.
   MemoryPart part(const std::string& what, Bytes of) const {
-    MemoryPart out{what, 0};
+    MemoryPart out{.what = what};
     std::vector<std::string> each;
     for (std::size_t i = 0; i < places_.size(); ++i) {
       out.bytes += replicas_ * of(places_[i]);
@@ -97,6 +102,12 @@ class Ranks {
       out.what += cat(", ", join(each, ", "), " on a rank of each of ", stages_, " stages");
     else if (count() > 1)
       out.what += cat(", ", each.front(), " on each of ", count(), " ranks");
+    return out;
+  }
+  /// The same of what is resident whatever the data; `lookup`: except for these bytes.
+  MemoryPart fixed(const std::string& what, Bytes of, Bytes lookup = nullptr) const {
+    MemoryPart out = part(what, of);
+    out.fixed = out.bytes - (lookup ? sum(lookup) : 0);
     return out;
   }
   std::uint64_t sum(Bytes of) const { return part("", of).bytes; }
@@ -114,11 +125,29 @@ void add_activations(std::vector<MemoryPart>& parts, const RunConfig& config, co
   parts.push_back(
       {cat("activations of ", config.train.micro_batch_tokens * config.parallel.dp, " tokens",
            recomputed, config.train.offload.empty() ? "" : ", in files", " (estimate)"),
-       ranks.sum([](const auto& rank) { return rank.activations; })});
+       ranks.sum([](const auto& rank) { return rank.activations; }), 0, 0, 0});
   parts.push_back({"packed GEMM operands and logits of the head (estimate)",
-                   ranks.sum([](const auto& rank) { return rank.products; })});
+                   ranks.sum([](const auto& rank) { return rank.products; }), 0, 0, 0});
   const auto widened = ranks.sum([](const auto& rank) { return rank.widened; });
-  if (widened > 0) parts.push_back({"f32 copies of operands", widened});
+  if (widened > 0) parts.push_back({"f32 copies of operands", widened, 0, 0, 0});
+}
+
+/// Tokens of the KV cache that a rollout can use: pages are allocated from the lowest on, so those
+/// beyond the sequences of its batches never become resident.
+std::int64_t cached_tokens(const RunConfig& config, const engine::models::DecoderSpec& spec) {
+  const auto generator = generator_settings(config, spec);
+  const std::int64_t all = engine::generate::cache_pages(generator, spec) * generator.page_size;
+  // Evaluations and other programs send other numbers of sequences; a prefix cache keeps pages.
+  const bool other_sequences = !config.eval.path.empty() || config.data.split > 0 ||
+                               !config.serve.listen.empty() || generator.prefix_cache;
+  if (other_sequences || config.async.on() || config.grpo.dynamic.on) return all;
+  const RowUse use = recipe_of(config).row_use(config);
+  // A greedy answer is one more (grpo.estimator remax).
+  const std::int64_t samples = (use.samples + 1) * use.batches * config.train.batch_size,
+                     sequences = std::min(samples, config.rollout.max_sequences),
+                     pages =
+                         (max_length(config, spec) + generator.page_size - 1) / generator.page_size;
+  return std::min(all, sequences * pages * generator.page_size);
 }
 
 /// Weights and KV cache of the rollout actor.
@@ -138,17 +167,16 @@ void add_rollout(std::vector<MemoryPart>& parts, const RunConfig& config,
   // Ranks that have a part of the model copy it from all published values.
   if (adapter == 0 && shares.ranks > 1) {
     const std::uint64_t published = 4 * count_of(spec.parameter_count());
-    parts.push_back({"published weights, once on a host", published, published});
+    parts.push_back({"published weights, once on a host", published, published, 0, 0});
   }
   if (samples_in_int8(config))
     add("rollout weights, int8 copy", shares.all, shares.largest);
   else if (config.train.dtype == engine::ops::Precision::bf16)
     add("rollout weights, packed bf16 copy", 2 * shares.all, 2 * shares.largest);
-  const auto generator = generator_settings(config, spec);
-  const std::uint64_t tokens =
-      count_of(engine::generate::cache_pages(generator, spec) * generator.page_size);
-  add(cat("KV cache of ", tokens, " tokens (at most)"),
-      tokens * count_of(engine::generate::cached_token_bytes(spec)), tokens * shares.cached);
+  const std::uint64_t tokens = count_of(cached_tokens(config, spec));
+  parts.push_back(divided(cat("KV cache of ", tokens, " tokens (at most)"),
+                          replicas * tokens * count_of(engine::generate::cached_token_bytes(spec)),
+                          tokens * shares.cached, shares.ranks, Held::at_most));
 }
 
 }  // namespace
@@ -163,21 +191,23 @@ namespace {
 void add_model(std::vector<MemoryPart>& parts, const RunConfig& config,
                const engine::models::DecoderSpec& spec, const Ranks& ranks) {
   const ValueBytes value(config);
-  parts.push_back(ranks.part(value.weight < 4 ? "weights (bf16)" : "weights (f32)",
-                             [](const auto& rank) { return rank.weights; }));
+  parts.push_back(ranks.fixed(value.weight < 4 ? "weights (bf16)" : "weights (f32)",
+                              [](const auto& rank) { return rank.weights; }));
   if (adapts(config))
-    parts.push_back(ranks.part("adapter", [](const auto& rank) { return rank.adapter; }));
+    parts.push_back(ranks.fixed("adapter", [](const auto& rank) { return rank.adapter; }));
   // Pipeline stages each have one of the two gradients. The one of the lookup is f32.
   const bool two = config.parallel.pp == 1 && has_two_gradients(config, spec);
-  parts.push_back(ranks.part(cat(two ? "gradients, two of the tied embedding" : "gradients",
-                                 value.gradient < 4 ? " (bf16)" : ""),
-                             [](const auto& rank) { return rank.gradients; }));
+  parts.push_back(ranks.fixed(
+      cat(two ? "gradients, two of the tied embedding" : "gradients",
+          value.gradient < 4 ? " (bf16)" : ""),
+      [](const auto& rank) { return rank.gradients; },
+      [](const auto& rank) { return rank.lookup; }));
   parts.push_back(
-      ranks.part(value.moment < 4 ? "AdamW's two moments (bf16)" : "AdamW's two moments",
-                 [](const auto& rank) { return rank.moments; }));
+      ranks.fixed(value.moment < 4 ? "AdamW's two moments (bf16)" : "AdamW's two moments",
+                  [](const auto& rank) { return rank.moments; }));
   if (value.average > 0)
-    parts.push_back(ranks.part("moving average of the weights (f32)",
-                               [](const auto& rank) { return rank.average; }));
+    parts.push_back(ranks.fixed("moving average of the weights (f32)",
+                                [](const auto& rank) { return rank.average; }));
 }
 
 /// Models that are not trained: once in a process, or on each rank of mpirun or group of ranks.
@@ -199,7 +229,7 @@ std::vector<MemoryPart> other_models(const RunConfig& config,
     const std::uint64_t versions = count_of(config.async.eta + 1) * trained_bytes(config, spec);
     parts.push_back({cat(config.async.eta + 1, config.async.eta == 0 ? " version" : " versions",
                          " of the weights to sample with"),
-                     versions, versions});
+                     versions, versions, 0, 0});
   }
   return parts;
 }
@@ -212,25 +242,28 @@ std::vector<MemoryPart> memory_needed(const RunConfig& config,
   std::vector<MemoryPart> parts;
   add_model(parts, config, spec, ranks);
   if (roles_of(config).critic.needed && !has_grid(config, Role::critic))
-    parts.push_back(ranks.part("critic: weights, gradients and moments",
-                               [](const auto& rank) { return rank.critic; }));
+    parts.push_back(ranks.fixed("critic: weights, gradients and moments",
+                                [](const auto& rank) { return rank.critic; }));
   for (auto& part : other_models(config, spec)) parts.push_back(std::move(part));
   if (roles_of(config).rollout.needed &&
       config.weights.format == actors::protocol::WeightCoding::delta)
     parts.push_back({"newest weights, for differences (cluster: policy and controller)",
-                     2 * trained_bytes(config, spec)});
+                     2 * trained_bytes(config, spec), 0, 0, 0});
   add_activations(parts, config, ranks);
-  parts.push_back({"program and libraries (estimate)", program_bytes});
+  parts.push_back({"program and libraries (estimate)", program_bytes, 0, 0, 0});
   return parts;
 }
 
 std::vector<RankPeak> peaks_of_ranks(const RunConfig& config,
                                      const engine::models::DecoderSpec& spec) {
-  std::uint64_t others = 0;
-  for (const auto& part : other_models(config, spec)) others += part.of_rank;
+  std::uint64_t others = 0, fixed = 0;
+  for (const auto& part : other_models(config, spec)) {
+    others += part.of_rank;
+    fixed += part.fixed_of_rank;
+  }
   std::vector<RankPeak> peaks;
   for (const RankMemory& rank : memory_of_ranks(config, spec))
-    peaks.push_back({rank, others, program_under_mpirun(config)});
+    peaks.push_back({rank, others, program_under_mpirun(config), fixed});
   return peaks;
 }
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "engine/models/spec.h"
-#include "launch/commands/explain/rank_memory.h"
 #include "launch/config/run_config.h"
+#include "launch/memory/rank_memory.h"
 
 namespace troupe::launch {
 
@@ -15,6 +15,9 @@ struct MemoryPart {
   std::string what;
   std::uint64_t bytes = 0;
   std::uint64_t of_rank = 0;  ///< of a model that is not the policy: at the rank with most
+  /// Of `bytes` and `of_rank`: weights, gradients and optimizer state, which are resident whatever
+  /// the data.
+  std::uint64_t fixed = 0, fixed_of_rank = 0;
 };
 
 /// Of a run in one process, whose ranks are threads: sums over all ranks. Weights, gradients and
@@ -27,9 +30,11 @@ struct RankPeak {
   RankMemory models;               ///< that it trains
   std::uint64_t other_models = 0;  ///< or its part of them: reference, reward models, rollout
   std::uint64_t program = 0;       ///< code, libraries, data, and buffers for messages
+  std::uint64_t fixed_others = 0;  ///< of `other_models`: weights, gradients, optimizer state
   std::uint64_t bytes() const {
     return models.trained() + models.passes() + other_models + program;
   }
+  std::uint64_t fixed() const { return models.fixed() + fixed_others; }
 };
 
 /// One for each of memory_of_ranks().

@@ -1,4 +1,4 @@
-#include "launch/commands/explain/model_shares.h"
+#include "launch/memory/model_shares.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "launch/commands/explain/rank_memory.h"
+#include "launch/memory/rank_memory.h"
 
 #include <algorithm>
 #include <optional>
@@ -6,7 +6,7 @@
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/parallel/pipeline.h"
 #include "engine/train/footprint.h"
-#include "launch/commands/explain/model_shares.h"
+#include "launch/memory/model_shares.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/model_spec.h"
 #include "launch/recipes/recipes.h"
@@ -65,7 +65,8 @@ class Place {
     const ValueCounts counts(policy, split_, stage_);
     out.adapter = 4 * count_of(counts.adapter);
     out.weights = value_.weight * count_of(counts.all - counts.adapter);
-    out.gradients = value_.gradient * count_of(counts.trained) + 4 * count_of(counts.lookup);
+    out.lookup = 4 * count_of(counts.lookup);
+    out.gradients = value_.gradient * count_of(counts.trained) + out.lookup;
     out.moments = shard(2 * value_.moment * count_of(counts.trained));
     out.average = shard(value_.average * count_of(counts.trained));
     if (critic != nullptr) {

@@ -23,12 +23,17 @@ struct RankMemory {
   int stage = 0, part = 0;  ///< of parallel.pp and parallel.tp
   /// Of the policy; exact. The weights are those of the base where an adapter is trained.
   std::uint64_t weights = 0, adapter = 0, gradients = 0, moments = 0, average = 0;
+  /// Of the gradients: the second one of a tied table, of which only the rows of tokens that occur
+  /// become resident.
+  std::uint64_t lookup = 0;
   std::uint64_t critic = 0;  ///< in the policy's grid: weights, gradients and moments; exact
   /// Of the largest micro-batch; estimates. `widened`: copies of bf16 operands in f32.
   std::uint64_t activations = 0, products = 0, widened = 0;
   std::uint64_t trained() const {
     return weights + adapter + gradients + moments + average + critic;
   }
+  /// Resident whatever the data.
+  std::uint64_t fixed() const { return trained() - lookup; }
   std::uint64_t passes() const { return activations + products + widened; }
 };
 

@@ -210,17 +210,16 @@ bool starts_from_random_weights(const RunConfig& config) {
           !engine::checkpoint::has_weight_files(config.model));
 }
 
-Result<std::string> token_files_text(const RunConfig& config) {
+Result<std::vector<TokenFile>> token_files(const RunConfig& config) {
   const auto options = token_file_options(config, 1);
   RETURN_IF_ERROR(options);
-  std::string text;
+  std::vector<TokenFile> files;
   for (const auto& part : options->parts) {
     const auto dataset = megatron::IndexedDataset::open(part.prefix);
     RETURN_IF_ERROR(dataset);
-    text += cat("  ", part.prefix, ": ", dataset->documents(), " documents, ", dataset->tokens(),
-                " tokens\n");
+    files.push_back({part.prefix, dataset->documents(), dataset->tokens()});
   }
-  return text;
+  return files;
 }
 
 Recipe recipe_for(std::type_identity<algorithms::PretrainConfig>) {

@@ -1,8 +1,10 @@
 // Pretraining: the recipe of --algorithm pretrain.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "launch/recipes/recipe.h"
 
@@ -19,7 +21,11 @@ bool validates_token_files(const RunConfig& config);
 /// Whether the run starts from random weights (init.weights).
 bool starts_from_random_weights(const RunConfig& config);
 
-/// Lines for explain: the token datasets of the run. Errors of opening them.
-Result<std::string> token_files_text(const RunConfig& config);
+struct TokenFile {
+  std::string prefix;
+  std::int64_t documents = 0, tokens = 0;
+};
+/// The token datasets of the run. Errors of opening them.
+Result<std::vector<TokenFile>> token_files(const RunConfig& config);
 
 }  // namespace troupe::launch

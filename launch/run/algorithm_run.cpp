@@ -174,11 +174,13 @@ int AlgorithmRun::run(actors::Task<void> algorithm, const algorithms::Plan& plan
   if (plan.done >= plan.steps) {
     log_info(cat(config().output, ": already complete (", plan.steps,
                  " steps); increase train.steps to continue"));
+    journal_.end(RunEnd::complete);
     return 0;
   }
   if (plan.selection.stops()) {
     log_info(cat(config().output, ": already complete (early stopping at step ", plan.done, ": ",
                  plan.selection.reason(), "); increase train.early_stopping.patience to continue"));
+    journal_.end(RunEnd::complete);
     return 0;
   }
   reading_->end();  // from here on a signal ends the run after a step
@@ -187,12 +189,16 @@ int AlgorithmRun::run(actors::Task<void> algorithm, const algorithms::Plan& plan
     actors::run(placement_->node(), std::move(algorithm), &stop_);
   } catch (const Failure& failure) {
     finish_save(failure.error());
+    if (failure.error().code == Errc::cancelled) journal_.end(RunEnd::interrupted);
     if (failure.error().what == journal_.failed_rewards()) return end_after_failed_rewards();
     if (failure.error().code == Errc::timeout) throw Failure(with_hangs(failure.error()));
     if (failure.error().code != Errc::bad_input) throw;
     throw Failure({Errc::bad_input, cat(failure.error().what, last_checkpoint(config().output))});
   }
   if (on_complete_) on_complete_();
+  journal_.end(!journal_.failed_rewards().empty() ? RunEnd::failed
+               : stop_.requested()                ? RunEnd::interrupted
+                                                  : RunEnd::complete);
   journal_.plot();
   // One request per rollout: the rollouts share the processors of the policy.
   const bool take_turns = placement_->chunks_per_rollout() == 1;

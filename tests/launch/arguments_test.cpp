@@ -94,7 +94,8 @@ TEST(Arguments, MistakesAreAnsweredWithWhatIsMeant) {
                    "troupe: launch: `--` is missing before train"},
            Mistake{"launch --cluster F -- train --algoritm sft",
                    "troupe: launch: train: unknown option --algoritm; did you mean --algorithm?"},
-           Mistake{"launch --cluster F -- generate", "can only start train; found \"generate\""},
+           Mistake{"launch --cluster F -- generate",
+                   "can only start train or explain; found \"generate\""},
            Mistake{"trian", "troupe: unknown command \"trian\""},
        }) {
     const Said said = run_program(each.words);

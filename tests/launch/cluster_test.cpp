@@ -237,7 +237,7 @@ TEST(Launch, RejectsInvalidCommands) {
   const std::string launched = cat("launch --cluster '", file, "' -- ");
   const Said other = run_program(launched + "generate --model x");
   EXPECT_EQ(other.code, exit_usage);
-  EXPECT_THAT(other.err, HasSubstr("launch: can only start train; found \"generate\""));
+  EXPECT_THAT(other.err, HasSubstr("launch: can only start train or explain; found \"generate\""));
   const std::string sft =
       cat("train --algorithm sft --set model='", data("models/digit-completion"),
           "' --set data.path='", file, "' --set output='", testing::TempDir(), "/never' ");

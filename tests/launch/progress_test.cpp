@@ -39,6 +39,23 @@ TEST(Progress, ShowsWhatMattersForTheMethod) {
   EXPECT_THAT(line({{"loss", 0}, {"reward", std::nan("")}}), StartsWith("step 2/2 reward n/a ETA"));
 }
 
+TEST(Progress, OfAnAsynchronousRunShowsStalenessAndMismatch) {
+  Progress progress(stderr, {.terminal = false, .log_every = 0}, [] { return 0.0; });
+  progress.begin(2, 0);
+  progress.step(2,
+                {{"reward", 0.5},
+                 {"kl", 0.1},
+                 {"entropy", 1.5},
+                 {"sampling/sampling_logp_difference/mean", 0.0123},
+                 {"staleness/mean", 0.5},
+                 {"staleness/max", 2}},
+                {});
+  EXPECT_EQ(progress.line(),
+            "step 2/2 reward 0.5 kl 0.1 entropy 1.5 staleness 2 mismatch 0.0123 ETA 0:00");
+  EXPECT_EQ(progress.line(60), "step 2/2 reward 0.5 kl 0.1 staleness 2 mismatch 0.0123 ETA 0:00")
+      << "staleness before entropy";
+}
+
 TEST(Progress, TheSpeedLeavesOutEvaluationAndCheckpoints) {
   double now = 0;
   Progress progress(stderr, {.terminal = false, .log_every = 0}, [&] { return now; });

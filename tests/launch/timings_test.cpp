@@ -283,12 +283,14 @@ TEST(Timings, AResumedRunHasEachStepOnceAndItsWallTimeGoesOn) {
     EXPECT_GT(line.find("perf/tokens_per_second")->number(), 0);
   });
   EXPECT_THAT(steps, ElementsAre(1, 2, 3, 4, 5, 6));
-  ASSERT_EQ(headers.size(), 2u);
-  EXPECT_THAT(headers[0], HasSubstr("\"peak_tflops\":0.5,\"peak\":\"train.peak_tflops\""));
+  ASSERT_EQ(headers.size(), 3u);
+  EXPECT_THAT(headers[0],
+              HasSubstr("\"steps\":6,\"peak_tflops\":0.5,\"peak\":\"train.peak_tflops\""));
   EXPECT_THAT(headers[1], HasSubstr("\"resumed_after_step\":3"));
+  EXPECT_THAT(headers[2], HasSubstr("\"ended\":\"failed\"")) << "nobody said how";
   run(0, 1);
   const std::string whole = read_file(folder + "/timings.jsonl").value_or("");
-  EXPECT_EQ(std::count(whole.begin(), whole.end(), '\n'), 2) << "a new run keeps no header";
+  EXPECT_EQ(std::count(whole.begin(), whole.end(), '\n'), 3) << "a new run keeps no header";
 }
 
 }  // namespace

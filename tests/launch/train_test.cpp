@@ -89,8 +89,10 @@ TEST_F(Runs, TimingsAddUpAndCountAllTokens) {
       "--set rollout.max_new_tokens=12 --set train.peak_tflops=0.5"));
   ASSERT_EQ(said.code, 0) << said.err;
   const auto metrics = json_lines(text("a/metrics.jsonl")),
-             lines = json_lines(text("a/timings.jsonl"));
-  ASSERT_EQ(lines.size(), 7u);
+             all_lines = json_lines(text("a/timings.jsonl"));
+  ASSERT_EQ(all_lines.size(), 8u);
+  EXPECT_EQ(all_lines.back().find("ended")->string(), "complete");
+  const std::vector<Json> lines(all_lines.begin(), all_lines.end() - 1);
   EXPECT_EQ(lines[0].find("peak_tflops")->number(), 0.5);
   EXPECT_EQ(lines[0].find("peak")->string(), "train.peak_tflops");
   for (std::size_t i = 1; i < lines.size(); ++i) {
@@ -110,8 +112,8 @@ TEST_F(Runs, TimingsAddUpAndCountAllTokens) {
     EXPECT_GT(lines[i].find("perf/hfu")->number(), lines[i].find("perf/mfu")->number());
     EXPECT_NEAR(lines[i].find("epoch")->number(), static_cast<double>(i) / 6, 1e-12);
   }
-  EXPECT_EQ(said.err.find("peak tensor memory"), said.err.rfind("peak tensor memory"));
-  EXPECT_THAT(said.err, HasSubstr("MiB (policy, rank 0)"));
+  EXPECT_EQ(said.err.find("peak resident memory"), said.err.rfind("peak resident memory"));
+  EXPECT_THAT(said.err, HasSubstr("MiB of the process (policy, rank 0)"));
   EXPECT_THAT(text("a/samples.txt"), HasSubstr("[answer] the"));
 }
 

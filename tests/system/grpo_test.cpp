@@ -4,6 +4,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/text.h"
+#include "tests/support/sanitized.h"
 #include "tests/system/runs.h"
 
 namespace troupe::test {
@@ -69,8 +70,8 @@ double mebibytes_after(const std::string& text, const std::string& words) {
   return at == std::string::npos ? 0 : std::strtod(text.c_str() + at + words.size(), nullptr);
 }
 
-// Includes the KV cache, sized for the sequences of the run, not for the model's maximum length.
-TEST_F(SystemRuns, TheTensorsOfARunTakeNoMoreThanExplainSays) {
+// Pages of the KV cache beyond the sequences of a batch never become resident.
+TEST_F(SystemRuns, ThePeakOfARunIsWhatWasResidentAndNoMoreThanExplainSays) {
   const std::string run_of =
       arguments("grpo", "run",
                 "--set train.steps=2 --set rollout.max_sequences=256 --set train.warmup_steps=0");
@@ -78,11 +79,12 @@ TEST_F(SystemRuns, TheTensorsOfARunTakeNoMoreThanExplainSays) {
       launch::run_program("explain" + run_of.substr(run_of.find(' '))).out;
   const double needed = mebibytes_after(explained, "\n  needed"),
                cache = mebibytes_after(explained, "tokens (at most)");
-  EXPECT_EQ(cache, 64)
-      << explained;  // 256 sequences of 64 tokens, each 4 layers of keys and values of 128 floats
-  const double taken = mebibytes_after(run(run_of), "peak tensor memory ");
-  EXPECT_GE(taken, cache);
-  EXPECT_LE(taken, needed);
+  EXPECT_LE(cache, 16) << "at most (4 + 1) samples of 4 prompts at a time\n" << explained;
+  const double taken = mebibytes_after(run(run_of), "peak resident memory ");
+  EXPECT_GE(taken, 20);
+  if (!sanitized) {
+    EXPECT_LE(taken, 1.1 * needed);
+  }
 }
 
 TEST_F(SystemRuns, RolloutsIn8BitsSayHowFarTheyAreFromThePolicy) {

@@ -4,15 +4,15 @@
 #include <string>
 
 #include "engine/models/spec.h"
-#include "launch/commands/explain/data_preview.h"
+#include "launch/commands/explain/machine.h"
+#include "launch/commands/explain/run_size.h"
 #include "launch/config/run_config.h"
 
 namespace troupe::launch {
 
-/// Lines for `troupe explain`. Measures the FLOP/s of a matrix product, which takes about a quarter
-/// of a second. Errc::usage: settings that the run would refuse once it has read the data.
-Result<std::string> run_estimate(const RunConfig& config, const engine::models::DecoderSpec& spec,
-                                 const DataPreview& preview);
+/// Lines for `troupe explain`.
+std::string run_estimate(const RunConfig& config, const engine::models::DecoderSpec& spec,
+                         const RunSize& size, const MachineOptions& machine);
 
 /// A line on the time in which pipeline stages wait; "" without stages. `tokens`: of an update.
 std::string pipeline_text(const RunConfig& config, double tokens);

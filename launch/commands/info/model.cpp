@@ -15,7 +15,7 @@
 #include "engine/models/storage.h"
 #include "engine/ops/cpu/cpu_options.h"
 #include "launch/commands/info/tokenizer.h"
-#include "launch/commands/memory.h"
+#include "launch/memory/memory.h"
 
 namespace troupe::launch {
 

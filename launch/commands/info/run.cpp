@@ -5,13 +5,16 @@
 #include "engine/adapter/model_folders.h"
 #include "engine/adapter/peft_config.h"
 #include "engine/adapter/peft_file.h"
+#include "engine/base/fields.h"
 #include "engine/base/file.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/checkpoint/manifest.h"
 #include "engine/checkpoint/not_a_model.h"
+#include "launch/commands/info/run_state.h"
 #include "launch/config/resolve.h"
 #include "launch/journal/metrics_file.h"
+#include "launch/journal/progress.h"
 #include "launch/run/resumable.h"
 
 namespace troupe::launch {
@@ -73,10 +76,46 @@ void inspect_best(const std::string& folder, Report& report) {
     report.say("best", best.string(), cat("best checkpoint (train.keep_best): ", best.string()));
 }
 
+std::string state_text(const RunState& run) {
+  const std::string step =
+      run.steps > 0 ? cat("step ", run.step, " of ", run.steps) : cat("step ", run.step);
+  switch (run.state) {
+    case Progressed::running:
+      return cat("running: ", run.process > 0 ? cat("process ", run.process, ", ") : "", step);
+    case Progressed::complete:
+      return cat("complete: ", step);
+    case Progressed::interrupted:
+      return cat("interrupted after a checkpoint: ", step);
+    case Progressed::failed:
+      return cat("ended with an error (logs/train.log): ", step);
+    case Progressed::killed:
+      return cat("killed: no process writes to it, and it did not end by itself; ", step);
+    case Progressed::unknown:
+      return cat("not running: ", step);
+  }
+  return step;
+}
+
+void report_state(const RunState& run, Report& report) {
+  report.say("state", std::string(name_of(run.state)), state_text(run));
+  if (run.process > 0) report.fact("process", run.process);
+  if (run.steps > 0) report.fact("total_steps", run.steps);
+  if (run.reward)
+    report.say("last_reward", *run.reward, cat("last reward: ", to_text(*run.reward, 4)));
+  if (run.evaluated)
+    report.say("last_eval_reward", *run.evaluated,
+               cat("last eval/reward: ", to_text(*run.evaluated, 4)));
+  if (run.seconds_left)
+    report.say("seconds_left", *run.seconds_left,
+               cat("time left: about ", clock_text(*run.seconds_left)));
+  for (const std::string& warning : run.warnings) report.note(warning);
+}
+
 }  // namespace
 
 void inspect_run(const std::string& folder, Report& report) {
   report.begin("run", folder);
+  report_state(read_run_state(folder), report);
   std::int64_t steps = 0, last = 0;
   for_each_line(folder + "/metrics.jsonl", [&](const Json& line, std::string_view) {
     last = get_integer(line, "step", folder).value_or(last);

@@ -1,5 +1,5 @@
 // What explain states of weights, gradients and moments is what each rank of a grid allocates.
-#include "launch/commands/explain/rank_memory.h"
+#include "launch/memory/rank_memory.h"
 
 #include <gtest/gtest.h>
 
