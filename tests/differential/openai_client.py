@@ -164,8 +164,8 @@ def with_server(model, checks, *options):
 
 
 def main():
-    with_server("digit-completion", (check_completions, check_chat, check_responses, check_errors))
-    with_server("stories260k/hf", (check_tools, check_response_tools, check_structured_output), "--template", TOOLS)
+    with_server("digit-completion", (check_completions, check_chat, check_errors))
+    with_server("stories260k/hf", (check_tools, check_responses, check_response_tools, check_structured_output), "--template", TOOLS)
     with_server("stories260k/hf", (check_embeddings,), "--runner", "pooling")
     print("openai", openai.__version__, "passed")
 
