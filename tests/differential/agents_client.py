@@ -34,7 +34,7 @@ class Length(pydantic.BaseModel):
 def settings(text=None, **more):
     """Settings of a model that writes a given text."""
     body = {} if text is None else {"structured_outputs": {"choice": [text]}}
-    return agents.ModelSettings(extra_body=dict(body, seed=1), max_tokens=100, **more)
+    return agents.ModelSettings(extra_body=dict(body, seed=1), max_tokens=150, parallel_tool_calls=False, **more)
 
 
 async def check_agents(url):

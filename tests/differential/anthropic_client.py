@@ -3,6 +3,7 @@ import asyncio
 import os
 import sys
 import tempfile
+import typing
 
 from serving import TOOLS, served
 
@@ -22,7 +23,7 @@ CLOSED = "{% for message in messages %}{{ message.role }}: {{ message.content }}
 
 class Length(pydantic.BaseModel):
     a: int
-    unit: str = pydantic.Field(pattern="cm|inch")
+    unit: typing.Literal["cm", "inch"]
 
 
 def valid(message):
@@ -53,7 +54,7 @@ def check_text(client, model):
     counted = client.messages.count_tokens(model=model, messages=USER, system="Be brief.")
     assert counted.input_tokens == found.usage.input_tokens
     choice = {"structured_outputs": {"choice": ["One, two, three."]}}
-    found = same(client, model=model, messages=USER, max_tokens=50, stop_sequences=["two"], temperature=0.5, top_p=0.9, top_k=10, extra_body=choice)
+    found = same(client, model=model, messages=USER, max_tokens=50, stop_sequences=["two"], extra_body=dict(choice, temperature=0.5, top_p=0.9, top_k=10))
     assert (found.content[0].text, found.stop_reason, found.stop_sequence) == ("One, ", "stop_sequence", "two"), found
     with client.messages.stream(model=model, messages=USER, max_tokens=50, extra_body=choice) as stream:
         assert "".join(stream.text_stream) == "One, two, three."

@@ -187,6 +187,8 @@ class Tools(Messages):
     def test_the_named_tool(self):
         found = self.answer(tools=[ADD, STOP], tool_choice={"type": "tool", "name": "add"})
         self.assertEqual((found["content"][0]["name"], len(found["content"]), found["stop_reason"]), ("add", 1, "tool_use"))
+        form = {"format": {"type": "json_schema", "schema": {"type": "object"}}}
+        self.assertEqual(self.answer(tools=[ADD], tool_choice={"type": "tool", "name": "add"}, output_config=form)["stop_reason"], "tool_use")
 
     def test_arguments_that_are_no_object_are_kept_as_text(self):
         found = self.answer(tools=[ADD], tool_choice={"type": "tool", "name": "add"}, max_tokens=2)

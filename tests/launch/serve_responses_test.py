@@ -250,6 +250,11 @@ class Tools(Responses):
         self.assertEqual(([item["type"] for item in found["output"]], calls[0][0], found["tools"]), (["function_call"], "add", [ADD, STOP]))
         self.assertLessEqual(json.loads(calls[0][1])["a"], 99)
 
+    def test_a_format_of_texts_beside_a_required_call(self):
+        form = {"type": "json_schema", "name": "sum", "schema": {"type": "object", "properties": {"x": {"const": 1}}, "required": ["x"]}}
+        found, calls = self.calls(tools=[ADD], tool_choice={"type": "function", "name": "add"}, text={"format": form})
+        self.assertEqual((list(json.loads(calls[0][1])), found["text"]), (["a", "unit"], {"format": form}))
+
     def test_allowed_tools(self):
         choice = {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "stop"}]}
         for seed in range(3):

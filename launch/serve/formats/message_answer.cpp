@@ -59,6 +59,10 @@ http::Response anthropic_error(http::Response response) {
     const Json* error = body->find("error");
     const Json* text = error ? error->find("message") : nullptr;
     if (text != nullptr && text->is_string()) message = text->string();
+    const Json* param = error ? error->find("param") : nullptr;  // these errors have none
+    if (param != nullptr && param->is_string() &&
+        message.find(param->string()) == std::string::npos)
+      message.insert(0, param->string() + ": ");
   }
   response.body = error_json(response.status, message).dump();
   return response;

@@ -121,6 +121,7 @@ TranslatedRequest read_message_request(const Json& body, const ServedModel& mode
   read_thinking(fields, model, request);
   read_output_config(fields, request);
   read_message_tools(fields, request);
+  drop_format_beside_call(request.chat);
   for (std::string& name : fields.unknown()) request.unknown.push_back(std::move(name));
   return request;
 }

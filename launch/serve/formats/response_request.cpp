@@ -174,6 +174,7 @@ TranslatedRequest read_response_request(const Json& body) {
   read_reasoning(fields, request);
   read_include(fields);
   read_response_tools(fields, request);
+  drop_format_beside_call(request.chat);
   read_metadata(fields, request);
   read_others(fields, request);
   pass_fields(fields, {"stop"}, request.chat);

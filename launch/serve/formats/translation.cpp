@@ -66,6 +66,13 @@ void refuse_chat_fields(RequestFields& fields, std::initializer_list<std::string
     refuse_member(fields, name, "it is a field of /v1/chat/completions only");
 }
 
+void drop_format_beside_call(Json& chat) {
+  const Json* choice = chat.find("tool_choice");
+  if (choice == nullptr || (!choice->is_object() && *choice != Json("required"))) return;
+  std::erase_if(chat.object(),
+                [](const auto& member) { return member.first == "response_format"; });
+}
+
 Json text_content(const Json& content, const std::string& where,
                   std::initializer_list<std::string_view> types) {
   if (content.is_string()) return content;

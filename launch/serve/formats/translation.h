@@ -24,6 +24,9 @@ void refuse_member(RequestFields& fields, std::string_view name, const std::stri
 /// here; null and false are accepted.
 void refuse_chat_fields(RequestFields& fields, std::initializer_list<std::string_view> names);
 
+/// Removes the format of texts from a chat request whose answer must be a call: it has no text.
+void drop_format_beside_call(Json& chat);
+
 /// A text, or a list of parts whose types are among `types`, as content of a chat message. Throws
 /// ApiFailure for other parts, by their type.
 Json text_content(const Json& content, const std::string& where,

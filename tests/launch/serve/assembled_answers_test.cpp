@@ -123,6 +123,9 @@ TEST(MessageAnswer, ErrorsKeepTheirStatusAndFields) {
   EXPECT_EQ(found.headers.size(), 1u);
   EXPECT_EQ(found.body,
             R"({"type":"error","error":{"type":"rate_limit_error","message":"later"}})");
+  const http::Response named =
+      anthropic_error(http::error_response(400, {.message = "too long", .param = "system"}));
+  EXPECT_NE(named.body.find("system: too long"), std::string::npos);
 }
 
 TEST(SendEvents, AListMayBeLongerThanWhatWaitsForASlowReader) {
