@@ -91,8 +91,8 @@ Result<ForeignRun> read_script(const std::string& path, const ScriptInput& input
   const auto command = command_of_script(path, input, notes);
   RETURN_IF_ERROR(command);
   try {
-    ForeignRun run = read_words(command->words, path,
-                                std::filesystem::path(path).parent_path().string());
+    ForeignRun run =
+        read_words(command->words, path, std::filesystem::path(path).parent_path().string());
     for (std::string& note : notes) run.notes.push_back(std::move(note));
     return run;
   } catch (const Failure& failure) {
@@ -108,9 +108,9 @@ Result<shell::ScriptCommand> command_of_script(const std::string& path, const Sc
   RETURN_IF_ERROR(text);
   std::error_code ignored;
   try {
-    const auto commands = shell::commands_of_script(
-        *text, {path, input.arguments, input.environment,
-                std::filesystem::current_path(ignored).string()});
+    const auto commands =
+        shell::commands_of_script(*text, {path, input.arguments, input.environment,
+                                          std::filesystem::current_path(ignored).string()});
     return training_command(commands, path, notes);
   } catch (const Failure& failure) {
     const std::string& what = failure.error().what;

@@ -22,7 +22,10 @@ std::string whole_text(const Field& field, const std::string& text) {
 
 std::string refusal(const std::string& key, const YamlNode& value) {
   const Field* field = find_field(key);
-  if (!field) return key.starts_with("data.columns.") || key.starts_with("data.tags.") ? "" : cat("there is no key ", key);
+  if (!field)
+    return key.starts_with("data.columns.") || key.starts_with("data.tags.")
+               ? ""
+               : cat("there is no key ", key);
   RunConfig scratch;
   std::string why = assign(*field, value, scratch);
   each_number_out_of_range(scratch, [&](const Field& wrong, double, bool) {

@@ -22,8 +22,8 @@ struct Value {
 };
 
 struct Variable {
-  std::map<std::int64_t, Value> items;                 ///< of a scalar: items[0]
-  std::map<std::string, Value, std::less<>> by_key;    ///< of an associative array
+  std::map<std::int64_t, Value> items;               ///< of a scalar: items[0]
+  std::map<std::string, Value, std::less<>> by_key;  ///< of an associative array
   bool array = false, associative = false;
   std::string unknown;  ///< of an array whose items are not known
 };
