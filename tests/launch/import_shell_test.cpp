@@ -228,6 +228,19 @@ TEST(UnknownValues, AreKnownFromTheEnvironmentAndFromArguments) {
   EXPECT_EQ(commands_of("A=$DIR/x\nprog $A").back().words.back().value.unset, "DIR (line 1)");
 }
 
+TEST(UnknownValues, BeginWhereTheyBegin) {
+  const auto commands =
+      commands_of("a=(k=v$(x) w)\na+=(l=${y}$(z))\nprog \"${a[@]}\" ${a[0]} $(x)");
+  std::vector<std::size_t> begins;
+  std::vector<bool> open;
+  for (const Field& word : commands.back().words) {
+    begins.push_back(word.value.unknown.empty() ? 0 : word.value.unknown_at);
+    open.push_back(word.open);
+  }
+  EXPECT_EQ(begins, (std::vector<std::size_t>{0, 3, 0, 2, 3, 0}));
+  EXPECT_EQ(open, (std::vector<bool>{false, false, false, false, false, true}));
+}
+
 TEST(UnknownValues, MakeCommandsUncertainThatDependOnThem) {
   EXPECT_THAT(commands_of("if [ -f x ]; then prog a; fi")[0].uncertain, HasSubstr("-f"));
   EXPECT_EQ(commands_of("cd x && prog a")[0].uncertain, "");

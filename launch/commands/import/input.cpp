@@ -158,7 +158,7 @@ std::vector<std::string> items_of(const YamlNode& node) {
 Result<ForeignRun> read_foreign_words(const std::vector<std::string>& words,
                                       const std::string& where) {
   std::vector<shell::Field> fields;
-  for (const std::string& word : words) fields.push_back({{word, "", ""}, std::string::npos});
+  for (const std::string& word : words) fields.push_back({{word, "", ""}});
   try {
     return read_words(fields, where, "");
   } catch (const Failure& failure) {

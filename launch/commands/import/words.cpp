@@ -109,11 +109,17 @@ class WordReader {
              "words into the script")});
   }
 
-  bool is_option(std::size_t at) const { return is_flag(text(at)) && words_[at].unknown_at > 1; }
+  bool is_option(std::size_t at) const { return is_flag(text(at)) && known_before(at) > 1; }
+
+  /// Where the first part that is not known begins.
+  std::size_t known_before(std::size_t at) const {
+    const shell::Value& value = words_[at].value;
+    return value.unknown.empty() ? value.text.size() : value.unknown_at;
+  }
 
   /// The setting's name is known.
   bool is_setting(std::size_t at) const {
-    return is_override(text(at)) && text(at).find('=') < words_[at].unknown_at;
+    return is_override(text(at)) && text(at).find('=') < known_before(at);
   }
 
   void next() {

@@ -19,6 +19,8 @@ struct Value {
   std::string text;     ///< of an unknown value: with the expansions that are not known as written
   std::string unknown;  ///< why it is not known: "the output of `date` (line 3)"; empty: known
   std::string unset;    ///< a variable without a value that it has nothing of: "DIR (line 4)"
+  /// Where in the text the first unknown part begins.
+  std::size_t unknown_at = 0;
 };
 
 struct Variable {
