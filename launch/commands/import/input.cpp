@@ -63,12 +63,18 @@ const shell::ScriptCommand& training_command(const std::vector<shell::ScriptComm
     throw Failure({Errc::usage, cat(path,
                                     ": no program of a known tool: openrlhf.cli.train_..., "
                                     "verl.trainer..., trl, llamafactory-cli, posttrain_gpt.py")});
-  if (!found->uncertain.empty())
-    throw Failure({Errc::bad_input,
-                   cat(path, ':', found->line, ": whether ",
-                       quote(found->words[program_in(*found, false)].value.text, 60),
-                       " is started could not be evaluated: it depends on ", found->uncertain,
-                       "; give the variable that it comes from a value (--env NAME=VALUE)")});
+  const auto others = std::ranges::count_if(commands, trains) - 1;
+  if (!found->uncertain.empty()) {
+    const std::string what = cat("line ", found->line, ": whether ",
+                                 quote(found->words[program_in(*found, false)].value.text, 60),
+                                 " is started depends on ", found->uncertain);
+    if (others > 0)
+      throw Failure({Errc::bad_input,
+                     cat(path, ": ", what, ", and there are ", others,
+                         " other training programs; give the variable that it comes from a value "
+                         "(--env NAME=VALUE)")});
+    notes.push_back(cat(what, "; it is the only training program"));
+  }
   for (const shell::ScriptCommand& each : commands)
     if (trains(each) && &each != found)
       notes.push_back(cat("not converted: the training program of line ", each.line,
