@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <sstream>
 
 #include "engine/base/file.h"
 #include "engine/base/text.h"
@@ -359,9 +360,9 @@ TEST(ImportOfAScript, ReadsTheWordsThatBashPassesInVerlsExamples) {
   for (const auto& entry : std::filesystem::directory_iterator(example("verl"))) {
     if (entry.path().extension() != ".sh") continue;
     const std::string path = entry.path().string();
-    const std::string recorded = value_or_throw(read_file(path + ".words"));
+    std::istringstream recorded(value_or_throw(read_file(path + ".words")));
     std::vector<std::string> notes, expected, arguments;
-    for (const auto word : pieces(recorded, '\n')) expected.emplace_back(word);
+    for (std::string word; std::getline(recorded, word);) expected.push_back(word);
     if (path.find("gemma") != std::string::npos) arguments = {"8", "/save"};
     const auto command =
         value_or_throw(command_of_script(path, {arguments, {{"DEVICE", "gpu"}}}, notes));
