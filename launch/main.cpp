@@ -278,7 +278,8 @@ void add_import(CLI::App& app, Action& action) {
   command->add_option("--table", options->table,
                       "print all settings of a tool and their equivalents instead");
   command->footer(
-      "The report on stderr has a line for each setting. Exit code 2: the run file is not complete; "
+      "The report on stderr has a line for each setting. Exit code 2: the run file is not "
+      "complete; "
       "3: a value could not be evaluated; 6: a file of another tool; the last line has the "
       "reason.\nExample:\n  troupe import "
       "llama3_lora_sft.yaml --output run.yaml\n  troupe import -- deepspeed --module "

@@ -91,11 +91,11 @@ ForeignRun read_input(const ImportOptions& options) {
       value_or_throw(read_foreign_file(first, {rest, environment_of(options.environment)}));
   add_overrides(rest, run);
   // Other words are a script's arguments.
-  if (first.ends_with(".sh")) std::erase_if(run.unread, [&](const std::string& word) {
-    return std::ranges::find(rest, word) != rest.end();
-  });
-  if (const auto name = unsupported_tool(run); !name.empty() && !run.tool)
-    refuse_tool(first, name);
+  if (first.ends_with(".sh"))
+    std::erase_if(run.unread, [&](const std::string& word) {
+      return std::ranges::find(rest, word) != rest.end();
+    });
+  if (const auto name = unsupported_tool(run); !name.empty() && !run.tool) refuse_tool(first, name);
   return run;
 }
 

@@ -85,7 +85,8 @@ INSTANTIATE_TEST_SUITE_P(
         "${A:=now} $A ${#A} \"${B:-'q'}\"\n",
         "P=/a/b.tar.gz\nprog ${P##*/} ${P%%.*} ${P#*/} ${P%.*} ${P/a/A} ${P//a/A} ${P/#\\/a/X} "
         "${P/%gz/Z} ${P:3} ${P:1:2} ${P: -2} ${P^^} ${P^} ${P%\"$X\"} ${P//[a-c]/_}\n",
-        "prog a \\\n  b \\\n  c # d\nprog e \\\n  # f\nprog \"g \\\nh\" 'i \\\nj' k\\ l \\# \\$A a#b\n",
+        "prog a \\\n  b \\\n  c # d\nprog e \\\n  # f\nprog \"g \\\nh\" 'i \\\nj' k\\ l \\# \\$A "
+        "a#b\n",
         "set -- a 'b c' d\nprog \"$@\" $# \"$2\" $*\nshift\nprog \"$@\" \"${@:2}\" \"${1:-x}\"\n"
         "set -- \nprog \"$@\" $#\n",
         "for i in 1 2 3; do [ $i -eq 2 ] && continue; prog $i; done\nfor ((i=0;i<2;i++)); do prog "
@@ -98,18 +99,21 @@ INSTANTIATE_TEST_SUITE_P(
         "if [[ -z $B || $A -lt 1 ]]; then prog z; fi\nif ! [ -n \"$B\" ]; then prog n; elif true; "
         "then prog t; fi\n[[ abc == a* ]] && prog glob\n[[ abc == \"a*\" ]] || prog quoted\n"
         "[ a = b -o c = c ] && prog or\n[ ] || prog none\n[[ ! ( a == b && c == c ) ]] && prog g\n",
-        "f() { local A=in B; B=$1; prog \"$A\" $B \"$@\"; C=$A; return; prog never; }\nA=out\nf x 'y "
+        "f() { local A=in B; B=$1; prog \"$A\" $B \"$@\"; C=$A; return; prog never; }\nA=out\nf x "
+        "'y "
         "z'\nprog $A $C \"$B\"\nfunction g { f \"$@\" g; }\ng 1\n",
         "export A=1 B='2 3'\ndeclare -a d=(x y)\nreadonly R=r\nprog $A \"$B\" ${d[1]} $R\nunset A\n"
         "prog \"[$A]\"\n",
         "declare -A m=([k]=v [\"a b\"]=c)\nm[z]=1\nprog ${m[k]} \"${m[a b]}\" ${m[z]} ${#m[@]}\n",
-        "read -r -d '' T <<EOF\na b $((1+1))\n  c\nEOF\nprog $T\nread -r -d '' U <<'EOF'\n$x `y`\nEOF\n"
+        "read -r -d '' T <<EOF\na b $((1+1))\n  c\nEOF\nprog $T\nread -r -d '' U <<'EOF'\n$x "
+        "`y`\nEOF\n"
         "prog \"$U\"\nread L <<EOF\nfirst line\nsecond\nEOF\nprog $L\n",
         "prog {a,b}c x{1..3} {a,b{c,d}} {x} a={b,c} '{a,b}' \"{a,b}\" {3..1}\n",
         "A=1; (A=2; prog $A); prog $A; { A=3; }; prog $A; A=9 true; prog $A\n",
         "N=A\nA=v\nprog ${!N}\nx=(p q)\nx[3]=r\nprog \"${x[@]}\" ${#x[@]} \"${!x[@]}\" ${x[2]}e\n"
         "x[1]=\nprog \"${x[@]}\"\n",
-        "A='a b'\nB=$A\nC=\"$A\"c\nD=$A$B\nprog $B \"$C\" \"$D\"\nA+=z\nprog \"$A\"\nA=x B=$A\nprog "
+        "A='a b'\nB=$A\nC=\"$A\"c\nD=$A$B\nprog $B \"$C\" \"$D\"\nA+=z\nprog \"$A\"\nA=x "
+        "B=$A\nprog "
         "\"$B\"\n",
         "prog a=b c=\"d e\" +f.g=h \"i=['j','k']\" l=[m,n] o='[\"p\"]' q=\\\"r\\\" s=~/t ~/u '~'\n",
         "eval 'A=1; prog $A'\neval prog '\"x  y\"' z\ntrue && prog t || prog f\nfalse || prog f && "
@@ -124,9 +128,17 @@ std::string generated(std::mt19937& random) {
   const auto word = [&] {
     std::string out;
     for (std::size_t i = 0; i <= random() % 3; ++i)
-      out += pick({"x", "y z", "$a", "\"$b\"", "${c:-d e}", "\"${d:-$a}\"", "'q r'", "$((n + 2))",
-                   "\"${A[@]}\"", "${B[0]}", "${#A[@]}", "${b%y*}", "\"${b#x}\"", "${a/x/\"1 2\"}",
-                   "${d:+s}", "\"\"", "\\ ", "k=v", "{1,2}", "\"${A[*]}\"", "${b:1:2}", "${a^^}"});
+      out += pick({"x",           "y z",
+                   "$a",          "\"$b\"",
+                   "${c:-d e}",   "\"${d:-$a}\"",
+                   "'q r'",       "$((n + 2))",
+                   "\"${A[@]}\"", "${B[0]}",
+                   "${#A[@]}",    "${b%y*}",
+                   "\"${b#x}\"",  "${a/x/\"1 2\"}",
+                   "${d:+s}",     "\"\"",
+                   "\\ ",         "k=v",
+                   "{1,2}",       "\"${A[*]}\"",
+                   "${b:1:2}",    "${a^^}"});
     return out;
   };
   std::string script = "n=5\na=3\nb='x y'\nA=(p 'q r')\n";
@@ -144,7 +156,8 @@ std::string generated(std::mt19937& random) {
                       word(), "); else c=", pick({"e", "\"$a\""}), "; fi\n");
         break;
       case 3:
-        script += cat("case \"$", name, "\" in ", pick({"7", "x*", "?"}), ") d=in;; *) d+=o;; esac\n");
+        script +=
+            cat("case \"$", name, "\" in ", pick({"7", "x*", "?"}), ") d=in;; *) d+=o;; esac\n");
         break;
       case 4:
         script += cat("for i in ", word(), "; do ", array, "+=(\"$i\"); done\n");
@@ -185,12 +198,14 @@ std::string last_word(const std::vector<ScriptCommand>& commands) {
 }
 
 TEST(UnknownValues, AreNamedWithTheirLines) {
-  EXPECT_EQ(last_word(commands_of("A=1\nA=$(date)\nprog x$A")), "? the output of \"date\" (line 2)");
+  EXPECT_EQ(last_word(commands_of("A=1\nA=$(date)\nprog x$A")),
+            "? the output of \"date\" (line 2)");
   EXPECT_EQ(last_word(commands_of("A=`date`\nB=$A\nprog $B")), "? the output of \"date\" (line 1)");
   EXPECT_EQ(last_word(commands_of("\nprog $1")), "? the script's argument 1 (line 2)");
   EXPECT_EQ(last_word(commands_of("prog ${A:?must be set}")),
             "? A, which the script requires (line 1): \"must be set\"");
-  EXPECT_EQ(last_word(commands_of("set -u\nprog $A")), "? A (line 2), which the script does not set");
+  EXPECT_EQ(last_word(commands_of("set -u\nprog $A")),
+            "? A (line 2), which the script does not set");
   EXPECT_EQ(last_word(commands_of(". ./env.sh\nprog $A")),
             "? A (line 2), which \"./env.sh\" (line 1) may set");
   EXPECT_EQ(last_word(commands_of("if [ -f x ]; then A=1; else A=2; fi\nprog $A")),
@@ -213,6 +228,19 @@ TEST(UnknownValues, AreKnownFromTheEnvironmentAndFromArguments) {
   EXPECT_EQ(commands_of("A=$DIR/x\nprog $A").back().words.back().value.unset, "DIR (line 1)");
 }
 
+TEST(UnknownValues, BeginWhereTheyBegin) {
+  const auto commands =
+      commands_of("a=(k=v$(x) w)\na+=(l=${y}$(z))\nprog \"${a[@]}\" ${a[0]} $(x)");
+  std::vector<std::size_t> begins;
+  std::vector<bool> open;
+  for (const Field& word : commands.back().words) {
+    begins.push_back(word.value.unknown.empty() ? 0 : word.value.unknown_at);
+    open.push_back(word.open);
+  }
+  EXPECT_EQ(begins, (std::vector<std::size_t>{0, 3, 0, 2, 3, 0}));
+  EXPECT_EQ(open, (std::vector<bool>{false, false, false, false, false, true}));
+}
+
 TEST(UnknownValues, MakeCommandsUncertainThatDependOnThem) {
   EXPECT_THAT(commands_of("if [ -f x ]; then prog a; fi")[0].uncertain, HasSubstr("-f"));
   EXPECT_EQ(commands_of("cd x && prog a")[0].uncertain, "");
@@ -221,11 +249,11 @@ TEST(UnknownValues, MakeCommandsUncertainThatDependOnThem) {
 }
 
 TEST(UnknownValues, ScriptsOfUnboundedWorkAreRefused) {
-  for (const char* script :
-       {"while true; do :; done", "f() { f; }; f", "for ((;;)); do A+=x; done",
-        "A=x; while true; do A=$A$A; done", "prog {1..9999}{1..9999}",
-        "f() { f; f; }; f", "eval 'x() { eval x; }; x'", "prog $((1+(1+(1+(1+(1+(1+(1+(1+(1+(1+(1+("
-        "1+(1+(1+(1+(1+(1+(1+(1+(1+(1+(1+(1+(1+1))))))))))))))))))))))))"})
+  for (const char* script : {"while true; do :; done", "f() { f; }; f", "for ((;;)); do A+=x; done",
+                             "A=x; while true; do A=$A$A; done", "prog {1..9999}{1..9999}",
+                             "f() { f; f; }; f", "eval 'x() { eval x; }; x'",
+                             "prog $((1+(1+(1+(1+(1+(1+(1+(1+(1+(1+(1+("
+                             "1+(1+(1+(1+(1+(1+(1+(1+(1+(1+(1+(1+(1+1))))))))))))))))))))))))"})
     EXPECT_THROW(commands_of(script), Failure) << script;
 }
 

@@ -42,7 +42,8 @@ bool clear_value(Converted& converted, Tool tool, const std::string& problem) {
       const Field* field = find_field(key);
       if (!field) continue;
       const std::string from = cat(title_of(tool), "'s default ", each.second);
-      converted.values[key] = {value_text(*field, RunConfig()), from + ", which the method excludes"};
+      converted.values[key] = {value_text(*field, RunConfig()),
+                               from + ", which the method excludes"};
       converted.lines.push_back({Outcome::not_needed, from, cat(key, " is off: ", reason)});
       return true;
     }

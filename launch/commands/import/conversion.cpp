@@ -74,9 +74,8 @@ class Importer {
   bool is_verls_sft() const {
     if (!run_.method.empty()) return run_.method.find("sft") != std::string::npos;
     const auto any = [&](std::string_view prefix) {
-      return std::ranges::any_of(run_.settings, [&](const ForeignSetting& each) {
-        return each.key.starts_with(prefix);
-      });
+      return std::ranges::any_of(
+          run_.settings, [&](const ForeignSetting& each) { return each.key.starts_with(prefix); });
     };
     return any("model.") && !any("actor_rollout_ref") && !any("algorithm");
   }

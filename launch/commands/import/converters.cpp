@@ -448,9 +448,9 @@ void convert_value(ImportSettings& settings, const ToolKey& row, const YamlNode&
 }
 
 void finish(ImportSettings& settings) {
-  for (const auto step : {finish_batch, finish_betas, finish_steps, finish_length, finish_adapter,
-                          finish_pretraining, finish_output, finish_compat, finish_reward,
-                          finish_variables}) {
+  for (const auto step :
+       {finish_batch, finish_betas, finish_steps, finish_length, finish_adapter, finish_pretraining,
+        finish_output, finish_compat, finish_reward, finish_variables}) {
     settings.current = "what follows from several settings";
     settings.attempt([&] { step(settings); });
   }

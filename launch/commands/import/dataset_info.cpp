@@ -31,9 +31,9 @@ std::string text_in(const YamlNode& map, std::string_view name) {
 DataRegister register_of(const ImportSettings& settings) {
   const std::string folder = settings.theirs("dataset_dir", "data");
   DataRegister out;
-  out.file = file_near(
-      (std::filesystem::path(folder) / "dataset_info.json").lexically_normal().string(),
-      settings.run.folder);
+  out.file =
+      file_near((std::filesystem::path(folder) / "dataset_info.json").lexically_normal().string(),
+                settings.run.folder);
   if (out.file.empty()) return out;
   constexpr std::size_t max_file = std::size_t{4} << 20;
   const std::string text = value_or_throw(read_file(out.file, max_file));

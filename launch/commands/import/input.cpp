@@ -63,12 +63,18 @@ const shell::ScriptCommand& training_command(const std::vector<shell::ScriptComm
     throw Failure({Errc::usage, cat(path,
                                     ": no program of a known tool: openrlhf.cli.train_..., "
                                     "verl.trainer..., trl, llamafactory-cli, posttrain_gpt.py")});
-  if (!found->uncertain.empty())
-    throw Failure({Errc::bad_input,
-                   cat(path, ':', found->line, ": whether ",
-                       quote(found->words[program_in(*found, false)].value.text, 60),
-                       " is started could not be evaluated: it depends on ", found->uncertain,
-                       "; give the variable that it comes from a value (--env NAME=VALUE)")});
+  const auto others = std::ranges::count_if(commands, trains) - 1;
+  if (!found->uncertain.empty()) {
+    const std::string what = cat("line ", found->line, ": whether ",
+                                 quote(found->words[program_in(*found, false)].value.text, 60),
+                                 " is started depends on ", found->uncertain);
+    if (others > 0)
+      throw Failure({Errc::bad_input,
+                     cat(path, ": ", what, ", and there are ", others,
+                         " other training programs; give the variable that it comes from a value "
+                         "(--env NAME=VALUE)")});
+    notes.push_back(cat(what, "; it is the only training program"));
+  }
   for (const shell::ScriptCommand& each : commands)
     if (trains(each) && &each != found)
       notes.push_back(cat("not converted: the training program of line ", each.line,
@@ -91,8 +97,8 @@ Result<ForeignRun> read_script(const std::string& path, const ScriptInput& input
   const auto command = command_of_script(path, input, notes);
   RETURN_IF_ERROR(command);
   try {
-    ForeignRun run = read_words(command->words, path,
-                                std::filesystem::path(path).parent_path().string());
+    ForeignRun run =
+        read_words(command->words, path, std::filesystem::path(path).parent_path().string());
     for (std::string& note : notes) run.notes.push_back(std::move(note));
     return run;
   } catch (const Failure& failure) {
@@ -108,9 +114,9 @@ Result<shell::ScriptCommand> command_of_script(const std::string& path, const Sc
   RETURN_IF_ERROR(text);
   std::error_code ignored;
   try {
-    const auto commands = shell::commands_of_script(
-        *text, {path, input.arguments, input.environment,
-                std::filesystem::current_path(ignored).string()});
+    const auto commands =
+        shell::commands_of_script(*text, {path, input.arguments, input.environment,
+                                          std::filesystem::current_path(ignored).string()});
     return training_command(commands, path, notes);
   } catch (const Failure& failure) {
     const std::string& what = failure.error().what;
@@ -158,7 +164,7 @@ std::vector<std::string> items_of(const YamlNode& node) {
 Result<ForeignRun> read_foreign_words(const std::vector<std::string>& words,
                                       const std::string& where) {
   std::vector<shell::Field> fields;
-  for (const std::string& word : words) fields.push_back({{word, "", ""}, std::string::npos});
+  for (const std::string& word : words) fields.push_back({{word, "", ""}});
   try {
     return read_words(fields, where, "");
   } catch (const Failure& failure) {

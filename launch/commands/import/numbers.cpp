@@ -21,8 +21,8 @@ class Product {
   void by(std::string_view name, double otherwise) {
     const double given = number_(name, std::nan(""));
     const double value = std::max(1.0, std::isnan(given) ? otherwise : given);
-    text_ += cat(" / ", to_text(value), " (", name,
-                 std::isnan(given) ? ", the tool's default)" : ")");
+    text_ +=
+        cat(" / ", to_text(value), " (", name, std::isnan(given) ? ", the tool's default)" : ")");
     value_ /= value;
   }
   void factor(std::string_view name, double value) {

@@ -45,14 +45,20 @@ constexpr std::array tasks{
 struct OtherTool {
   std::string_view part, name;
 };
-constexpr std::array other_tools{
-    OtherTool{"axolotl", "axolotl"},       OtherTool{"torchtune", "torchtune"},
-    OtherTool{"unsloth", "unsloth"},       OtherTool{"nemo_rl", "NeMo-RL"},
-    OtherTool{"examples/run_grpo", "NeMo-RL"}, OtherTool{"examples/run_sft", "NeMo-RL"},
-    OtherTool{"examples/run_dpo", "NeMo-RL"}, OtherTool{"nemo_aligner", "NeMo-Aligner"},
-    OtherTool{"areal.", "AReaL"},          OtherTool{"areal/", "AReaL"},
-    OtherTool{"swift/cli", "ms-swift"},    OtherTool{"slime", "slime"},
-    OtherTool{"xtuner", "XTuner"},         OtherTool{"start_rlvr_pipeline", "ROLL"}};
+constexpr std::array other_tools{OtherTool{"axolotl", "axolotl"},
+                                 OtherTool{"torchtune", "torchtune"},
+                                 OtherTool{"unsloth", "unsloth"},
+                                 OtherTool{"nemo_rl", "NeMo-RL"},
+                                 OtherTool{"examples/run_grpo", "NeMo-RL"},
+                                 OtherTool{"examples/run_sft", "NeMo-RL"},
+                                 OtherTool{"examples/run_dpo", "NeMo-RL"},
+                                 OtherTool{"nemo_aligner", "NeMo-Aligner"},
+                                 OtherTool{"areal.", "AReaL"},
+                                 OtherTool{"areal/", "AReaL"},
+                                 OtherTool{"swift/cli", "ms-swift"},
+                                 OtherTool{"slime", "slime"},
+                                 OtherTool{"xtuner", "XTuner"},
+                                 OtherTool{"start_rlvr_pipeline", "ROLL"}};
 
 struct KeyMark {
   std::string_view name;
@@ -86,8 +92,7 @@ bool has_key(const ForeignRun& run, std::string_view key) {
   const bool section = key.ends_with('*');
   if (section) key.remove_suffix(1);
   return key.empty() || std::ranges::any_of(run.settings, [&](const ForeignSetting& each) {
-           return section ? each.key.starts_with(key) ||
-                                each.key == key.substr(0, key.size() - 1)
+           return section ? each.key.starts_with(key) || each.key == key.substr(0, key.size() - 1)
                           : each.key == key;
          });
 }
@@ -123,11 +128,10 @@ std::string_view unsupported_tool(const ForeignRun& run) {
 
 void refuse_tool(std::string_view where, std::string_view name) {
   const bool v1 = name == "LLaMA-Factory v1";
-  throw Failure({Errc::unsupported,
-                 cat(where, ": this is a configuration of ", name,
-                     ", which is not supported; import reads TRL, LLaMA-Factory",
-                     v1 ? " (files with stage and model_name_or_path)" : "",
-                     ", verl, OpenRLHF and MindSpeed")});
+  throw Failure({Errc::unsupported, cat(where, ": this is a configuration of ", name,
+                                        ", which is not supported; import reads TRL, LLaMA-Factory",
+                                        v1 ? " (files with stage and model_name_or_path)" : "",
+                                        ", verl, OpenRLHF and MindSpeed")});
 }
 
 }  // namespace troupe::launch

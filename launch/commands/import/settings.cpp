@@ -22,7 +22,10 @@ std::string whole_text(const Field& field, const std::string& text) {
 
 std::string refusal(const std::string& key, const YamlNode& value) {
   const Field* field = find_field(key);
-  if (!field) return key.starts_with("data.columns.") || key.starts_with("data.tags.") ? "" : cat("there is no key ", key);
+  if (!field)
+    return key.starts_with("data.columns.") || key.starts_with("data.tags.")
+               ? ""
+               : cat("there is no key ", key);
   RunConfig scratch;
   std::string why = assign(*field, value, scratch);
   each_number_out_of_range(scratch, [&](const Field& wrong, double, bool) {
@@ -49,28 +52,32 @@ std::string yaml_of(const YamlNode& value) {
   return cat(map ? '{' : '[', join(items, ", "), map ? '}' : ']');
 }
 
+ImportSettings::ImportSettings(Tool of, const ForeignRun& from) : tool(of), run(from) {
+  for (const ForeignSetting& each : run.settings)
+    for (const ToolKey* row : rows_of(tool, each.key))
+      for (const std::string_view name : row->names) by_name_[name].push_back(&each);
+}
+
 void ImportSettings::begin(const std::string& algorithm, const std::string& recipe_name) {
   converted.algorithm = algorithm;
   recipe = recipe_name;
 }
 
 bool ImportSettings::given(std::string_view name) const {
-  for (const ForeignSetting& each : run.settings)
-    for (const ToolKey* row : rows_of(tool, each.key))
-      if (std::ranges::find(row->names, name) != row->names.end() && !text_of(each.value).empty())
-        return true;
-  return false;
+  const auto found = by_name_.find(name);
+  return found != by_name_.end() &&
+         std::ranges::any_of(found->second, [](const ForeignSetting* each) {
+           return !text_of(each->value).empty();
+         });
 }
 
 std::string ImportSettings::theirs(std::string_view name, const std::string& otherwise) const {
-  std::string text = otherwise;
-  for (const ForeignSetting& each : run.settings)
-    for (const ToolKey* row : rows_of(tool, each.key))
-      if (std::ranges::find(row->names, name) != row->names.end()) {
-        if (!each.unknown.empty()) missing_ = cat(each.key, " depends on ", each.unknown);
-        text = each.unknown.empty() ? text_of(each.value) : otherwise;
-      }
-  return text;
+  const auto found = by_name_.find(name);
+  if (found == by_name_.end()) return otherwise;
+  const ForeignSetting& last = *found->second.back();
+  if (last.unknown.empty()) return text_of(last.value);
+  missing_ = cat(last.key, " depends on ", last.unknown);
+  return otherwise;
 }
 
 double ImportSettings::number(std::string_view name, double otherwise) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,7 +13,7 @@ namespace troupe::launch {
 
 class ImportSettings {
  public:
-  ImportSettings(Tool of, const ForeignRun& from) : tool(of), run(from) {}
+  ImportSettings(Tool of, const ForeignRun& from);
   void begin(const std::string& algorithm, const std::string& recipe_name);
 
   const Tool tool;
@@ -42,6 +43,7 @@ class ImportSettings {
   void note(std::string text);
 
  private:
+  std::map<std::string_view, std::vector<const ForeignSetting*>> by_name_;  ///< of the tool's table
   mutable std::string missing_;  ///< the setting that an attempt needs, and why it has no value
 };
 

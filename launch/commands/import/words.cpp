@@ -12,7 +12,6 @@
 namespace troupe::launch {
 namespace {
 
-
 bool reads_as_number(const std::string& word) {
   double number = 0;
   const auto [end, code] = std::from_chars(word.data(), word.data() + word.size(), number);
@@ -93,10 +92,10 @@ class WordReader {
     if ((program == "trl" || program.ends_with("llamafactory-cli")) && at_ < words_.size())
       run_.method = text(at_++);
     if (program.ends_with("llamafactory-cli") && run_.method != "train")
-      throw Failure({Errc::unsupported,
-                     cat(where_, ": llamafactory-cli ", run_.method,
-                         " does not train; troupe chat, serve, eval and merge are its "
-                         "counterparts")});
+      throw Failure(
+          {Errc::unsupported, cat(where_, ": llamafactory-cli ", run_.method,
+                                  " does not train; troupe chat, serve, eval and merge are its "
+                                  "counterparts")});
   }
 
   /// A word that may be any settings, or none.
@@ -110,13 +109,17 @@ class WordReader {
              "words into the script")});
   }
 
-  bool is_option(std::size_t at) const {
-    return is_flag(text(at)) && words_[at].unknown_at > 1;
+  bool is_option(std::size_t at) const { return is_flag(text(at)) && known_before(at) > 1; }
+
+  /// Where the first part that is not known begins.
+  std::size_t known_before(std::size_t at) const {
+    const shell::Value& value = words_[at].value;
+    return value.unknown.empty() ? value.text.size() : value.unknown_at;
   }
 
   /// The setting's name is known.
   bool is_setting(std::size_t at) const {
-    return is_override(text(at)) && text(at).find('=') < words_[at].unknown_at;
+    return is_override(text(at)) && text(at).find('=') < known_before(at);
   }
 
   void next() {
@@ -148,8 +151,7 @@ class WordReader {
     const std::string& text_of_word = word.value.text;
     const auto equals = text_of_word.find('=');
     const std::string key = normal_name(text_of_word.substr(0, equals));
-    if (equals != std::string::npos)
-      return value(key, {text_of_word.substr(equals + 1)}, word);
+    if (equals != std::string::npos) return value(key, {text_of_word.substr(equals + 1)}, word);
     std::vector<std::string> values;
     shell::Field from = word;
     while (at_ < words_.size() && !is_option(at_) && !is_setting(at_)) {
@@ -164,7 +166,8 @@ class WordReader {
     value(key, values, from);
   }
 
-  void value(const std::string& key, const std::vector<std::string>& values, const shell::Field& from) {
+  void value(const std::string& key, const std::vector<std::string>& values,
+             const shell::Field& from) {
     if (values.size() == 1 && (key == "config_path" || key == "config_name") &&
         run_.tool == Tool::verl) {
       if (!from.value.unknown.empty()) open(from);
@@ -203,10 +206,10 @@ class WordReader {
     const std::string found = file_near(path, folder_);
     if (found.empty() && is_own_configuration(name)) return;
     if (found.empty())
-      throw Failure({Errc::not_found,
-                     cat(where_, ": the settings of --config-name ", quote(name, 60),
-                         " are in no file here: expected ", quote(path, 160),
-                         "; import the script in a copy of its repository")});
+      throw Failure(
+          {Errc::not_found, cat(where_, ": the settings of --config-name ", quote(name, 60),
+                                " are in no file here: expected ", quote(path, 160),
+                                "; import the script in a copy of its repository")});
     ForeignRun before;
     value_or_throw(add_yaml(found, before));
     std::erase_if(before.settings, [](const ForeignSetting& each) {

@@ -22,13 +22,13 @@ struct Operation {
 };
 // Longer operators before their beginnings.
 constexpr std::array operators{
-    Operation{"||", 1}, Operation{"&&", 2}, Operation{"==", 6}, Operation{"!=", 6},
-    Operation{"<=", 7}, Operation{">=", 7}, Operation{"<<", 8}, Operation{">>", 8},
+    Operation{"||", 1},  Operation{"&&", 2}, Operation{"==", 6}, Operation{"!=", 6},
+    Operation{"<=", 7},  Operation{">=", 7}, Operation{"<<", 8}, Operation{">>", 8},
     Operation{"**", 11}, Operation{"|", 3},  Operation{"^", 4},  Operation{"&", 5},
-    Operation{"<", 7},  Operation{">", 7},  Operation{"+", 9},  Operation{"-", 9},
-    Operation{"*", 10}, Operation{"/", 10}, Operation{"%", 10}};
-constexpr std::array<std::string_view, 11> assignments{"<<=", ">>=", "+=", "-=", "*=", "/=",
-                                                       "%=",  "&=",  "^=", "|=", "="};
+    Operation{"<", 7},   Operation{">", 7},  Operation{"+", 9},  Operation{"-", 9},
+    Operation{"*", 10},  Operation{"/", 10}, Operation{"%", 10}};
+constexpr std::array<std::string_view, 11> assignments{
+    "<<=", ">>=", "+=", "-=", "*=", "/=", "%=", "&=", "^=", "|=", "="};
 
 /// As two's complement does, without undefined behaviour.
 std::int64_t wrapped(std::uint64_t value) {
@@ -179,8 +179,8 @@ class Calculator {
 
   std::int64_t number() {
     const std::size_t begin = at_;
-    while (at_ < text_.size() && (is_name_character(text_[at_]) || text_[at_] == '#' ||
-                                  text_[at_] == '@'))
+    while (at_ < text_.size() &&
+           (is_name_character(text_[at_]) || text_[at_] == '#' || text_[at_] == '@'))
       ++at_;
     std::string_view digits = text_.substr(begin, at_ - begin);
     std::uint64_t base = 10;
@@ -197,10 +197,10 @@ class Calculator {
     std::uint64_t value = 0;
     for (const char c : digits) {
       const auto u = static_cast<unsigned char>(c);
-      const std::uint64_t digit = std::isdigit(u)   ? static_cast<std::uint64_t>(c - '0')
-                                  : std::isalpha(u) ? static_cast<std::uint64_t>(
-                                                          std::tolower(u) - 'a' + 10)
-                                                    : 99;
+      const std::uint64_t digit = std::isdigit(u) ? static_cast<std::uint64_t>(c - '0')
+                                  : std::isalpha(u)
+                                      ? static_cast<std::uint64_t>(std::tolower(u) - 'a' + 10)
+                                      : 99;
       if (digit >= base) throw NoValue{cat("the number ", quote(digits, 40))};
       value = value * base + digit;
     }
@@ -285,8 +285,8 @@ Value arithmetic(std::string_view expression, std::size_t line, State& state, Bu
     return {std::to_string(Calculator(expression, state, budget, depth).whole()), "", ""};
   } catch (const NoValue& none) {
     const bool placed = none.why.find("(line ") != std::string::npos;
-    return {cat("$((", expression, "))"),
-            placed ? none.why : cat(none.why, " (line ", line, ")"), ""};
+    return {cat("$((", expression, "))"), placed ? none.why : cat(none.why, " (line ", line, ")"),
+            ""};
   }
 }
 

@@ -1,9 +1,11 @@
+#include "launch/commands/import/shell/braces.h"
+
 #include <cstdlib>
 #include <utility>
 
 #include "engine/base/text.h"
-#include "launch/commands/import/shell/expand.h"
 #include "launch/commands/import/shell/scan.h"
+#include "launch/commands/import/shell/state.h"
 
 namespace troupe::launch::shell {
 namespace {
@@ -20,7 +22,8 @@ std::vector<std::string> sequence(std::string_view inside) {
   std::vector<std::string> out;
   const auto dots = inside.find("..");
   if (dots == std::string_view::npos) return out;
-  const auto low = whole_number(inside.substr(0, dots)), high = whole_number(inside.substr(dots + 2));
+  const auto low = whole_number(inside.substr(0, dots)),
+             high = whole_number(inside.substr(dots + 2));
   if (!low || !high) return out;
   if (*low < -1'000'000 || *low > 1'000'000 || *high < -1'000'000 || *high > 1'000'000 ||
       std::abs(*high - *low) >= static_cast<std::int64_t>(max_words))

@@ -1,3 +1,5 @@
+#include "launch/commands/import/shell/builtins.h"
+
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -5,7 +7,6 @@
 
 #include "engine/base/text.h"
 #include "launch/commands/import/shell/parser.h"
-#include "launch/commands/import/shell/runner.h"
 #include "launch/commands/import/shell/scan.h"
 
 namespace troupe::launch::shell {
@@ -15,12 +16,12 @@ using Kind = Status::Kind;
 
 /// Builtins without an effect on values.
 constexpr std::array<std::string_view, 17> without_effect{
-    ":",    "true",  "echo",  "trap",  "wait",  "ulimit", "umask", "hash", "type",
-    "jobs", "alias", "shopt", "kill",  "disown", "times", "bg",   "fg"};
+    ":",    "true",  "echo",  "trap", "wait",   "ulimit", "umask", "hash", "type",
+    "jobs", "alias", "shopt", "kill", "disown", "times",  "bg",    "fg"};
 /// Files that set up an installation.
-constexpr std::array<std::string_view, 9> setup_files{
-    "set_env.sh", "setvars.sh", "activate", ".bashrc",  ".bash_profile",
-    "profile",    ".profile",   "conda.sh", "env_vars.sh"};
+constexpr std::array<std::string_view, 9> setup_files{"set_env.sh", "setvars.sh",    "activate",
+                                                      ".bashrc",    ".bash_profile", "profile",
+                                                      ".profile",   "conda.sh",      "env_vars.sh"};
 
 std::string why_of(const std::vector<Field>& words) {
   for (const Field& word : words)
@@ -34,8 +35,77 @@ bool is_any(std::string_view name, std::initializer_list<std::string_view> names
 
 }  // namespace
 
-std::optional<Status> Runner::builtin(const std::string& name, const Node& node,
-                                      const std::vector<Field>& words) {
+Builtins::Builtins(const ScriptCall& call) : state_(call.environment), expander_(state_, budget_) {
+  state_.script_name = call.path;
+  state_.directory = call.directory;
+  state_.positional.given = !call.arguments.empty();
+  for (const std::string& each : call.arguments) state_.positional.values.push_back({each, "", ""});
+}
+
+Status Builtins::arithmetic(const Word& expression) {
+  const Value value = expander_.arithmetic(expression);
+  if (!value.unknown.empty()) return {Kind::unknown, value.unknown};
+  return status_of(value.text != "0");
+}
+
+/// The items are expanded before the array changes: A=(x "${A[@]}").
+void Builtins::assign_array(const Assignment& assignment, bool associative) {
+  Variable variable;
+  if (const Variable* before = state_.find(assignment.name)) {
+    associative = associative || before->associative;
+    if (assignment.append) variable = *before;
+  }
+  variable.array = true;
+  variable.associative = associative;
+  std::vector<std::pair<std::string, Value>> items;  // an index or a key, or "" for the next one
+  for (const Word& word : assignment.items) {
+    const auto close = word.raw.find("]=");
+    if (word.raw.starts_with('[') && close != std::string::npos) {
+      const Word index{word.raw.substr(1, close - 1), word.line},
+          text{word.raw.substr(close + 2), word.line};
+      Value key = associative ? expander_.single(index) : expander_.arithmetic(index);
+      if (!key.unknown.empty()) return state_.forget(assignment.name, key.unknown);
+      items.emplace_back(std::move(key.text), expander_.single(text));
+      continue;
+    }
+    for (Field& field : expander_.fields(word)) {
+      if (field.open) return state_.forget(assignment.name, field.value.unknown);
+      items.emplace_back("", std::move(field.value));
+    }
+  }
+  state_.set(assignment.name, std::move(variable));
+  std::vector<Value> next;
+  for (auto& [index, value] : items) {
+    if (index.empty()) {
+      next.push_back(std::move(value));
+      continue;
+    }
+    state_.append(assignment.name, std::exchange(next, {}));
+    state_.set_item(assignment.name, index, std::move(value));
+  }
+  state_.append(assignment.name, std::move(next));
+}
+
+void Builtins::assign(const Assignment& assignment, bool associative) {
+  if (const Variable* before = assignment.append ? state_.find(assignment.name) : nullptr)
+    for (const auto& [index, value] : before->items) budget_.work(value.text.size() + 1);
+  if (assignment.array) return assign_array(assignment, associative);
+  Value value = expander_.single(assignment.value);
+  if (!assignment.index)
+    return assignment.append ? state_.append(assignment.name, value)
+                             : state_.set(assignment.name, std::move(value));
+  const Variable* before = state_.find(assignment.name);
+  const Value index = before && before->associative ? expander_.single(*assignment.index)
+                                                    : expander_.arithmetic(*assignment.index);
+  if (!index.unknown.empty() || assignment.append)
+    return state_.forget(assignment.name, index.unknown.empty() ? cat("an appended item (line ",
+                                                                      assignment.value.line, ")")
+                                                                : index.unknown);
+  state_.set_item(assignment.name, index.text, std::move(value));
+}
+
+std::optional<Status> Builtins::builtin(const std::string& name, const Node& node,
+                                        const std::vector<Field>& words) {
   const Status done{Kind::yes, ""};
   if (name == "false") return Status{Kind::no, ""};
   if (std::ranges::find(without_effect, name) != without_effect.end()) return done;
@@ -59,8 +129,8 @@ std::optional<Status> Runner::builtin(const std::string& name, const Node& node,
   return variables_builtin(name, node, words);
 }
 
-std::optional<Status> Runner::variables_builtin(const std::string& name, const Node& node,
-                                                const std::vector<Field>& words) {
+std::optional<Status> Builtins::variables_builtin(const std::string& name, const Node& node,
+                                                  const std::vector<Field>& words) {
   const Status done{Kind::yes, ""};
   if (is_any(name, {"export", "local", "declare", "typeset", "readonly"})) {
     declare(node);
@@ -95,14 +165,14 @@ std::optional<Status> Runner::variables_builtin(const std::string& name, const N
   return done;
 }
 
-void Runner::leave(const std::string& name) {
+void Builtins::leave(const std::string& name) {
   flow_ = name == "break"      ? Flow::loop_break
           : name == "continue" ? Flow::loop_continue
           : name == "return"   ? Flow::function_return
                                : Flow::script_exit;
 }
 
-void Runner::declare(const Node& node) {
+void Builtins::declare(const Node& node) {
   const bool local = node.words[0].raw != "export" && node.words[0].raw != "readonly";
   bool associative = false, reference = false;
   const auto name_here = [&](const std::string& name) {
@@ -139,7 +209,7 @@ void Runner::declare(const Node& node) {
   }
 }
 
-void Runner::unset(const std::vector<Field>& words) {
+void Builtins::unset(const std::vector<Field>& words) {
   for (std::size_t i = 1; i < words.size(); ++i) {
     const std::string& name = words[i].value.text;
     if (is_name(name))
@@ -149,7 +219,7 @@ void Runner::unset(const std::vector<Field>& words) {
   }
 }
 
-void Runner::shift(const std::vector<Field>& words) {
+void Builtins::shift(const std::vector<Field>& words) {
   std::vector<Value>& values = state_.positional.values;
   const auto count = words.size() > 1 ? whole_number(words[1].value.text) : 1;
   if (!count || !why_of(words).empty()) {
@@ -160,7 +230,7 @@ void Runner::shift(const std::vector<Field>& words) {
     values.erase(values.begin(), values.begin() + *count);
 }
 
-void Runner::set(const std::vector<Field>& words) {
+void Builtins::set(const std::vector<Field>& words) {
   std::size_t i = 1;
   for (; i < words.size(); ++i) {
     const std::string& word = words[i].value.text;
@@ -181,7 +251,7 @@ void Runner::set(const std::vector<Field>& words) {
 }
 
 /// From a here-document: a line, or with -d '' all of it; what else is read is unknown.
-void Runner::read(const Node& node, const std::vector<Field>& words) {
+void Builtins::read(const Node& node, const std::vector<Field>& words) {
   bool whole = false, array = false;
   std::vector<std::string> names;
   for (std::size_t i = 1; i < words.size(); ++i) {
@@ -209,27 +279,26 @@ void Runner::read(const Node& node, const std::vector<Field>& words) {
   state_.set(names[0], std::move(value));
 }
 
-void Runner::change_directory(const std::vector<Field>& words) {
+void Builtins::change_directory(const std::vector<Field>& words) {
   const bool plain = words.size() == 2 && words[0].value.text == "cd" && why_of(words).empty() &&
                      words[1].value.text != "-";
   if (!plain) {
     state_.directory_unknown = "the working directory";
     return;
   }
-  const std::filesystem::path there =
-      std::filesystem::path(state_.directory) / words[1].value.text;
+  const std::filesystem::path there = std::filesystem::path(state_.directory) / words[1].value.text;
   state_.directory = there.lexically_normal().string();
   if (state_.directory.size() > 1 && state_.directory.ends_with('/')) state_.directory.pop_back();
 }
 
-void Runner::source(const std::vector<Field>& words, std::size_t line) {
+void Builtins::source(const std::vector<Field>& words, std::size_t line) {
   const std::string file = words.size() > 1 ? words[1].value.text : "";
   const std::string name = file.substr(file.find_last_of('/') + 1);
   if (std::ranges::find(setup_files, name) != setup_files.end()) return;
   if (state_.sourced.empty()) state_.sourced = cat(quote(file, 60), " (line ", line, ")");
 }
 
-Status Runner::evaluate(const std::vector<Field>& words, std::size_t line) {
+Status Builtins::evaluate(const std::vector<Field>& words, std::size_t line) {
   if (const std::string why = why_of(words); !why.empty()) {
     if (state_.sourced.empty()) state_.sourced = cat("eval of ", why);
     return {Kind::unknown, why};
@@ -237,8 +306,7 @@ Status Runner::evaluate(const std::vector<Field>& words, std::size_t line) {
   std::string text;
   for (std::size_t i = 1; i < words.size(); ++i) text += words[i].value.text + " ";
   budget_.work(text.size());
-  const Level level(depth_, text);
-  return run(*parse_script(text, line));
+  return run_text(text, line);
 }
 
 }  // namespace troupe::launch::shell

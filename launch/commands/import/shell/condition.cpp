@@ -15,8 +15,8 @@ namespace {
 using Kind = Status::Kind;
 
 constexpr std::array<std::string_view, 16> binary_operators{
-    "=", "==", "!=", "<", ">", "=~", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef",
-    "-st"};
+    "=",   "==",  "!=",  "<",   ">",   "=~",  "-eq", "-ne",
+    "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef", "-st"};
 
 bool is_binary(std::string_view text) {
   return std::ranges::find(binary_operators, text) != binary_operators.end();
@@ -187,8 +187,8 @@ Status test_expression(const std::vector<Word>& words, Expander& expander, const
   for (const Word& word : words) raw.push_back(word.raw);
   const auto compare = [&](std::string_view operation, std::size_t left, std::size_t right) {
     if (operation == "=~")
-      return unknown(cat("the test =~ ", quote(words[right].raw, 60), " (line ",
-                         words[right].line, ")"));
+      return unknown(
+          cat("the test =~ ", quote(words[right].raw, 60), " (line ", words[right].line, ")"));
     if (operation.starts_with('-'))
       return compared(operation, expander.arithmetic(words[left]),
                       expander.arithmetic(words[right]), words[left].line);

@@ -1,5 +1,5 @@
-// Expansion of the words of a script: quotation marks, parameters, arithmetic, braces and splitting,
-// as bash does them. Nothing is executed: what a command would print is unknown.
+// Expansion of the words of a script: quotation marks, parameters, arithmetic, braces and
+// splitting, as bash does them. Nothing is executed: what a command would print is unknown.
 #pragma once
 
 #include <string>
@@ -63,8 +63,5 @@ class Expander {
   enum class InWord { none, unquoted, within_quotes };
   InWord in_word_ = InWord::none;  ///< of a parameter: ${A:-word}
 };
-
-/// a{b,c} and a{1..3} as the words they stand for. Throws Failure for more than a bound.
-std::vector<std::string> braces(const std::string& raw, Budget& budget);
 
 }  // namespace troupe::launch::shell

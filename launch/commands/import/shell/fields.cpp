@@ -26,10 +26,10 @@ void Fields::note(const Value& value, bool open) {
   if (value.unknown.empty()) return;
   started_ = true;
   // What follows known text, as in key=$VALUE, is taken for one value.
-  field_.open = field_.open || (open && field_.value.text.empty());
+  field_.open = field_.open || (open && field_.value.text.empty() && value.unknown_at == 0);
   if (!field_.value.unknown.empty()) return;
   field_.value.unknown = value.unknown;
-  field_.unknown_at = field_.value.text.size();
+  field_.value.unknown_at = field_.value.text.size() + value.unknown_at;
 }
 
 void Fields::value(const Value& value, bool quoted) {

@@ -13,7 +13,6 @@ namespace troupe::launch::shell {
 /// A word after its expansion.
 struct Field {
   Value value;
-  std::size_t unknown_at = std::string::npos;  ///< where in the text the first unknown part begins
   bool open = false;  ///< that part may be several words, or none
   std::size_t line = 0;
 };

@@ -86,8 +86,7 @@ Token Lexer::next() {
   if (text_.substr(at_, 2) == "<(" || text_.substr(at_, 2) == ">(") {
     const std::size_t begin = at_;
     at_ = end_of_part(text_, at_);
-    return {Token::Kind::word,
-            {std::string(text_.substr(begin, at_ - begin)), line_of(begin)}};
+    return {Token::Kind::word, {std::string(text_.substr(begin, at_ - begin)), line_of(begin)}};
   }
   for (const std::string_view each : token_operations)
     if (text_.substr(at_, each.size()) == each) return operation(each.size());

@@ -14,8 +14,8 @@ namespace troupe::launch::shell {
 struct Token {
   enum class Kind { word, operation, newline, end };
   Kind kind = Kind::end;
-  Word word;                  ///< the word, or the operation
-  bool before_paren = false;  ///< an opening parenthesis follows without a blank
+  Word word;                        ///< the word, or the operation
+  bool before_paren = false;        ///< an opening parenthesis follows without a blank
   bool before_redirection = false;  ///< of a word: < or > follows without a blank
 
   bool is(std::string_view operation) const {

@@ -7,9 +7,9 @@
 namespace troupe::launch::shell {
 namespace {
 
-constexpr std::array<std::string_view, 23> parameter_operations{":-", ":=", ":?", ":+", "##", "%%", "//", "/#",
-                                                      "/%", "^^", ",,", "-",  "=",  "?",  "+",  "#",
-                                                      "%",  "/",  "^",  ",",  ":",  "@",  "~"};
+constexpr std::array<std::string_view, 23> parameter_operations{
+    ":-", ":=", ":?", ":+", "##", "%%", "//", "/#", "/%", "^^", ",,", "-",
+    "=",  "?",  "+",  "#",  "%",  "/",  "^",  ",",  ":",  "@",  "~"};
 
 /// The end of a name, a number or a special parameter.
 std::size_t end_of_parameter(std::string_view text, std::size_t at) {
@@ -27,8 +27,8 @@ std::size_t end_of_parameter(std::string_view text, std::size_t at) {
 std::optional<Parameter> parameter_of(std::string_view text) {
   Parameter out;
   std::size_t at = 0;
-  if (text.size() > 1 && (text[0] == '#' || text[0] == '!') &&
-      end_of_parameter(text, 1) > 1 && std::string_view("-?:+=%/").find(text[1]) == text.npos) {
+  if (text.size() > 1 && (text[0] == '#' || text[0] == '!') && end_of_parameter(text, 1) > 1 &&
+      std::string_view("-?:+=%/").find(text[1]) == text.npos) {
     (text[0] == '#' ? out.length : out.indirect) = true;
     at = 1;
   }

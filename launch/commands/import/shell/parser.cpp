@@ -37,9 +37,9 @@ class Parser {
  private:
   [[noreturn]] void unexpected(std::string_view expected) {
     const Token& token = lexer_.peek();
-    throw Failure({Errc::bad_input, cat("line ", token.word.line, ": expected ", expected,
-                                        ", found ", quote(token.word.raw, 60),
-                                        "; check the script with bash -n")});
+    throw Failure(
+        {Errc::bad_input, cat("line ", token.word.line, ": expected ", expected, ", found ",
+                              quote(token.word.raw, 60), "; check the script with bash -n")});
   }
 
   static NodePointer node(NodeKind kind, std::size_t line, std::vector<NodePointer> children) {
@@ -337,8 +337,8 @@ class Parser {
       const Token token = lexer_.take();
       if (descriptor) continue;
       auto assigned = assignment_of(token.word);
-      const bool declares = !out.words.empty() && std::ranges::find(declarations, out.words[0].raw) !=
-                                                      declarations.end();
+      const bool declares = !out.words.empty() &&
+                            std::ranges::find(declarations, out.words[0].raw) != declarations.end();
       if (assigned && token.before_paren && assigned->value.raw.empty() &&
           (out.words.empty() || declares)) {
         array_items(*assigned);

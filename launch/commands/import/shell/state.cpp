@@ -20,7 +20,8 @@ std::size_t bytes_of(const Variable& variable) {
 
 Value joined(const Value& left, const Value& right) {
   return {left.text + right.text, left.unknown.empty() ? right.unknown : left.unknown,
-          left.unset.empty() ? right.unset : left.unset};
+          left.unset.empty() ? right.unset : left.unset,
+          left.unknown.empty() ? left.text.size() + right.unknown_at : left.unknown_at};
 }
 
 }  // namespace

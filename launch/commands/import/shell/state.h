@@ -19,11 +19,13 @@ struct Value {
   std::string text;     ///< of an unknown value: with the expansions that are not known as written
   std::string unknown;  ///< why it is not known: "the output of `date` (line 3)"; empty: known
   std::string unset;    ///< a variable without a value that it has nothing of: "DIR (line 4)"
+  /// Where in the text the first unknown part begins.
+  std::size_t unknown_at = 0;
 };
 
 struct Variable {
-  std::map<std::int64_t, Value> items;                 ///< of a scalar: items[0]
-  std::map<std::string, Value, std::less<>> by_key;    ///< of an associative array
+  std::map<std::int64_t, Value> items;               ///< of a scalar: items[0]
+  std::map<std::string, Value, std::less<>> by_key;  ///< of an associative array
   bool array = false, associative = false;
   std::string unknown;  ///< of an array whose items are not known
 };

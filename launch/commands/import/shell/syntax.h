@@ -1,5 +1,5 @@
-// The syntax tree of a bash script. Words keep the text of the script; they are taken apart when
-// they are expanded.
+// The syntax tree of a bash script. Words keep the text of the script; they are expanded when
+// the script is evaluated.
 #pragma once
 
 #include <cstddef>
@@ -48,7 +48,7 @@ struct Node {
   };
   struct Arm {
     std::vector<Word> patterns;
-    std::size_t body = 0;       ///< of children
+    std::size_t body = 0;        ///< of children
     bool falls_through = false;  ///< ends with ;& or ;;&
   };
 
