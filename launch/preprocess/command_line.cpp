@@ -48,10 +48,11 @@ void add_tokens(CLI::App& command, PreprocessOptions& options) {
                   "columns to tokenize; each becomes a dataset of its own")
       ->capture_default_str();
   command
-      .add_option("--sample-by", options.sample_by,
-                  "document of a text file: auto, line, paragraph, document or separator; auto: "
-                  "separator where the file has lines that are the separator, else document (a "
-                  "line for packed files)")
+      .add_option(
+          "--sample-by", options.sample_by,
+          "document of a text file: line (as MindSpeed), paragraph, document, separator, or "
+          "auto: separator where the file has lines that are the separator, else document "
+          "(a line for packed files)")
       ->check(CLI::IsMember({"auto", "line", "paragraph", "document", "separator"}))
       ->capture_default_str();
   command.add_option("--separator", options.separator, "line that ends a document of a text file")

@@ -12,7 +12,7 @@ struct PreprocessOptions {
   std::string output_prefix, tokenizer;
   std::string tokenizer_type = "PretrainedFromHF", handler = "GeneralPretrainHandler";
   std::vector<std::string> json_keys{"text"};
-  std::string sample_by = "auto", separator = "<|endoftext|>";  ///< as data.sample_by
+  std::string sample_by = "line", separator = "<|endoftext|>";  ///< as data.sample_by
   bool append_eod = false;
   bool special_tokens = true;
   std::string token_type = "auto";  ///< auto, uint16 or int32
