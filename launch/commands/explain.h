@@ -7,9 +7,9 @@ namespace troupe::launch {
 
 struct ExplainOptions {
   Sources sources;
-  bool reference = false;  ///< print the reference of all keys instead
+  bool reference = false;       ///< print the reference of all keys instead
   bool request_fields = false;  ///< print the fields of requests to a server instead
-  bool data = true;        ///< read the data, and estimate the run
+  bool data = true;             ///< read the data, and estimate the run
 };
 /// Returns the exit code. Throws Failure.
 int explain(const ExplainOptions& options);

@@ -86,8 +86,9 @@ http::Router Api::routes() {
   add_refusal(router, "/v1/responses", "use /v1/chat/completions");
   add_answer(router, "/tokenize",
              [this](const http::Request& from, const Json& body) { return tokenize(from, body); });
-  add_answer(router, "/detokenize",
-             [this](const http::Request& from, const Json& body) { return detokenize(from, body); });
+  add_answer(router, "/detokenize", [this](const http::Request& from, const Json& body) {
+    return detokenize(from, body);
+  });
   return router;
 }
 
