@@ -225,17 +225,17 @@ class Text(unittest.TestCase):
             return found
 
         before = values()
-        self.choice(n=2, max_tokens=9, ignore_eos=True, prompt=[1, 403, 407, 261])
+        self.choice(max_tokens=9, ignore_eos=True, prompt=[1, 403, 407, 261])
         more = {name: value - before[name] for name, value in values().items()}
         for name in ("queue_time", "prefill_time", "decode_time", "inference_time", "time_per_output_token"):
-            self.assertEqual(more[f"vllm:request_{name}_seconds_count"], 2, name)
+            self.assertEqual(more[f"vllm:request_{name}_seconds_count"], 1, name)
             self.assertGreater(more[f"vllm:request_{name}_seconds_sum"], 0, name)
         parts = [more[f"vllm:request_{name}_time_seconds_sum"] for name in ("queue", "prefill", "decode")]
         self.assertAlmostEqual(parts[1] + parts[2], more["vllm:request_inference_time_seconds_sum"], places=6)
         self.assertLessEqual(sum(parts), more["vllm:e2e_request_latency_seconds_sum"])
-        self.assertEqual((more["vllm:request_params_n_sum"], more["vllm:request_params_max_tokens_sum"]), (2, 9))
-        # Four tokens of the prompt, once, and all outputs but their last tokens.
-        self.assertEqual((more["vllm:iteration_tokens_total_sum"], more["vllm:iteration_tokens_total_count"]), (4 + 2 * 8, 9))
+        self.assertEqual((more["vllm:request_params_n_sum"], more["vllm:request_params_max_tokens_sum"]), (1, 9))
+        # Four tokens of the prompt, and the output but its last token.
+        self.assertEqual((more["vllm:iteration_tokens_total_sum"], more["vllm:iteration_tokens_total_count"]), (4 + 8, 9))
         self.assertIn('block_size="16"', self.server.get("/metrics"))
 
     # Conversations.
