@@ -39,8 +39,7 @@ std::vector<Alternative> alternatives_of(std::span<const SampledToken> tokens) {
 /// Those that a request asks for.
 std::vector<Alternative> alternatives_in(std::span<const float> logits, float lse,
                                          const Request& request) {
-  if (request.reported.empty())
-    return top_alternatives(logits, lse, request.params.top_logprobs);
+  if (request.reported.empty()) return top_alternatives(logits, lse, request.params.top_logprobs);
   std::vector<Alternative> out;
   for (const std::int32_t id : request.reported)
     out.push_back({id, logits[static_cast<std::size_t>(id)] - lse});

@@ -230,7 +230,9 @@ class Search {
   bool ends(const Continuation& next) const {
     if (is_end(next.token) || beams_[next.parent].tokens.size() + 1 >= limit_) return true;
     const auto& stops = request_.params.stop_strings;
-    return !stops.empty() && find_stop(output_with(next), stops, config_.decode, request_.params.min_new_tokens).found();
+    return !stops.empty() &&
+           find_stop(output_with(next), stops, config_.decode, request_.params.min_new_tokens)
+               .found();
   }
 
   /// Log-probability of each continuation's token under the model: the bits that the trainer

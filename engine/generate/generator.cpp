@@ -349,7 +349,7 @@ void Generator::Impl::append(std::span<const SampledToken> sampled) {
   }
 }
 
-/// Why the output ends with its last token; nothing while it goes on.
+/// Why the output ends with its last token; nothing while it continues.
 std::optional<FinishReason> Generator::Impl::ending(const SequenceState& state,
                                                     StopMatch& match) const {
   const SamplingParams& params = state.request.params;
@@ -378,8 +378,8 @@ void Generator::Impl::append(const SampledToken& sampled, bool computed) {
   const auto ended = ending(state, match);
   if (config.on_token) {
     const auto index = static_cast<std::int32_t>(result.ids.size()) - 1;
-    config.on_token({result.id, index, sampled.id, sampled.logp, sampled.top, version,
-                     ended.has_value()});
+    config.on_token(
+        {result.id, index, sampled.id, sampled.logp, sampled.top, version, ended.has_value()});
     if (!sequences.contains(sequence)) return;
   }
   if (ended) {

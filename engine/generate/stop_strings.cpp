@@ -9,12 +9,12 @@ namespace {
 
 constexpr std::string_view replacement_character = "\xEF\xBF\xBD";
 
-/// The earliest match that ends beyond the first `settled` bytes.
-StopMatch search(std::string text, const std::vector<std::string>& stops, std::size_t settled) {
+/// The earliest match that ends beyond the first `first_bytes` bytes.
+StopMatch search(std::string text, const std::vector<std::string>& stops, std::size_t first_bytes) {
   StopMatch match;
   match.at = std::string::npos;
   for (const std::string& stop : stops) {
-    const std::size_t first = settled < stop.size() ? 0 : settled - stop.size() + 1;
+    const std::size_t first = first_bytes < stop.size() ? 0 : first_bytes - stop.size() + 1;
     const std::size_t at = text.find(stop, first);
     if (at < match.at) match = {stop, at, {}};
   }
@@ -24,13 +24,12 @@ StopMatch search(std::string text, const std::vector<std::string>& stops, std::s
 }
 
 /// Bytes of the first `count` tokens, of which the last may have part of a character.
-std::size_t settled_bytes(std::span<const std::int32_t> ids, std::size_t count,
-                          const TextDecoder& decode) {
+std::size_t bytes_of_first(std::span<const std::int32_t> ids, std::size_t count,
+                           const TextDecoder& decode) {
   if (count == 0) return 0;
   const std::string text = decode(ids.first(count));
   std::string_view whole = text;
-  while (whole.ends_with(replacement_character))
-    whole.remove_suffix(replacement_character.size());
+  while (whole.ends_with(replacement_character)) whole.remove_suffix(replacement_character.size());
   return whole.size();
 }
 
@@ -52,7 +51,7 @@ StopMatch find_stop(std::span<const std::int32_t> ids, const std::vector<std::st
     const std::string last = decode(ids.last(1));
     if (text.size() >= longest + last.size() + margin) return {};
   }
-  StopMatch match = search(decode(ids), stops, settled_bytes(ids, skipped, decode));
+  StopMatch match = search(decode(ids), stops, bytes_of_first(ids, skipped, decode));
   return match.found() ? match : StopMatch{};
 }
 

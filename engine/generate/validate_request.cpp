@@ -33,9 +33,9 @@ Result<> validate_request(const Request& request, const models::DecoderSpec& spe
   }
   for (const std::int32_t id : request.reported) {
     if (id >= 0 && id < spec.vocabulary) continue;
-    return fail(Errc::bad_input, cat(where, "the reported token ", id,
-                                     " is not in the vocabulary, which ends at ",
-                                     spec.vocabulary - 1));
+    return fail(Errc::bad_input,
+                cat(where, "the reported token ", id, " is not in the vocabulary, which ends at ",
+                    spec.vocabulary - 1));
   }
   return {};
 }

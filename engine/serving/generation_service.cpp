@@ -110,6 +110,7 @@ class GenerationService::Loop {
   std::unique_ptr<WeightsToCome> held_;  // until the active sequences have ended
   Clock::time_point next_sweep_{};
   std::int64_t prompt_tokens_ = 0;
+  StepTokens step_tokens_;
   std::uint64_t version_ = 0;
   bool steps_ = true;  // not paused
 
@@ -223,6 +224,7 @@ void GenerationService::Loop::run() {
     apply_changes();
     change_weights_in_turn();
     if (steps_ && !generator_.idle()) step();
+    step_tokens_.count_up_to(generator_.stats().rows);
     publish();
   }
   const Error closed{Errc::closed, "the server is shutting down"};
@@ -289,6 +291,7 @@ void GenerationService::Loop::apply_changes() {
 void GenerationService::Loop::begin(Pending pending) {
   const std::uint64_t id = pending.id;
   const Job& job = active_.emplace(id, std::move(pending)).first->second.job;
+  if (job.on_start) contain(id, job.on_start);
   try {
     generate::Request request = *job.request;
     request.id = id;
@@ -398,7 +401,8 @@ void GenerationService::Loop::publish() {
                .generated_tokens = stats.sampled,
                .preemptions = stats.preemptions,
                .steps = stats.steps,
-               .version = version_};
+               .version = version_,
+               .step_tokens = step_tokens_};
 }
 
 GenerationService::GenerationService(std::unique_ptr<Loop> loop) : loop_(std::move(loop)) {

@@ -6,6 +6,8 @@
 // of its row, the deadline, or the end of the service.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -25,8 +27,9 @@ namespace troupe::engine::serving {
 struct Job {
   /// Shared by the sequences of a prompt. The service chooses the id; sample_id is that of the job.
   std::shared_ptr<const generate::Request> request;
-  std::uint64_t sample_id = 0;  ///< Request::sample_id
-  RequestSource source;         ///< of `request`, for other ranks
+  std::uint64_t sample_id = 0;     ///< Request::sample_id
+  RequestSource source;            ///< of `request`, for other ranks
+  std::function<void()> on_start;  ///< it waits no longer
   /// The scores of the prompt, where the request asks for them, before its first token.
   std::function<void(const generate::PromptScores&)> on_prompt;
   std::function<void(const generate::TokenEvent&)> on_token;
@@ -43,6 +46,22 @@ struct ServiceLimits {
   std::chrono::seconds deadline{600};  ///< from submit() to the end of a sequence
 };
 
+/// Steps by their tokens.
+struct StepTokens {
+  static constexpr std::array<double, 13> bounds{1,   8,    16,   32,   64,   128,  256,
+                                                 512, 1024, 2048, 4096, 8192, 16384};
+  std::array<std::int64_t, bounds.size() + 1> counts{};  ///< up to each of the bounds, and above
+  std::int64_t sum = 0;                                  ///< of the tokens
+
+  /// Counts a step after which the sum is `total`; none that computed nothing.
+  void count_up_to(std::int64_t total) {
+    if (total == sum) return;
+    const auto bin = std::ranges::lower_bound(bounds, static_cast<double>(total - sum));
+    ++counts[static_cast<std::size_t>(bin - bounds.begin())];
+    sum = total;
+  }
+};
+
 /// A snapshot, and sums since the start.
 struct ServiceCounters {
   std::int64_t running = 0, waiting = 0;
@@ -51,6 +70,7 @@ struct ServiceCounters {
   std::int64_t drafted = 0, accepted = 0;
   std::int64_t prompt_tokens = 0, generated_tokens = 0, preemptions = 0, steps = 0;
   std::uint64_t version = 0;  ///< of the weights
+  StepTokens step_tokens;
 };
 
 class GenerationService {

@@ -23,7 +23,7 @@
 #include "launch/run/exit_code.h"
 #include "launch/run/settings.h"
 #include "launch/run/text_model.h"
-#include "launch/serve/api/fields/field_table.h"
+#include "launch/serve/api/fields/fields_page.h"
 
 namespace troupe::launch {
 

@@ -10,9 +10,9 @@ namespace troupe::launch {
 
 struct ExplainOptions {
   Sources sources;
-  bool reference = false;  ///< print the reference of all keys instead
+  bool reference = false;       ///< print the reference of all keys instead
   bool request_fields = false;  ///< print the fields of requests to a server instead
-  bool data = true;        ///< read the data, and estimate the run
+  bool data = true;             ///< read the data, and estimate the run
   MachineOptions machine = {};
   std::string cluster = {};  ///< path of a cluster file; "": the run is no launch
 };

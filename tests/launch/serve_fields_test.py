@@ -122,7 +122,7 @@ class Fields(unittest.TestCase):
                 if effect != "acts" or (name == "documents" and path not in ("/score", "/rerank")):
                     continue  # templates take any documents
                 body = BODIES[path]
-                if name in OF_CONVERSATIONS | {"messages"} and "messages" not in body:
+                if name in OF_CONVERSATIONS | {"messages"} and "messages" in table:
                     body = {"messages": MESSAGES}
                 errors = [self.answer(path, dict(body, **{name: value})) for value in ODD]
                 named = [error for status, error in errors if status in (400, 404) and re.match(rf"{name}\b", error["param"] or "")]

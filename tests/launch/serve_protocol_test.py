@@ -215,6 +215,29 @@ class Text(unittest.TestCase):
             events = self.server.stream("/v1/completions", stream_options=options, **settings)
             self.assertEqual(sum(bool(event.get("usage")) for event in events), count, options)
 
+    def test_times_and_counts_are_measured(self):
+        def values():
+            found = {}
+            for line in self.server.get("/metrics").splitlines():
+                if not line.startswith("#") and "_bucket" not in line:
+                    name, value = line.rsplit(" ", 1)
+                    found[name.split("{")[0]] = float(value)
+            return found
+
+        before = values()
+        self.choice(max_tokens=9, ignore_eos=True, prompt=[1, 403, 407, 261])
+        more = {name: value - before[name] for name, value in values().items()}
+        for name in ("queue_time", "prefill_time", "decode_time", "inference_time", "time_per_output_token"):
+            self.assertEqual(more[f"vllm:request_{name}_seconds_count"], 1, name)
+            self.assertGreater(more[f"vllm:request_{name}_seconds_sum"], 0, name)
+        parts = [more[f"vllm:request_{name}_time_seconds_sum"] for name in ("queue", "prefill", "decode")]
+        self.assertAlmostEqual(parts[1] + parts[2], more["vllm:request_inference_time_seconds_sum"], places=6)
+        self.assertLessEqual(sum(parts), more["vllm:e2e_request_latency_seconds_sum"])
+        self.assertEqual((more["vllm:request_params_n_sum"], more["vllm:request_params_max_tokens_sum"]), (1, 9))
+        # Four tokens of the prompt, and the output but its last token.
+        self.assertEqual((more["vllm:iteration_tokens_total_sum"], more["vllm:iteration_tokens_total_count"]), (4 + 8, 9))
+        self.assertIn('block_size="16"', self.server.get("/metrics"))
+
     # Conversations.
 
     def test_allowed_tools(self):
@@ -281,7 +304,7 @@ class Templates(unittest.TestCase):
         self.assertEqual(usage, self.server.post("/tokenize", messages=MESSAGES, reasoning_effort="max")["count"])
 
     def test_an_open_message_has_no_end(self):
-        for content in ("Sure,", "Sure,\n", "a  b"):
+        for content in ("Sure,", "Sure,\n", "Sure,\nx"):
             talk = MESSAGES + [{"role": "assistant", "content": content}]
             self.assertTrue(self.text(messages=talk, continue_final_message=True).endswith("assistant: " + content))
 

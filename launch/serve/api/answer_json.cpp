@@ -199,8 +199,7 @@ std::string AnswerJson::chunk(const ChoicePart& part, const PromptPart& prompt,
   text += ",\"choices\":[";
   append_choice(text, part, prompt, true);
   text += ']';
-  if (chat() && part.first)
-    text += ",\"prompt_token_ids\":" + prompt.ids;
+  if (chat() && part.first) text += ",\"prompt_token_ids\":" + prompt.ids;
   if (request_.continuous_usage)
     text += ",\"usage\":" + usage_json(usage).dump();
   else if (request_.include_usage)

@@ -92,8 +92,9 @@ http::Router Api::routes() {
   for (const ChatFormat& each : formats_) add_format(router, each);
   add_answer(router, "/tokenize",
              [this](const http::Request& from, const Json& body) { return tokenize(from, body); });
-  add_answer(router, "/detokenize",
-             [this](const http::Request& from, const Json& body) { return detokenize(from, body); });
+  add_answer(router, "/detokenize", [this](const http::Request& from, const Json& body) {
+    return detokenize(from, body);
+  });
   return router;
 }
 

@@ -106,7 +106,7 @@ Json read_variables(RequestFields& fields) {
   return out;
 }
 
-/// The end of a conversation: a new message, or the last one, which goes on.
+/// The end of a conversation: a new message, or the continued last one.
 void read_end(RequestFields& fields, Conversation& conversation) {
   conversation.continues_last = fields.flag("continue_final_message", false);
   conversation.add_generation_prompt =

@@ -87,9 +87,9 @@ void read_response_format(RequestFields& fields, Constraints& constraints) {
 void read_other_names(RequestFields& fields, Constraints& constraints) {
   if (const Json* value = fields.find("json_schema"); value && *value != Json(""))
     constraints.add(ConstraintKind::schema, read_schema(*value, "json_schema"), "json_schema");
-  for (const auto& [name, kind] : {std::pair("grammar", ConstraintKind::grammar),
-                                   std::pair("ebnf", ConstraintKind::grammar),
-                                   std::pair("regex", ConstraintKind::regex)})
+  for (const auto& [name, kind] :
+       {std::pair("grammar", ConstraintKind::grammar), std::pair("ebnf", ConstraintKind::grammar),
+        std::pair("regex", ConstraintKind::regex)})
     if (const auto text = fields.text(name); text && !text->empty())
       constraints.add(kind, *text, name);
 }

@@ -1,5 +1,6 @@
 // The fields of a request that constrain its output: response_format, structured_outputs,
-// guided_json, guided_regex, guided_choice and guided_grammar, and the names of llama.cpp and SGLang.
+// guided_json, guided_regex, guided_choice and guided_grammar, and the names of llama.cpp and
+// SGLang.
 #pragma once
 
 #include <optional>

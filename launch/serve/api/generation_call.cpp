@@ -122,6 +122,7 @@ Job GenerationCall::make_job(std::size_t prompt, int index, SharedRequest reques
       self->on_prompt(prompt, scores);
     };
   }
+  job.on_start = [&choice] { choice.started = Clock::now(); };
   job.on_token = [self, &choice](const TokenEvent& event) { self->on_token(choice, event); };
   job.on_end = [self, &choice](Result<Generation> result) {
     self->on_end(choice, std::move(result));
@@ -163,6 +164,7 @@ std::vector<Job> GenerationCall::make_jobs() {
 void GenerationCall::submit(const std::string& client) {
   check_bytes();
   std::vector<Job> jobs = make_jobs();
+  backend_.metrics.accepted(request_.choices, std::ranges::max(request_.max_tokens));
   auto ids = backend_.service().submit(std::move(jobs), client);
   if (!ids) return responder_.respond(error_answer(ids.error()));
   bool cancelled = false;
@@ -187,6 +189,17 @@ void GenerationCall::cancel_all() {
   for (const std::uint64_t id : ids) backend_.service().cancel(id);
 }
 
+/// At its end. A sequence that was cancelled before its start has waited all the time.
+SequenceTimes GenerationCall::times_of(const Choice& choice) const {
+  const auto now = Clock::now();
+  const auto started = choice.started.value_or(now);
+  const auto first = choice.first_token.value_or(now), last = choice.last_token.value_or(now);
+  return {.queued = seconds_between(received_, started),
+          .prefill = seconds_between(started, first),
+          .decode = seconds_between(first, last),
+          .whole = seconds_between(received_, now)};
+}
+
 /// Counts results that wait for the end of the answer.
 void GenerationCall::hold(std::size_t bytes) {
   held_results_ += bytes;
@@ -204,8 +217,7 @@ void GenerationCall::on_prompt(std::size_t prompt, const engine::generate::Promp
   hold(scores.logp.size() * result_bytes(scores.top.empty() ? 0 : scores.top.back().size()));
   for (Choice& choice : choices_) {
     if (choice.prompt != prompt) continue;
-    for (HeldToken& each : std::exchange(choice.held, {}))
-      send_token(choice, std::move(each));
+    for (HeldToken& each : std::exchange(choice.held, {})) send_token(choice, std::move(each));
     if (choice.has_ended) send_end(choice);
   }
 }
@@ -217,6 +229,7 @@ void GenerationCall::on_token(Choice& choice, const TokenEvent& event) {
   else
     backend_.metrics.first_token(seconds_between(received_, now));
   choice.last_token = now;
+  if (!choice.first_token) choice.first_token = now;
   ++usage_.completion_tokens;
   if (backend_.sampled != nullptr) {
     choice.chain = backend_.sampled->next(choice.chain, event.token);
@@ -249,8 +262,7 @@ void GenerationCall::on_end(Choice& choice, Result<Generation> result) {
   --left_;
   choice.result = std::move(*result);
   backend_.metrics.finished(choice.result.finish, choice.result.prompt_tokens,
-                            std::ssize(choice.result.ids),
-                            seconds_between(received_, Clock::now()));
+                            std::ssize(choice.result.ids), times_of(choice));
   // Only cancel_all() cancels: nobody waits for the answer, of which any part may be missing.
   if (choice.result.finish == FinishReason::cancelled) failed_ = true;
   if (failed_) return;

@@ -31,8 +31,8 @@ struct Backend {
   // These outlive the call.
   Metrics& metrics;
   AnswerQueue& answers;
-  const HeldTotal& waiting;  ///< requests, until they are answered
-  const HeldTotal& results;  ///< results of answers that are not complete
+  const HeldTotal& waiting;                 ///< requests, until they are answered
+  const HeldTotal& results;                 ///< results of answers that are not complete
   std::shared_ptr<const void> in_progress;  ///< counts the call while it lives
   /// Receives what the policy of a run has sampled; nullptr: nobody asks.
   SampledTokens* sampled = nullptr;
@@ -73,7 +73,7 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
     std::optional<HeldToken> last;
     bool has_ended = false;
     TextPlace place;  // behind the tokens that were sent
-    std::optional<Clock::time_point> last_token;
+    std::optional<Clock::time_point> started, first_token, last_token;
     SampledTokens::Chain chain = 0;  // of prompt and output so far
     engine::generate::Generation result;
   };
@@ -89,6 +89,7 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
   // From here on, in the service's thread. What they throw is the error of the sequence's on_end().
 
   void hold(std::size_t bytes);
+  SequenceTimes times_of(const Choice& choice) const;
   void on_prompt(std::size_t prompt, const engine::generate::PromptScores& scores);
   void on_token(Choice& choice, const engine::generate::TokenEvent& event);
   void on_end(Choice& choice, Result<engine::generate::Generation> result);

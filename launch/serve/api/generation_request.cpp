@@ -38,8 +38,7 @@ void read_stream(RequestFields& fields, GenerationRequest& request) {
     refuse("stream_options", "stream_options is allowed only with \"stream\": true");
   RequestFields members(*options, "stream_options.");
   request.include_usage = members.flag("include_usage", false);
-  request.continuous_usage =
-      members.flag("continuous_usage_stats", false) && request.include_usage;
+  request.continuous_usage = members.flag("continuous_usage_stats", false) && request.include_usage;
 }
 
 /// -1: the whole vocabulary.

@@ -41,8 +41,8 @@ struct GenerationRequest {
 
   bool stream = false, include_usage = false, continuous_usage = false;
   bool echo = false;
-  bool logprobs = false;       ///< report log-probabilities, with params.top_logprobs others
-  int prompt_logprobs = -1;    ///< alternatives per token of the prompt; -1: not reported
+  bool logprobs = false;     ///< report log-probabilities, with params.top_logprobs others
+  int prompt_logprobs = -1;  ///< alternatives per token of the prompt; -1: not reported
   /// logprob_token_ids: the alternatives of each token, instead of params.top_logprobs others.
   std::vector<std::int32_t> reported;
   bool tokens_as_ids = false;  ///< "token_id:17" instead of the token's text

@@ -1,6 +1,7 @@
 #include "launch/serve/api/metrics.h"
 
 #include "engine/base/text.h"
+#include "launch/serve/api/loaded_engine.h"
 
 namespace troupe::launch::api {
 
@@ -25,6 +26,21 @@ std::string label_value(const std::string& text) {
     out += c == '\n' ? ' ' : c;
   }
   return out;
+}
+
+/// Of the steps, and the size of the cache as vLLM writes it: in labels.
+std::string steps_text(const engine::serving::ServiceCounters& counters,
+                       const std::string& labels) {
+  const auto& [counts, sum] = counters.step_tokens;
+  const auto& bounds = engine::serving::StepTokens::bounds;
+  const Histogram tokens({bounds.begin(), bounds.end()}, {counts.begin(), counts.end()},
+                         static_cast<double>(sum));
+  std::string out = tokens.text("vllm:iteration_tokens_total", "Tokens of a step.", labels);
+  if (counters.pages == 0) return out;
+  return out + sample("vllm:cache_config_info", "gauge", "Pages of the KV cache.",
+                      cat("block_size=\"", page_tokens, "\",num_gpu_blocks=\"", counters.pages,
+                          "\",engine=\"0\""),
+                      1.0);
 }
 
 std::string counters_text(const engine::serving::ServiceCounters& counters,
@@ -55,7 +71,8 @@ std::string counters_text(const engine::serving::ServiceCounters& counters,
          sample("vllm:prompt_tokens_total", "counter", "Tokens of prompts.", labels,
                 number(counters.prompt_tokens)) +
          sample("vllm:generation_tokens_total", "counter", "Generated tokens.", labels,
-                number(counters.generated_tokens));
+                number(counters.generated_tokens)) +
+         steps_text(counters, labels);
 }
 
 }  // namespace
@@ -98,13 +115,25 @@ void Metrics::next_token(double seconds) {
   next_token_.add(seconds);
 }
 
+void Metrics::accepted(int n, std::int64_t max_tokens) {
+  const std::lock_guard lock(mutex_);
+  n_.add(n);
+  max_tokens_.add(static_cast<double>(max_tokens));
+}
+
 void Metrics::finished(FinishReason reason, std::int64_t prompt_tokens, std::int64_t tokens,
-                       double seconds) {
+                       const SequenceTimes& times) {
   const std::lock_guard lock(mutex_);
   ++reasons_[static_cast<std::size_t>(reason)];
   prompt_tokens_.add(static_cast<double>(prompt_tokens));
   tokens_.add(static_cast<double>(tokens));
-  whole_.add(seconds);
+  whole_.add(times.whole);
+  queued_.add(times.queued);
+  if (tokens == 0) return;
+  prefill_.add(times.prefill);
+  decode_.add(times.decode);
+  running_.add(times.prefill + times.decode);
+  if (tokens > 1) per_token_.add(times.decode / static_cast<double>(tokens - 1));
 }
 
 std::string Metrics::text(const engine::serving::ServiceCounters& counters,
@@ -117,19 +146,27 @@ std::string Metrics::text(const engine::serving::ServiceCounters& counters,
   for (std::size_t i = 0; i < names.size(); ++i)
     out += cat("vllm:request_success_total{", labels, ",finished_reason=\"", names[i], "\"} ",
                reasons_[i], "\n");
-  return out +
-         first_token_.text("vllm:time_to_first_token_seconds",
-                           "From the request to its first "
-                           "token.",
-                           labels) +
-         next_token_.text("vllm:inter_token_latency_seconds", "Between two tokens of a sequence.",
-                          labels) +
-         whole_.text("vllm:e2e_request_latency_seconds",
-                     "From the request to the end of a "
-                     "sequence.",
-                     labels) +
-         prompt_tokens_.text("vllm:request_prompt_tokens", "Tokens of a prompt.", labels) +
-         tokens_.text("vllm:request_generation_tokens", "Generated tokens of a sequence.", labels);
+  struct Named {
+    const Histogram& histogram;
+    const char* name;
+    const char* help;
+  };
+  const Named all[] = {
+      {first_token_, "time_to_first_token_seconds", "From the request to its first token."},
+      {next_token_, "inter_token_latency_seconds", "Between two tokens of a sequence."},
+      {per_token_, "request_time_per_output_token_seconds", "Mean time between tokens."},
+      {whole_, "e2e_request_latency_seconds", "From the request to the end of a sequence."},
+      {queued_, "request_queue_time_seconds", "From the request to the start of a sequence."},
+      {prefill_, "request_prefill_time_seconds", "From the start to the first token."},
+      {decode_, "request_decode_time_seconds", "From the first token to the last."},
+      {running_, "request_inference_time_seconds", "From the start to the last token."},
+      {prompt_tokens_, "request_prompt_tokens", "Tokens of a prompt."},
+      {tokens_, "request_generation_tokens", "Generated tokens of a sequence."},
+      {n_, "request_params_n", "Sequences per prompt that a request asks for."},
+      {max_tokens_, "request_params_max_tokens", "Most tokens per sequence of a request."}};
+  for (const Named& each : all)
+    out += each.histogram.text(cat("vllm:", each.name), each.help, labels);
+  return out;
 }
 
 }  // namespace troupe::launch::api

@@ -39,8 +39,9 @@ void check_endpoint(Pooling endpoint, const ServedModel& model) {
 
 void check_tokens(const char* field, std::int64_t tokens) {
   if (tokens > max_pooled_tokens)
-    refuse(field, cat("the texts have ", tokens, " tokens, those of the first text counted with each ",
-                      "text_2; allowed: ", max_pooled_tokens, " per request"));
+    refuse(field,
+           cat("the texts have ", tokens, " tokens, those of the first text counted with each ",
+               "text_2; allowed: ", max_pooled_tokens, " per request"));
 }
 
 /// That of these fields which the request has, or the first one.
@@ -58,17 +59,15 @@ std::string field_among(RequestFields& fields, std::initializer_list<const char*
 void read_pairs(RequestFields& fields, const ServedModel& model, PoolingRequest& request) {
   const bool add_special = fields.flag("add_special_tokens", true);
   const bool ranks = request.endpoint == Pooling::rerank;
-  const std::string one =
-      ranks ? "query" : field_among(fields, {"text_1", "queries", "data_1"});
-  const std::string two =
-      ranks ? field_among(fields, {"documents", "texts"})
-            : field_among(fields, {"text_2", "documents", "items", "data_2"});
+  const std::string one = ranks ? "query" : field_among(fields, {"text_1", "queries", "data_1"});
+  const std::string two = ranks ? field_among(fields, {"documents", "texts"})
+                                : field_among(fields, {"text_2", "documents", "items", "data_2"});
   const Prompts first = read_prompts(fields, one, add_special, model);
   Prompts second = read_prompts(fields, two, false, model);
   if (first.ids.size() != 1 && (ranks || first.ids.size() != second.ids.size()))
-    refuse(ranks ? one : two, cat(two, " has ", second.ids.size(), " texts, and ", one, " ",
-                                  first.ids.size(), "; expected ", ranks ? "" : "as many, or ",
-                                  "one ", one));
+    refuse(ranks ? one : two,
+           cat(two, " has ", second.ids.size(), " texts, and ", one, " ", first.ids.size(),
+               "; expected ", ranks ? "" : "as many, or ", "one ", one));
   std::int64_t tokens = 0;
   for (std::size_t n = 0; n < second.ids.size(); ++n)
     tokens += std::ssize(first.ids[first.ids.size() == 1 ? 0 : n]) + std::ssize(second.ids[n]);
@@ -170,8 +169,7 @@ NumberFormat read_numbers(RequestFields& fields) {
   const auto order = fields.text("endianness").value_or("native");
   if (order != "native" && order != "little" && order != "big")
     refuse("endianness", cat("endianness: expected native, little or big, found ", quote(order)));
-  out.big_endian =
-      order == "big" || (order == "native" && std::endian::native == std::endian::big);
+  out.big_endian = order == "big" || (order == "native" && std::endian::native == std::endian::big);
   return out;
 }
 
@@ -217,8 +215,7 @@ std::vector<float> reported_row(const PoolingRequest& request, const ServedModel
   return {values.begin(), values.end()};
 }
 
-Json row_json(const PoolingRequest& request, const ServedModel& model,
-              std::span<const float> row) {
+Json row_json(const PoolingRequest& request, const ServedModel& model, std::span<const float> row) {
   Json::Array out;
   if (request.activation && model.labels() > 0)
     for (const double value : probabilities(row)) out.emplace_back(value);
@@ -238,9 +235,10 @@ Json class_json(const PoolingRequest& request, const ServedModel& model,
 
 Json rows_json(const PoolingRequest& request, const ServedModel& model,
                std::span<const float> values) {
-  const auto columns = request.every_token ? static_cast<std::size_t>(
-                                                 model.labels() > 0 ? model.labels() : model.width())
-                                           : values.size();
+  const auto columns =
+      request.every_token
+          ? static_cast<std::size_t>(model.labels() > 0 ? model.labels() : model.width())
+          : values.size();
   std::vector<float> numbers;
   Json::Array rows;
   for (std::size_t at = 0; at < values.size(); at += columns) {

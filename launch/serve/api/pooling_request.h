@@ -1,5 +1,5 @@
-// PoolingRequest: what /pooling, /classify, /score, /rerank and /v1/embeddings ask for. Names, defaults and
-// answers are those of vLLM, and of the OpenAI API for embeddings.
+// PoolingRequest: what /pooling, /classify, /score, /rerank and /v1/embeddings ask for. Names,
+// defaults and answers are those of vLLM, and of the OpenAI API for embeddings.
 #pragma once
 
 #include <cstdint>

@@ -35,8 +35,7 @@ Truncation read_truncation(RequestFields& fields, std::int64_t context) {
            "truncate_prompt_tokens is 0; expected the number of tokens to keep, or -1");
   const auto side = fields.text("truncation_side").value_or("left");
   if (side != "left" && side != "right")
-    refuse("truncation_side",
-           cat("truncation_side: expected left or right, found ", quote(side)));
+    refuse("truncation_side", cat("truncation_side: expected left or right, found ", quote(side)));
   out.keeps_end = side == "left";
   return out;
 }

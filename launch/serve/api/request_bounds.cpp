@@ -75,7 +75,8 @@ void check_products(const GenerationRequest& request) {
   if (all > max_reported)
     refuse("logprobs",
            cat("the answer could have ", all, " log-probabilities: max_tokens x ", "prompts x n (",
-               request.choices, ") x alternatives (", request.alternatives(), "); allowed: ", max_reported, "; lower max_tokens, n or logprobs"));
+               request.choices, ") x alternatives (", request.alternatives(),
+               "); allowed: ", max_reported, "; lower max_tokens, n or logprobs"));
 }
 
 std::size_t bytes_of(const GenerationRequest& request) {

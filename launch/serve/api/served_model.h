@@ -38,7 +38,7 @@ struct ServedModelOptions {
 
 /// A conversation for the template.
 struct Conversation : engine::tokenizer::RenderInput {
-  bool continues_last = false;  ///< the text ends within the last message, which goes on
+  bool continues_last = false;  ///< the answer continues the last message
 };
 
 /// Apart from load() and decoder(), every function may be called from several threads at once.
@@ -100,7 +100,7 @@ class ServedModel {
   /// Whether decoding drops a space at the beginning of a text; there is a tokenizer.
   bool drops_first_space() const { return constraints_->drops_first_space(); }
   /// The prompt of a conversation. Errc::unsupported without a template; errors of the template.
-  /// Errc::bad_input, too, where the template does not show the message that goes on.
+  /// Errc::bad_input, too, where the template does not show the last message.
   Result<std::string> render(Conversation conversation) const;
   bool template_has_tools() const;
   /// tokenizer_config.json without paths, and the template. Errc::unsupported without a tokenizer.

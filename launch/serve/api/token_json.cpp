@@ -80,7 +80,7 @@ std::string token_name(const ServedModel& model, std::int32_t id, bool as_id,
   if (as_id || model.tokenizer() == nullptr) return cat("token_id:", id);
   std::string bytes = place.bytes_of(model, id);
   return !bytes.empty() && valid_utf8(bytes) ? bytes
-                                          : model.tokenizer()->decode(std::span(&id, 1), false);
+                                             : model.tokenizer()->decode(std::span(&id, 1), false);
 }
 
 namespace {

@@ -23,9 +23,9 @@ struct ReportedToken {
 
 /// Where the next token of a text stands.
 struct TextPlace {
-  bool begins = true;           ///< nothing stands before it: decoding may drop its space
-  bool skips_special = true;    ///< special tokens are not part of the text
-  std::size_t characters = 0;   ///< that have begun before (code points)
+  bool begins = true;          ///< nothing stands before it: decoding may drop its space
+  bool skips_special = true;   ///< special tokens are not part of the text
+  std::size_t characters = 0;  ///< that have begun before (code points)
 
   /// The bytes that a token adds here; may be part of a character. "" without a tokenizer.
   std::string bytes_of(const ServedModel& model, std::int32_t id) const;

@@ -5,6 +5,8 @@
 
 #include "engine/base/check.h"
 #include "engine/base/text.h"
+#include "launch/serve/api/fields/generation_rows.h"
+#include "launch/serve/api/fields/pooling_rows.h"
 
 namespace troupe::launch::api {
 

@@ -52,11 +52,4 @@ const std::vector<EndpointFields>& field_tables();
 /// The endpoint must have a table.
 const EndpointFields& fields_of(std::string_view path);
 
-// The parts of field_tables().
-std::vector<EndpointFields> generation_tables();
-std::vector<EndpointFields> pooling_tables();
-
-/// The page docs/request-fields.md.
-std::string request_fields_page();
-
 }  // namespace troupe::launch::api

@@ -1,3 +1,5 @@
+#include "launch/serve/api/fields/fields_page.h"
+
 #include "engine/base/text.h"
 #include "launch/serve/api/fields/field_table.h"
 
@@ -44,8 +46,9 @@ std::string rows_text(const EndpointFields& table, Effect effect) {
 std::string request_fields_page() {
   std::string out(head);
   for (const EndpointFields& table : field_tables()) {
-    out += cat("\n## ", table.path(), "\n\n| field | defined by | meaning, default |\n|---|---|---|\n",
-               rows_text(table, Effect::acts));
+    out +=
+        cat("\n## ", table.path(), "\n\n| field | defined by | meaning, default |\n|---|---|---|\n",
+            rows_text(table, Effect::acts));
     if (const std::string rows = rows_text(table, Effect::without_effect); !rows.empty())
       out += cat("\nWithout effect:\n\n| field | defined by | reason |\n|---|---|---|\n", rows);
     if (const std::string rows = rows_text(table, Effect::refused); !rows.empty())

@@ -1,5 +1,4 @@
-// The fields of requests for scores and embeddings.
-#include "launch/serve/api/fields/field_table.h"
+#include "launch/serve/api/fields/pooling_rows.h"
 
 namespace troupe::launch::api {
 

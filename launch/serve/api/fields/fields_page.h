@@ -1,0 +1,11 @@
+// The page docs/request-fields.md, from the tables of fields.
+#pragma once
+
+#include <string>
+
+namespace troupe::launch::api {
+
+/// Markdown: a table per endpoint.
+std::string request_fields_page();
+
+}  // namespace troupe::launch::api
