@@ -109,13 +109,19 @@ class Machine : public testing::Test {
   std::string folder_ = scratch_folder();
 };
 
+/// The line of the rate; others depend on the free memory and disk space.
+std::string rate_line(const Said& said) {
+  const auto at = said.out.find("GFLOP/s"), begin = said.out.rfind('\n', at);
+  return at == std::string::npos ? "" : said.out.substr(begin, said.out.find('\n', at) - begin);
+}
+
 const std::string rate_text = "GFLOP/s in f32 on 1 thread, measured on ";
 
 TEST_F(Machine, IsMeasuredOnceAndAgainOnRequest) {
   const Said first = explain("");
   ASSERT_EQ(first.code, 0) << first.err;
   EXPECT_THAT(first.out, ContainsRegex(rate_text + "20[0-9-]+\n"));
-  EXPECT_EQ(explain("").out, first.out) << "the kept rate, whatever the machine does";
+  EXPECT_EQ(rate_line(explain("")), rate_line(first)) << "the kept rate, whatever the machine does";
   plant();
   EXPECT_THAT(explain("").out, HasSubstr("2.0 " + rate_text + "2020-01-02"));
   EXPECT_THAT(explain("--measure").out, Not(HasSubstr("2020-01-02")));
@@ -131,7 +137,7 @@ TEST_F(Machine, ADamagedCacheIsReplacedWithAWarning) {
                               HasSubstr("it is written again")));
   const Said again = explain("");
   EXPECT_THAT(again.err, Not(HasSubstr("rates.json")));
-  EXPECT_EQ(again.out, said.out);
+  EXPECT_EQ(rate_line(again), rate_line(said));
 }
 
 TEST_F(Machine, ACacheThatCannotBeWrittenIsNoError) {
@@ -179,13 +185,13 @@ TEST_F(Machine, OfASampledRunGivesRangesOfTokensAndTime) {
   ASSERT_EQ(said.code, 0) << said.err;
   std::smatch found;
   ASSERT_TRUE(std::regex_search(
-      said.out, found, std::regex("tokens +([0-9,]+) to ([0-9,]+), by the lengths of 40 comp")))
+      said.out, found, std::regex("tokens +([0-9,]+) to ([0-9,]+), by the lengths of 160 comp")))
       << said.out;
   const auto number = [](std::string text) {
     std::erase(text, ',');
     return std::stoll(text);
   };
-  EXPECT_EQ(number(found[2]) - number(found[1]), 40 * 99) << "1 to 100 tokens each";
+  EXPECT_EQ(number(found[2]) - number(found[1]), 160 * 99) << "1 to 100 tokens each";
 }
 
 TEST_F(Machine, ItsGroupsOfAClusterAreEstimated) {

@@ -52,7 +52,7 @@ TEST(Progress, OfAnAsynchronousRunShowsStalenessAndMismatch) {
                 {});
   EXPECT_EQ(progress.line(),
             "step 2/2 reward 0.5 kl 0.1 entropy 1.5 staleness 2 mismatch 0.0123 ETA 0:00");
-  EXPECT_EQ(progress.line(60), "step 2/2 reward 0.5 kl 0.1 staleness 2 mismatch 0.0123 ETA 0:00")
+  EXPECT_EQ(progress.line(66), "step 2/2 reward 0.5 kl 0.1 staleness 2 mismatch 0.0123 ETA 0:00")
       << "staleness before entropy";
 }
 
