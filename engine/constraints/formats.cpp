@@ -43,8 +43,9 @@ constexpr std::string_view query_form = R"((\?([A-Za-z0-9_.~!$&'()*+,;=:@/?-]|%[
 constexpr std::string_view fragment_form = R"((#([A-Za-z0-9_.~!$&'()*+,;=:@/?-]|%[0-9A-F]{2})*)?)";
 constexpr std::string_view host_form =
     R"(://([A-Za-z0-9_-]+@)?[A-Za-z0-9]+([.-][A-Za-z0-9]+)*(:[1-9][0-9]{0,3})?)";
-constexpr std::string_view pointer_form = R"((/([^/~\x00-\x1F"\\]|~[01])*)*)";  // RFC 6901
-constexpr std::string_view template_form =                                      // RFC 6570
+constexpr std::string_view pointer_form =
+    R"((/([A-Za-z0-9_ .:@$+=()!*,;&-]|~[01])*)*)";  // RFC 6901
+constexpr std::string_view template_form =          // RFC 6570
     R"(([A-Za-z0-9_.~/:?=&-]|\{[?&/+#.]?[A-Za-z][A-Za-z0-9_]*(,[A-Za-z][A-Za-z0-9_]*)*\})*)";
 constexpr std::string_view regex_form =
     R"(\^?([A-Za-z0-9_/:@ -]([*+?]|\{[1-9]\})?|\[[A-Za-z0-9_]+\][*+?]?|\.[*+]?|\\[dws.][+*]?)*\$?)";

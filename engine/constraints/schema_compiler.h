@@ -46,7 +46,7 @@ class SchemaCompiler {
   void add_leaf(const Leaf& leaf, Rule into);
   Rule of_type(const Leaf& leaf, JsonType type);
   Rule number(const Leaf& leaf, bool integers, bool fractions);
-  /// The values that satisfy the conjunction, apart from its choices, if it names its constants.
+  /// The values that satisfy the conjunction but for its choices, if it names its constants.
   std::optional<Json::Array> constants_of(const Conjunction& all);
   Json::Array satisfying(const Conjunction& all, std::span<const Json> values);
   JsonTypes types_to_write(const Conjunction& all) const;

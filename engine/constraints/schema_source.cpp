@@ -11,6 +11,32 @@ namespace troupe::engine::constraints {
 
 namespace {
 
+/// Keywords whose values are schemas by name, and those that are schemas or lists of schemas: what
+/// other keywords have is data.
+constexpr std::array<std::string_view, 6> schema_maps = {
+    "properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"};
+constexpr std::array<std::string_view, 16> schema_parts = {"allOf",
+                                                           "anyOf",
+                                                           "oneOf",
+                                                           "not",
+                                                           "if",
+                                                           "then",
+                                                           "else",
+                                                           "items",
+                                                           "prefixItems",
+                                                           "additionalItems",
+                                                           "contains",
+                                                           "additionalProperties",
+                                                           "propertyNames",
+                                                           "unevaluatedProperties",
+                                                           "unevaluatedItems",
+                                                           "contentSchema"};
+
+template <class List>
+bool is_among(const List& list, std::string_view word) {
+  return std::ranges::find(list, word) != std::ranges::end(list);
+}
+
 /// Parts of a URI with their delimiters; the fragment is left out.
 struct Uri {
   std::string_view scheme, authority, path, query;
@@ -92,11 +118,6 @@ void SchemaSource::index_schema(Place& place) {
 
 void SchemaSource::index() {
   if (std::exchange(indexed_, true)) return;
-  constexpr std::array<std::string_view, 6> maps = {
-      "properties",  "patternProperties", "$defs",
-      "definitions", "dependentSchemas",  "dependencies"};
-  constexpr std::array<std::string_view, 5> data = {"const", "enum", "default", "examples",
-                                                    "example"};
   std::vector<Place> open = {{&root_, "", false}};
   while (!open.empty()) {
     Place place = std::move(open.back());
@@ -104,7 +125,7 @@ void SchemaSource::index() {
     grammar_.spend(1 + place.base.size() / 16);
     if (place.value->is_array()) {
       for (const Json& each : place.value->array())
-        if (each.is_object() || each.is_array()) open.push_back({&each, place.base, false});
+        if (each.is_object()) open.push_back({&each, place.base, false});
       continue;
     }
     if (!place.value->is_object()) continue;
@@ -116,9 +137,9 @@ void SchemaSource::index() {
     for (const auto& [name, member] : place.value->object()) {
       grammar_.spend(1);
       if (!member.is_object() && !member.is_array()) continue;
-      if (!place.named && std::ranges::find(data, name) != data.end()) continue;
-      const bool named = !place.named && std::ranges::find(maps, name) != maps.end();
-      open.push_back({&member, place.base, named});
+      const bool named = !place.named && is_among(schema_maps, name);
+      if (place.named || named || is_among(schema_parts, name))
+        open.push_back({&member, place.base, named});
     }
   }
   targets_.try_emplace(root_base_, &root_);
