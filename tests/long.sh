@@ -1,5 +1,5 @@
 #!/bin/bash
-# The tests that continuous integration has no time for; hours. Usage: tests/long.sh [PART...]
+# The tests that continuous integration has no time for; hours. Usage: tests/long.sh [PART...] [schemas DIR]
 #   plain     every source compiled alone (no unity build), in build/plain, and every test
 #   asan      every test under AddressSanitizer and UBSan
 #   tsan      every test under ThreadSanitizer
@@ -22,8 +22,9 @@
 #   memory    the peak memory of each rank beside what troupe explain predicts, over grids, types, recomputation and methods; parallel.zero; growth while a checkpoint is written
 #   serve     troupe serve: 1,000 random schemas, the time until a cancelled request's pages are free, 100,000 requests with random cancellations, disconnects and timeouts;
 #             100,000 random requests of all endpoints and a run with serve.listen under AddressSanitizer; the memory and the delay that expensive requests cost
+#   schemas DIR  JSON schemas of public collections that lie in DIR (named in tests/engine/constraints/schemas.py): how many are accepted; no random text is invalid
 #   package   the .deb and the archive in bare Debian systems (as root)
-# Without arguments, all of them. Each part that passes is recorded in tests/long.log with the date and the commit; commit that file.
+# Without arguments, all of them but schemas. Each part that passes is recorded in tests/long.log with the date and the commit; commit that file.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 exec </dev/null
@@ -147,6 +148,16 @@ run_serve() {
   cmake --build --preset asan -j "$(nproc)" --target troupe >&2
   python3 -B tests/launch/serve_fuzz.py build/asan/troupe . 100000 >&2
 }
+run_schemas() {
+  local venv=build/differential-venv
+  if [[ -z $schemas ]]; then
+    echo "tests/long.sh: schemas needs a folder with the collections: tests/long.sh schemas DIR" >&2
+    return 1
+  fi
+  [[ -e $venv/bin/python ]] || python3 -m venv "$venv"
+  "$venv/bin/pip" install -q 'jsonschema[format]==4.26.0' regress==2026.9.1 >&2
+  "$venv/bin/python" -B tests/engine/constraints/schemas.py build/release/tests/schema_probe "$schemas" tests/data/schemas/bench_list.txt >&2
+}
 run_package() { tests/package.sh; }
 
 record() { # record PART SECONDS: replaces the part's line of tests/long.log
@@ -162,12 +173,23 @@ record() { # record PART SECONDS: replaces the part's line of tests/long.log
 
 # Every function run_PART above is a part, in the order of this file.
 mapfile -t known < <(sed -n 's/^run_\([a-z_]*\)() {.*/\1/p' tests/long.sh)
-parts=("$@")
-if [[ ${parts[0]:-} == import && -d ${parts[1]:-} ]]; then
-  scripts=$(realpath "${parts[1]}")
-  parts=(import)
+parts=() schemas=
+while (($#)); do
+  part=$1
+  parts+=("$part")
+  shift
+  if [[ $part == import && -d ${1:-} ]]; then
+    scripts=$(realpath "$1")
+    shift
+  elif [[ $part == schemas ]]; then
+    schemas=${1:-}
+    shift || true
+  fi
+done
+if ((${#parts[@]} == 0)); then
+  for part in "${known[@]}"; do [[ $part == schemas ]] || parts+=("$part"); done
+  echo "tests/long.sh: without schemas, which needs a folder" >&2
 fi
-((${#parts[@]})) || parts=("${known[@]}")
 cmake/install_packages.sh with-clang
 cmake/fetch_arrow.sh build/release || true
 cmake --preset release >&2

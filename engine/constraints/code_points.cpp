@@ -17,24 +17,6 @@ namespace {
 constexpr char32_t last_code_point = 0x10FFFF;
 constexpr std::string_view hex_digits = "0123456789abcdef";
 
-std::string json_escape(char32_t value) {
-  constexpr std::array<std::pair<char32_t, std::string_view>, 7> short_forms = {{{'"', "\\\""},
-                                                                                 {'\\', "\\\\"},
-                                                                                 {'\b', "\\b"},
-                                                                                 {'\f', "\\f"},
-                                                                                 {'\n', "\\n"},
-                                                                                 {'\r', "\\r"},
-                                                                                 {'\t', "\\t"}}};
-  const auto found =
-      std::ranges::find(short_forms, value, &std::pair<char32_t, std::string_view>::first);
-  if (found != short_forms.end()) return std::string(found->second);
-  return cat("\\u00", hex_digits[value / 16 % 16], hex_digits[value % 16]);
-}
-
-bool is_escaped(char32_t c) {
-  return c < 0x20 || c == '"' || c == '\\';
-}
-
 /// Adds ranges in order, from `from` to `to`.
 class CodePoints {
  public:
@@ -122,6 +104,24 @@ class CodePoints {
 };
 
 }  // namespace
+
+std::string json_escape(char32_t value) {
+  constexpr std::array<std::pair<char32_t, std::string_view>, 7> short_forms = {{{'"', "\\\""},
+                                                                                 {'\\', "\\\\"},
+                                                                                 {'\b', "\\b"},
+                                                                                 {'\f', "\\f"},
+                                                                                 {'\n', "\\n"},
+                                                                                 {'\r', "\\r"},
+                                                                                 {'\t', "\\t"}}};
+  const auto found =
+      std::ranges::find(short_forms, value, &std::pair<char32_t, std::string_view>::first);
+  if (found != short_forms.end()) return std::string(found->second);
+  return cat("\\u00", hex_digits[value / 16 % 16], hex_digits[value % 16]);
+}
+
+bool is_escaped(char32_t c) {
+  return c < 0x20 || c == '"' || c == '\\';
+}
 
 Node add_code_points(Grammar& grammar, Node from, std::span<const CodePointRange> ranges,
                      TextForm form) {

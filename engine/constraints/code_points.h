@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <utility>
 
 #include "engine/constraints/grammar.h"
@@ -15,6 +16,10 @@ using CodePointRange = std::pair<char32_t, char32_t>;
 /// Encoding of the characters that are read: as they are, or as in a JSON string, where quotation
 /// marks, backslashes and control characters are escaped.
 enum class TextForm { plain, json };
+
+/// Whether a character is written as an escape in JSON strings, and the escape.
+bool is_escaped(char32_t c);
+std::string json_escape(char32_t value);
 
 /// Adds one of the code points behind `from` and returns the node behind it. `ranges`: in order,
 /// without overlaps; surrogates never match, and an empty set matches nothing.

@@ -31,7 +31,6 @@ JsonTypes types_of_option(const Json& option) {
   if (!option.is_object()) return JsonTypes::all();
   for (const Json& value : constants_of(option)) types.add(json_type_of(value));
   if (types.empty()) types = types_of(option, SchemaPath("oneOf"));
-  if (types.empty()) types = implied_types(option);
   return types.empty() ? JsonTypes::all() : types;
 }
 
@@ -137,12 +136,14 @@ Pair overlap_of(std::span<const Json* const> all, const Grammar& grammar) {
 
 }  // namespace
 
-void check_exclusive(std::span<const Json* const> options, const SchemaPath& where,
-                     const Grammar& grammar) {
-  const Pair found = overlap_of(options, grammar);
-  if (!found) return;
-  schema_unsupported(where, cat("oneOf: an instance could satisfy both option ", found->first,
-                                " and option ", found->second,
+std::optional<OptionPair> find_overlap(std::span<const Json* const> options,
+                                       const Grammar& grammar) {
+  return overlap_of(options, grammar);
+}
+
+void refuse_overlap(OptionPair options, const SchemaPath& where) {
+  schema_unsupported(where, cat("oneOf: an instance could satisfy both option ", options.first,
+                                " and option ", options.second,
                                 "; give them different types or a required property with "
                                 "different constants, or use anyOf"));
 }

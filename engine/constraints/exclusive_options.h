@@ -1,7 +1,9 @@
 // Whether the options of oneOf exclude each other.
 #pragma once
 
+#include <optional>
 #include <span>
+#include <utility>
 
 #include "engine/base/json.h"
 #include "engine/constraints/grammar.h"
@@ -9,10 +11,15 @@
 
 namespace troupe::engine::constraints {
 
-/// Throws Failure (Errc::unsupported) unless the types or constants of the options, or constants of
-/// a property that all of them require, show that no instance satisfies two. `grammar`: charged for
-/// the work, which is linear.
-void check_exclusive(std::span<const Json* const> options, const SchemaPath& where,
-                     const Grammar& grammar);
+/// Indices of two options, the lower one first.
+using OptionPair = std::pair<std::size_t, std::size_t>;
+
+/// Nothing when the types or constants of the options, or constants of a property that all of them
+/// require, show that no instance satisfies two; else two that an instance may satisfy. `grammar`:
+/// charged for the work, which is linear.
+std::optional<OptionPair> find_overlap(std::span<const Json* const> options,
+                                       const Grammar& grammar);
+/// Throws Failure (Errc::unsupported).
+[[noreturn]] void refuse_overlap(OptionPair options, const SchemaPath& where);
 
 }  // namespace troupe::engine::constraints

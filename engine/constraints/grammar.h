@@ -56,6 +56,8 @@ class Grammar {
   Rule root() const { return root_; }
   void set_root(Rule rule) { root_ = rule; }
   std::size_t nodes() const { return ends_.size(); }
+  /// What the growth charges; nullptr: nothing.
+  CompileWork* work() const { return work_; }
   /// Charges for work that adds nothing.
   void spend(std::size_t units) const;
 

@@ -5,8 +5,10 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/base/text.h"
 #include "engine/constraints/regex.h"
 #include "engine/constraints/repetition.h"
+#include "engine/constraints/text_set.h"
 
 namespace troupe::engine::constraints {
 
@@ -17,7 +19,7 @@ namespace {
 
 /// Integers up to here are exact in double precision.
 constexpr std::int64_t max_short = 999'999'999'999'999;
-constexpr std::int64_t max_integer = 999'999'999'999'999'999;
+constexpr std::int64_t max_integer = std::numeric_limits<std::int64_t>::max();
 
 // Escapes of RFC 8259, sec. 7; \u without surrogates.
 constexpr std::string_view escapes =
@@ -25,23 +27,28 @@ constexpr std::string_view escapes =
 constexpr std::string_view numbers =
     R"(-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,15})?([eE][+-]?[0-9]{1,2})?)";
 
-std::int64_t clamp(double value) {
-  const auto limit = static_cast<double>(max_integer);
+std::int64_t clamp(long double value) {
+  constexpr auto limit = static_cast<long double>(max_integer);
   return static_cast<std::int64_t>(std::clamp(value, -limit, limit));
 }
 
-/// The integers within the bounds; where one is missing, those of at most 15 digits.
+/// The integers within the bounds; where there are none, the first is above the second.
 std::pair<std::int64_t, std::int64_t> integers_within(const NumberBounds& bounds) {
-  std::int64_t low = -max_short, high = max_short;
+  constexpr std::pair<std::int64_t, std::int64_t> none = {1, 0};
+  std::int64_t low = -max_integer, high = max_integer;
   if (bounds.low) {
+    if (*bounds.low > static_cast<long double>(max_integer)) return none;
     low = clamp(std::ceil(*bounds.low));
-    if (bounds.low_open && static_cast<double>(low) == *bounds.low) ++low;
-    if (low > max_short) high = max_integer;
+    const bool excluded = bounds.low_open && static_cast<long double>(low) == *bounds.low;
+    if (excluded && low == max_integer) return none;
+    if (excluded) ++low;
   }
   if (bounds.high) {
+    if (*bounds.high < -static_cast<long double>(max_integer)) return none;
     high = clamp(std::floor(*bounds.high));
-    if (bounds.high_open && static_cast<double>(high) == *bounds.high) --high;
-    if (!bounds.low && high < -max_short) low = -max_integer;
+    const bool excluded = bounds.high_open && static_cast<long double>(high) == *bounds.high;
+    if (excluded && high == -max_integer) return none;
+    if (excluded) --high;
   }
   return {low, high};
 }
@@ -134,32 +141,49 @@ void JsonRules::add_list(Rule into, char open, Rule item, char close) {
   grammar_.add_empty(grammar_.text(last, std::string(1, close)), grammar_.end(into));
 }
 
+void NumberBounds::at_least(long double value, bool open) {
+  if (low && (value < *low || (value == *low && !open))) return;
+  low = value;
+  low_open = open;
+}
+
+void NumberBounds::at_most(long double value, bool open) {
+  if (high && (value > *high || (value == *high && !open))) return;
+  high = value;
+  high_open = open;
+}
+
 Rule JsonRules::integer(const NumberBounds& bounds) {
   const Rule rule = grammar_.add_rule();
   const auto [low, high] = integers_within(bounds);
-  add_integers(rule, low, high, false);
+  add_integers(rule, low, high, bounds, false);
   return rule;
 }
 
 Rule JsonRules::bounded_number(const NumberBounds& bounds) {
   const Rule rule = grammar_.add_rule();
   const auto [low, high] = integers_within(bounds);
-  add_integers(rule, low, high, false);
+  if (!bounds.no_integer) add_integers(rule, low, high, bounds, false);
+  if (bounds.divisor != 1 || bounds.places == 0) return rule;
   NumberBounds within = bounds;  // of the integers before a fraction
   within.low_open = within.high_open = false;
   const auto [least, most] = integers_within(within);
-  add_integers(rule, least, most, true);
+  add_integers(rule, std::max(least, -max_short), std::min(most, max_short), bounds, true);
   return rule;
 }
 
 /// The integers of [low, high], or, with `fractions`, the numbers between two neighbours of them.
-void JsonRules::add_integers(Rule into, Integer low, Integer high, bool fractions) {
+void JsonRules::add_integers(Rule into, Integer low, Integer high, const NumberBounds& bounds,
+                             bool fractions) {
   const Integer shorter = fractions ? 1 : 0;
   const auto add = [&](Node from, Integer least, Integer most) {
     if (least > most) return;
     const Node to = grammar_.add_node();
-    add_natural(from, least, most, to);
-    grammar_.add_empty(fractions ? fraction(to) : to, grammar_.end(into));
+    if (bounds.divisor == 1)
+      add_natural(from, least, most, to);
+    else
+      add_multiples(from, least, most, bounds.divisor, to);
+    grammar_.add_empty(fractions ? fraction(to, bounds) : to, grammar_.end(into));
   };
   add(grammar_.begin(into), std::max<Integer>(low, 0), high - shorter);
   if (low >= 0) return;
@@ -167,9 +191,27 @@ void JsonRules::add_integers(Rule into, Integer low, Integer high, bool fraction
   add(minus, std::max<Integer>(fractions ? 0 : 1, -high), -low - shorter);
 }
 
-/// A fraction that is not zero.
-Node JsonRules::fraction(Node from) {
-  return add_regex(grammar_, from, R"(\.[0-9]{0,14}[1-9])", TextForm::plain);
+void JsonRules::add_multiples(Node from, Integer low, Integer high, std::int32_t divisor, Node to) {
+  const TextSet range = TextSet::of(grammar_.work(), [&](Grammar& grammar, Node begin) {
+    const Node end = grammar.add_node();
+    JsonRules(grammar).add_natural(begin, low, high, end);
+    return end;
+  });
+  const TextSet found = range.intersected(TextSet::multiples(grammar_.work(), divisor));
+  grammar_.add_empty(found.add_to(grammar_, from, true), to);
+}
+
+/// A fraction that is not zero. Numbers have at most 15 digits near a bound, so that none rounds to
+/// a number beyond it.
+Node JsonRules::fraction(Node from, const NumberBounds& bounds) {
+  int places = 15;
+  for (const auto& bound : {bounds.low, bounds.high}) {
+    if (!bound || std::abs(*bound) < 1) continue;
+    const auto digits = static_cast<int>(std::floor(std::log10(std::abs(*bound)))) + 1;
+    places = std::min(places, std::max(15 - digits, 1));
+  }
+  places = std::min(places, bounds.places.value_or(places));
+  return add_regex(grammar_, from, cat("\\.[0-9]{0,", places - 1, "}[1-9]"), TextForm::plain);
 }
 
 /// The integers of [low, high], low at least 0.

@@ -4,10 +4,13 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <numeric>
+#include <optional>
 #include <span>
 #include <unordered_map>
 
 #include "engine/base/text.h"
+#include "engine/constraints/formats.h"
 #include "engine/constraints/json_schema.h"
 
 namespace troupe::engine::constraints {
@@ -16,11 +19,7 @@ namespace {
 
 constexpr std::array<std::string_view, 7> type_names = {"null",   "boolean", "integer", "number",
                                                         "string", "array",   "object"};
-/// Bounds beyond it are not exact in double precision.
-constexpr double max_bound = 9'007'199'254'740'992;
-constexpr std::size_t max_properties = 5'000;
-
-constexpr std::array<std::pair<std::string_view, JsonType>, 18> keyword_types = {{
+constexpr std::array<std::pair<std::string_view, JsonType>, 26> keyword_types = {{
     {"minLength", JsonType::string},
     {"maxLength", JsonType::string},
     {"pattern", JsonType::string},
@@ -39,53 +38,33 @@ constexpr std::array<std::pair<std::string_view, JsonType>, 18> keyword_types = 
     {"minProperties", JsonType::object},
     {"maxProperties", JsonType::object},
     {"uniqueItems", JsonType::array},
+    {"multipleOf", JsonType::number},
+    {"additionalItems", JsonType::array},
+    {"patternProperties", JsonType::object},
+    {"propertyNames", JsonType::object},
+    {"dependencies", JsonType::object},
+    {"dependentRequired", JsonType::object},
+    {"dependentSchemas", JsonType::object},
+    {"unevaluatedProperties", JsonType::object},
 }};
 
 /// Assertions of any draft, and keywords that change what others mean.
-constexpr std::array<std::string_view, 24> unsupported_assertions = {
-    "not",           "if",
-    "then",          "else",
-    "contains",      "minContains",
-    "maxContains",   "unevaluatedItems",
-    "propertyNames", "unevaluatedProperties",
-    "multipleOf",    "patternProperties",
-    "dependencies",  "dependentRequired",
-    "divisibleBy",   "dependentSchemas",
-    "extends",       "additionalItems",
-    "disallow",      "$dynamicRef",
-    "$recursiveRef", "$dynamicAnchor",
-    "$vocabulary",   "$recursiveAnchor"};
-
-constexpr std::string_view date_form =
-    "[1-9][0-9]{3}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|"
-    "02-(0[1-9]|1[0-9]|2[0-8]))";
-constexpr std::string_view time_form =
-    R"(([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9]))";
-constexpr std::string_view uuid_form =
-    "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}";
-constexpr std::string_view ipv4_form =
-    R"(((25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])\.){3}(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9]))";
-constexpr std::string_view email_form =
-    R"([A-Za-z0-9]+([._-][A-Za-z0-9]+){0,8}@[A-Za-z0-9]+([.-][A-Za-z0-9]+){0,8}\.[A-Za-z]{2,8})";
+constexpr std::array<std::string_view, 12> unsupported_assertions = {
+    "contains",      "minContains",    "maxContains", "unevaluatedItems",
+    "divisibleBy",   "extends",        "disallow",    "$dynamicRef",
+    "$recursiveRef", "$dynamicAnchor", "$vocabulary", "$recursiveAnchor"};
 
 template <class List>
 bool contains(const List& list, std::string_view word) {
   return std::ranges::find(list, word) != std::ranges::end(list);
 }
 
-std::string_view format_pattern(std::string_view name) {
-  if (name == "date") return date_form;
-  if (name == "time") return time_form;
-  if (name == "uuid") return uuid_form;
-  if (name == "ipv4") return ipv4_form;
-  if (name == "email") return email_form;
-  return "";
-}
-
-/// 2.0 is an integer, too.
-int count(const Json& value, std::string_view keyword, const SchemaPath& where) {
+/// 2.0 is an integer, too. A bound from above may be any; larger texts are not written.
+int count(const Json& value, std::string_view keyword, const SchemaPath& where,
+          bool capped = false) {
   if (!value.is_number() || value.number() < 0 || value.number() != std::floor(value.number()))
     schema_mistake(where, cat(keyword, ": expected an integer of at least 0"));
+  if (value.number() > max_repetitions && capped) return max_repetitions;
   if (value.number() > max_repetitions)
     schema_unsupported(
         where, cat(keyword, " is ", value.dump(), "; at most ", max_repetitions, " is supported"));
@@ -135,9 +114,9 @@ std::string canonical_text(const Json& value) {
 }
 
 std::vector<std::string_view> schema_keywords() {
-  std::vector<std::string_view> out = {"type", "const", "enum", "anyOf", "oneOf", "allOf", "$ref"};
-  for (const auto& [name, type] : keyword_types)
-    if (name != "uniqueItems") out.push_back(name);
+  std::vector<std::string_view> out = {"type", "const", "enum", "anyOf", "oneOf", "allOf",
+                                       "$ref", "not",   "if",   "then",  "else"};
+  for (const auto& [name, type] : keyword_types) out.push_back(name);
   return out;
 }
 
@@ -150,24 +129,29 @@ std::vector<std::string_view> schema_annotations() {
 
 void check_keywords(const Json& schema, const SchemaPath& where,
                     std::vector<std::string>& ignored) {
-  const auto keywords = schema_keywords(), annotations = schema_annotations();
+  static const auto keywords = schema_keywords(), annotations = schema_annotations();
+  constexpr std::size_t max_ignored = 32;
   for (const auto& [name, value] : schema.object()) {
-    if (contains(keywords, name) || contains(annotations, name)) continue;
-    if (name == "uniqueItems" && value == Json(false)) continue;
-    if (name == "uniqueItems" || contains(unsupported_assertions, name))
+    if (contains(annotations, name)) continue;
+    std::string noted = name;
+    if (name == "format" && value.is_string() && format_pattern(value.string()).empty())
+      noted = cat("format: ", value.string());
+    else if (contains(keywords, name))
+      continue;
+    else if (contains(unsupported_assertions, name))
       schema_unsupported(where, cat("the keyword ", quote(name), " is not supported"));
-    constexpr std::size_t max_ignored = 32;
-    if (ignored.size() < max_ignored && !contains(ignored, name)) ignored.push_back(name);
+    if (ignored.size() < max_ignored && !contains(ignored, noted)) ignored.push_back(noted);
   }
 }
 
-void check_alone(const Json& schema, std::string_view keyword, const SchemaPath& where) {
-  const auto keywords = schema_keywords();
-  const bool constant = keyword == "const" || keyword == "enum";
-  for (const auto& [name, value] : schema.object()) {
-    if (name == keyword || !contains(keywords, name) || (constant && name == "type")) continue;
-    schema_unsupported(where, cat(keyword, " beside ", name, " is not supported"));
-  }
+bool is_assertion(std::string_view keyword, const Json& value) {
+  static const auto keywords = schema_keywords();
+  if (keyword == "then" || keyword == "else" || !contains(keywords, keyword)) return false;
+  if (keyword == "uniqueItems") return !(value == Json(false));
+  if (keyword == "additionalProperties" || keyword == "items" || keyword == "additionalItems")
+    return !(value == Json(true)) && !(value == Json(Json::Object{}));
+  if (keyword == "format") return !value.is_string() || !format_pattern(value.string()).empty();
+  return true;
 }
 
 JsonTypes types_of(const Json& schema, const SchemaPath& where) {
@@ -200,88 +184,121 @@ bool has_type(const Json& value, JsonTypes types) {
   return types.has(type) || (type == JsonType::integer && types.has(JsonType::number));
 }
 
-Counts counts_of(const Json& schema, std::string_view least, std::string_view most,
-                 const SchemaPath& where) {
+bool narrow_counts(Repetitions& counts, const Json& schema, std::string_view least,
+                   std::string_view most, const SchemaPath& where) {
   const Json* low = schema.find(least);
   const Json* high = schema.find(most);
-  Counts out;
-  out.given = low != nullptr || high != nullptr;
-  if (low != nullptr) out.counts.least = count(*low, least, where);
-  if (high != nullptr) out.counts.most = count(*high, most, where);
-  if (out.counts.most && *out.counts.most < out.counts.least)
-    schema_mistake(where, cat(least, " is above ", most));
+  Repetitions own;
+  if (low != nullptr) own.least = count(*low, least, where);
+  if (high != nullptr) own.most = count(*high, most, where, true);
+  if (own.most && *own.most < own.least) schema_mistake(where, cat(least, " is above ", most));
+  counts.least = std::max(counts.least, own.least);
+  if (own.most) counts.most = std::min(*own.most, counts.most.value_or(*own.most));
+  return low != nullptr || high != nullptr;
+}
+
+long double exact_number(const Json& value) {
+  return value.is_integer() ? static_cast<long double>(value.integer())
+                            : static_cast<long double>(value.number());
+}
+
+namespace {
+
+/// A decimal number as digits, a whole number, and how many of them stand behind the point;
+/// nothing when there are more than 18 digits.
+struct Decimal {
+  std::int64_t digits = 0;
+  int places = 0;
+};
+std::optional<Decimal> decimal_of(const Json& value) {
+  if (value.is_integer()) return Decimal{value.integer(), 0};
+  std::array<char, 64> text{};
+  const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), value.number(),
+                                          std::chars_format::fixed);
+  if (error != std::errc()) return std::nullopt;
+  Decimal out;
+  bool behind = false;
+  int digits = 0;
+  for (const char* at = text.data(); at != end; ++at) {
+    if (*at == '.') behind = true;
+    if (*at < '0' || *at > '9') continue;
+    if (out.digits != 0 && ++digits > 17) return std::nullopt;
+    out.digits = 10 * out.digits + (*at - '0');
+    out.places += behind ? 1 : 0;
+  }
+  if (text[0] == '-') out.digits = -out.digits;
   return out;
 }
 
-NumberBounds bounds_of(const Json& schema, const SchemaPath& where) {
-  NumberBounds out;
-  const auto read = [&](std::string_view keyword) -> std::optional<double> {
+/// Narrows the bounds to multiples of `divisor`, which is positive.
+void narrow_multiples(NumberBounds& bounds, const Json& divisor, const SchemaPath& where) {
+  constexpr std::int64_t max_divisor = 10'000;
+  auto exact = decimal_of(divisor);
+  while (exact && exact->places > 0 && exact->digits % 10 == 0) {
+    exact->digits /= 10;
+    --exact->places;
+  }
+  if (exact && exact->digits == 1 && exact->places > 0) {
+    bounds.places = std::min(exact->places, bounds.places.value_or(exact->places));
+    return;
+  }
+  bounds.places = 0;  // multiples that are integers
+  std::int64_t scale = 1;
+  for (int i = 0; exact && i < exact->places && scale < max_divisor; ++i) scale *= 10;
+  const std::int64_t own = exact ? exact->digits / std::gcd(exact->digits, scale) : 0;
+  const std::int64_t all =
+      own <= 0 ? 0 : std::lcm<std::int64_t>(bounds.divisor, std::min(own, max_divisor));
+  if (own <= 0 || own > max_divisor || all > max_divisor || scale > max_divisor)
+    schema_unsupported(where, cat("multipleOf: ", divisor.dump(),
+                                  " is not supported; multiples of "
+                                  "integers up to 10000 and of decimals such as 0.01 are"));
+  bounds.divisor = static_cast<std::int32_t>(all);
+}
+
+}  // namespace
+
+bool is_multiple(const Json& value, const Json& divisor) {
+  auto number = decimal_of(value), unit = decimal_of(divisor);
+  if (!number || !unit || unit->digits <= 0) return false;
+  for (; number->places < unit->places; ++number->places)
+    if (__builtin_mul_overflow(number->digits, std::int64_t{10}, &number->digits)) return false;
+  for (; unit->places < number->places; ++unit->places)
+    if (__builtin_mul_overflow(unit->digits, std::int64_t{10}, &unit->digits)) return false;
+  return number->digits % unit->digits == 0;
+}
+
+void narrow_bounds(NumberBounds& bounds, const Json& schema, const SchemaPath& where) {
+  const auto read = [&](std::string_view keyword) -> std::optional<long double> {
     const Json* bound = schema.find(keyword);
-    if (bound == nullptr) return std::nullopt;
+    if (bound == nullptr || bound->is_bool()) return std::nullopt;
     if (!bound->is_number()) schema_mistake(where, cat(keyword, ": expected a number"));
-    if (!(std::abs(bound->number()) <= max_bound))
-      schema_unsupported(where, cat(keyword, ": bounds beyond 2^53 are not supported"));
-    return bound->number();
+    return exact_number(*bound);
   };
-  out.low = read("minimum");
-  out.high = read("maximum");
-  if (const auto low = read("exclusiveMinimum"); low && (!out.low || *low >= *out.low)) {
-    out.low = low;
-    out.low_open = true;
-  }
-  if (const auto high = read("exclusiveMaximum"); high && (!out.high || *high <= *out.high)) {
-    out.high = high;
-    out.high_open = true;
-  }
-  return out;
+  const auto is_set = [&](std::string_view keyword) {  // in draft 4, a flag of the bound
+    const Json* flag = schema.find(keyword);
+    return flag != nullptr && *flag == Json(true);
+  };
+  constexpr long double limit = 9'223'372'036'854'775'807.0L;
+  const auto low = read("minimum"), high = read("maximum");
+  const auto above = read("exclusiveMinimum"), below = read("exclusiveMaximum");
+  if (low) bounds.at_least(*low, is_set("exclusiveMinimum"));
+  if (above) bounds.at_least(*above, true);
+  if (high) bounds.at_most(*high, is_set("exclusiveMaximum"));
+  if (below) bounds.at_most(*below, true);
+  if ((bounds.low && *bounds.low > limit) || (bounds.high && *bounds.high < -limit))
+    schema_unsupported(where, "numbers beyond 2^63 are not supported");
+  const Json* divisor = schema.find("multipleOf");
+  if (divisor == nullptr) return;
+  if (!divisor->is_number() || !(divisor->number() > 0))
+    schema_mistake(where, "multipleOf: expected a number above 0");
+  narrow_multiples(bounds, *divisor, where);
 }
 
-std::string string_pattern(const Json& schema, const SchemaPath& where) {
-  const Json* pattern = schema.find("pattern");
-  const Json* format = schema.find("format");
-  if (pattern != nullptr && !pattern->is_string())
-    schema_mistake(where, "pattern: expected a string");
-  if (format != nullptr && !format->is_string()) schema_mistake(where, "format: expected a string");
-  if (format == nullptr) return pattern == nullptr ? "" : pattern->string();
-  if (pattern != nullptr) schema_unsupported(where, "pattern beside format is not supported");
-  if (schema.find("minLength") != nullptr || schema.find("maxLength") != nullptr)
-    schema_unsupported(where, "format with minLength or maxLength is not supported");
-  if (format->string() == "date-time") return cat(date_form, "T", time_form);
-  const std::string_view found = format_pattern(format->string());
-  if (found.empty())
-    schema_unsupported(where,
-                       cat("format ", quote(format->string()),
-                           " is not supported; supported: date, time, date-time, uuid, ipv4, "
-                           "email"));
-  return std::string(found);
-}
-
-std::vector<Property> properties_of(const Json& schema, const SchemaPath& where) {
-  const Json* properties = schema.find("properties");
-  const Json* required = schema.find("required");
-  const Json* others = schema.find("additionalProperties");
-  if (properties != nullptr && !properties->is_object())
-    schema_mistake(where, "properties: expected an object");
-  if (required != nullptr && !required->is_array())
-    schema_mistake(where, "required: expected a list of names");
-  std::vector<Property> out;
-  std::unordered_map<std::string_view, std::size_t> places;
-  const auto place = [&](std::string_view name, const Json* described) {
-    const auto [found, is_new] = places.try_emplace(name, out.size());
-    if (is_new) out.push_back({name, described});
-    if (out.size() > max_properties)
-      schema_unsupported(
-          where, cat("an object of more than ", max_properties, " properties is not supported"));
-    return found->second;
-  };
-  if (properties != nullptr)
-    for (const auto& [name, described] : properties->object()) place(name, &described);
-  if (required == nullptr) return out;
-  for (const Json& name : required->array()) {
-    if (!name.is_string()) schema_mistake(where, "required: expected a list of names");
-    out[place(name.string(), others)].required = true;
-  }
-  return out;
+const std::string* text_of(const Json& schema, std::string_view keyword, const SchemaPath& where) {
+  const Json* text = schema.find(keyword);
+  if (text == nullptr) return nullptr;
+  if (!text->is_string()) schema_mistake(where, cat(keyword, ": expected a string"));
+  return &text->string();
 }
 
 std::string unescaped_pointer(const std::string& segment) {

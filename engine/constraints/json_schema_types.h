@@ -14,6 +14,9 @@
 
 namespace troupe::engine::constraints {
 
+/// Options of anyOf and oneOf, and combinations of the options of several.
+inline constexpr std::size_t max_options = 1'000;
+
 enum class JsonType : std::uint8_t { null, boolean, integer, number, string, array, object };
 
 /// A set of types.
@@ -30,6 +33,13 @@ class JsonTypes {
   bool empty() const { return bits_ == 0; }
   /// In the order of the enumeration.
   std::vector<JsonType> list() const;
+  /// Keeps only what `other` has, too.
+  void keep(JsonTypes other) { bits_ &= other.bits_; }
+  /// Removes the values of the other types: integers with numbers.
+  void remove(JsonTypes other) {
+    if (other.has(JsonType::number)) other.add(JsonType::integer);
+    bits_ &= ~other.bits_;
+  }
   bool operator==(const JsonTypes&) const = default;
 
  private:
@@ -46,8 +56,8 @@ std::string canonical_text(const Json& value);
 /// Refuses assertions of JSON Schema that are not supported. Keywords of no draft are annotations;
 /// their names are added to `ignored`, the first ones once each.
 void check_keywords(const Json& schema, const SchemaPath& where, std::vector<std::string>& ignored);
-/// Refuses keywords beside `keyword`, except annotations, and `type` beside constants.
-void check_alone(const Json& schema, std::string_view keyword, const SchemaPath& where);
+/// Whether a member of a schema can make a value invalid.
+bool is_assertion(std::string_view keyword, const Json& value);
 
 /// The values of `type`; empty when absent.
 JsonTypes types_of(const Json& schema, const SchemaPath& where);
@@ -55,25 +65,17 @@ JsonTypes types_of(const Json& schema, const SchemaPath& where);
 JsonTypes implied_types(const Json& schema);
 bool has_type(const Json& value, JsonTypes types);
 
-/// Bounds on a length or a number of elements.
-struct Counts {
-  bool given = false;
-  Repetitions counts;
-};
-Counts counts_of(const Json& schema, std::string_view least, std::string_view most,
-                 const SchemaPath& where);
-/// minimum, maximum, exclusiveMinimum and exclusiveMaximum.
-NumberBounds bounds_of(const Json& schema, const SchemaPath& where);
-/// The expression of `pattern` or `format`; "" without them.
-std::string string_pattern(const Json& schema, const SchemaPath& where);
-/// A member that an object may or must have.
-struct Property {
-  std::string_view name;
-  const Json* schema = nullptr;  ///< nullptr: any value
-  bool required = false;
-};
-/// The properties, and required names that are not among them. The result refers to `schema`.
-std::vector<Property> properties_of(const Json& schema, const SchemaPath& where);
+/// Narrows `counts` by two keywords; whether the schema has one of them.
+bool narrow_counts(Repetitions& counts, const Json& schema, std::string_view least,
+                   std::string_view most, const SchemaPath& where);
+/// Narrows `bounds` by minimum, maximum, exclusiveMinimum, exclusiveMaximum and multipleOf.
+void narrow_bounds(NumberBounds& bounds, const Json& schema, const SchemaPath& where);
+/// A number without rounding.
+long double exact_number(const Json& value);
+/// Whether a number is a multiple of another one, in decimals.
+bool is_multiple(const Json& value, const Json& divisor);
+/// A string member; nullptr when there is none.
+const std::string* text_of(const Json& schema, std::string_view keyword, const SchemaPath& where);
 
 /// A segment of a JSON pointer in a URI fragment without its escapes (~0, ~1, %XX).
 std::string unescaped_pointer(const std::string& segment);

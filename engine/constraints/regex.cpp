@@ -19,8 +19,8 @@ using Node = Grammar::Node;
 
 class RegexParser {
  public:
-  RegexParser(Grammar& grammar, std::string_view pattern, TextForm form)
-      : grammar_(grammar), pattern_(pattern), form_(form) {}
+  RegexParser(Grammar& grammar, std::string_view pattern, TextForm form, RegexReading reading)
+      : grammar_(grammar), pattern_(pattern), form_(form), reading_(reading) {}
 
   Node parse(Node from) {
     const Node end = alternatives(from, 0);
@@ -65,6 +65,9 @@ class RegexParser {
 
   Node sequence(Node from, int depth) {
     const std::size_t begin = at_;
+    const bool part = reading_.anywhere && depth == 0;
+    bool ends = false;
+    if (part && peek() != '^') from = any_text(from);
     while (!at_end() && peek() != '|' && peek() != ')') {
       if (peek() == '^') {
         if (at_ != begin || depth > 0) unsupported("^ that is not at the beginning");
@@ -74,11 +77,20 @@ class RegexParser {
       if (peek() == '$') {
         ++at_;
         if (depth > 0 || (!at_end() && peek() != '|')) unsupported("$ that is not at the end");
+        ends = true;
         continue;
       }
       from = repeated(from, depth);
     }
-    return from;
+    return part && !ends ? any_text(from) : from;
+  }
+
+  Node any_text(Node from) {
+    const Node loop = grammar_.add_node();
+    grammar_.add_empty(from, loop);
+    const auto any = CharacterSet().complement();
+    grammar_.add_empty(add_code_points(grammar_, loop, any.ranges(), form_), loop);
+    return loop;
   }
 
   /// An atom with its quantifier.
@@ -146,8 +158,14 @@ class RegexParser {
   /// An atom that is no group.
   CharacterSet characters() {
     if (take("[")) return character_class();
-    if (take(".")) return CharacterSet::of({{'\n', '\n'}}).complement();
-    if (peek() == '\\') return escape(false);
+    if (take(".")) {
+      if (!reading_.ecma || reading_.widest) return CharacterSet::of({{'\n', '\n'}}).complement();
+      return CharacterSet::of({{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}}).complement();
+    }
+    if (peek() == '\\') {
+      const CharacterSet out = escape(false);
+      return out.is_shorthand() && reading_.widest ? widened(out.ranges()) : out;
+    }
     const char32_t value = take_code_point();
     return CharacterSet::of({{value, value}});
   }
@@ -226,9 +244,17 @@ class RegexParser {
       ranges.emplace_back(low.single(), high.single());
     }
     ++at_;
+    if (!negated && shorthand && reading_.widest) return widened(ranges);
     const CharacterSet out = CharacterSet::of(std::move(ranges));
     if (!negated) return out;
-    return shorthand ? out.ascii_complement() : out.complement();
+    return shorthand && !reading_.widest ? out.ascii_complement() : out.complement();
+  }
+
+  /// With the characters that a shorthand has in some engines only.
+  static CharacterSet widened(std::span<const CodePointRange> ranges) {
+    std::vector<CodePointRange> all(ranges.begin(), ranges.end());
+    all.insert(all.end(), {{0x1C, 0x1F}, {0x80, 0x10FFFF}});
+    return CharacterSet::of(std::move(all));
   }
 
   CharacterSet class_atom() {
@@ -240,16 +266,17 @@ class RegexParser {
   Grammar& grammar_;
   std::string_view pattern_;
   TextForm form_;
+  RegexReading reading_;
   std::size_t at_ = 0;
 };
 
 }  // namespace
 
 Grammar::Node add_regex(Grammar& grammar, Grammar::Node from, std::string_view pattern,
-                        TextForm form) {
+                        TextForm form, RegexReading reading) {
   if (!valid_utf8(pattern))
     throw Failure(Error{Errc::bad_input, "the regular expression is not UTF-8"});
-  return RegexParser(grammar, pattern, form).parse(from);
+  return RegexParser(grammar, pattern, form, reading).parse(from);
 }
 
 }  // namespace troupe::engine::constraints

@@ -13,11 +13,21 @@
 
 namespace troupe::engine::constraints {
 
+/// How an expression is read.
+struct RegexReading {
+  /// It may match any part of the text; otherwise it describes the whole.
+  bool anywhere = false;
+  /// Where engines differ, as what any of them matches; otherwise as what all of them do.
+  bool widest = false;
+  /// `.` excludes the line ends of ECMAScript.
+  bool ecma = false;
+};
+
 /// Adds what `pattern` (UTF-8) describes behind `from`, and returns the node behind it. Throws
 /// Failure: Errc::bad_input for malformed expressions, unsupported for look-around,
 /// back-references, flags, word boundaries and inner anchors, full beyond the bounds. Messages have
 /// the position.
 Grammar::Node add_regex(Grammar& grammar, Grammar::Node from, std::string_view pattern,
-                        TextForm form);
+                        TextForm form, RegexReading reading = {});
 
 }  // namespace troupe::engine::constraints

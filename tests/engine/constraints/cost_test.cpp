@@ -101,10 +101,78 @@ Json constant(std::int64_t i) {
 
 std::vector<SchemaCase> schema_cases() {
   const auto whole = [](std::string key, Json value) { return Json(Schema{{key, value}}); };
+  const auto elements = [](std::int64_t n, const Json& each) {
+    return Json(Schema{{"prefixItems", list(n, [&](std::int64_t) { return each; })}});
+  };
   const auto described = [](std::int64_t n, const Json& each) {
     return Json(Schema{{"properties", members(n, [&](std::int64_t) { return each; })}});
   };
   return {
+      {{"not"},
+       40,
+       [=](auto n) {
+         return elements(n, Schema{{"not", Schema{{"type", "string"}}}});
+       }},
+      {{"not", "enum"},
+       8,
+       [=](auto n) {
+         return whole("not", Schema{{"enum", list(n, [](auto i) { return Json(number(i)); })}});
+       }},
+      {{"if", "then", "else"},
+       90,
+       [=](auto n) {
+         const Json condition = Schema{{"required", Json::Array{"a"}}};
+         return elements(n, Schema{{"if", condition}, {"then", constant(1)}, {"else", condition}});
+       }},
+      {{"uniqueItems"},
+       8,
+       [=](auto n) {
+         const Json items = Schema{{"enum", list(n, [](auto i) { return Json(i); })}};
+         return Json(Schema{{"uniqueItems", true}, {"items", items}});
+       }},
+      {{"multipleOf"},
+       60,
+       [=](auto n) {
+         return elements(n, Schema{{"type", "integer"}, {"multipleOf", 7}, {"maximum", 999}});
+       }},
+      {{"additionalItems"},
+       60,
+       [=](auto n) {
+         return elements(
+             n, Schema{{"items", Json::Array{constant(1)}}, {"additionalItems", constant(2)}});
+       }},
+      {{"patternProperties"},
+       20,
+       [=](auto n) { return whole("patternProperties", members(n, constant)); }},
+      {{"propertyNames"},
+       60,
+       [=](auto n) {
+         return elements(n, Schema{{"propertyNames", Schema{{"pattern", "^a"}}}});
+       }},
+      {{"dependencies", "dependentRequired", "dependentSchemas"},
+       70,
+       [=](auto n) {
+         const Json needed = Schema{{"a", Json::Array{"b"}}};
+         return elements(n, Schema{{"dependencies", needed},
+                                   {"dependentRequired", needed},
+                                   {"dependentSchemas", Schema{{"a", constant(1)}}}});
+       }},
+      {{"dependentRequired"},
+       20,
+       [=](auto n) {
+         return whole("dependentRequired", members(n, [](auto) { return Json(Json::Array{"b"}); }));
+       }},
+      {{"unevaluatedProperties"},
+       60,
+       [=](auto n) {
+         return elements(n, Schema{{"properties", Schema{{"a", constant(1)}}},
+                                   {"unevaluatedProperties", false}});
+       }},
+      {{"pattern", "minLength"},
+       60,
+       [=](auto n) {
+         return elements(n, Schema{{"pattern", "^[a-z]+x"}, {"minLength", 9}, {"maxLength", 99}});
+       }},
       {{"oneOf", "const"}, 15, [=](auto n) { return whole("oneOf", list(n, constant)); }},
       {{"oneOf"},
        18,

@@ -135,26 +135,25 @@ TEST(JsonSchema, MistakesAreNamed) {
   const std::pair<const char*, const char*> cases[] = {
       {R"(5)", "expected an object or a boolean"},
       {R"({"type": "text"})", "#: type: expected one of null, boolean"},
-      {R"({"properties": {"a": {"not": {}}}})", "#/properties/a: the keyword \"not\""},
-      {R"({"type": "array", "uniqueItems": true})", "\"uniqueItems\" is not supported"},
+      {R"({"properties": {"a": {"contains": {}}}})", "#/properties/a: the keyword \"contains\""},
+      {R"({"type": "array", "uniqueItems": true})", "uniqueItems is supported for"},
       {R"({"type": "string", "maxLength": -1})", "maxLength: expected"},
-      {R"({"type": "string", "maxLength": 100000})", "at most 65536"},
+      {R"({"type": "string", "minLength": 100000})", "at most 65536"},
       {R"({"minItems": 3, "maxItems": 2})", "minItems is above maxItems"},
       {R"({"$ref": "#/nothing"})", "there is no \"#/nothing\""},
       {R"({"$ref": "http://example.org"})", "within the schema"},
       {R"({"$ref": "#"})", "no text satisfies"},
       {R"({"enum": []})", "enum: expected"},
-      {R"({"enum": [1], "minimum": 0})", "enum beside minimum"},
-      {R"({"anyOf": [{"type": "null"}], "type": "null"})", "anyOf beside type"},
-      {R"({"oneOf": [{"type": "integer"}, {"type": "number"}]})", "both option 0 and option 1"},
-      {R"({"allOf": [{}, {}]})", "allOf of several"},
-      {R"({"format": "hostname"})", "supported: date"},
+      {R"({"enum": [1], "minimum": 2})", "no text satisfies"},
+      {R"({"oneOf": [{"format": "date"}, {"format": "time"}]})", "the negation of \"format\""},
+      {R"({"not": {"additionalProperties": false}})", "negation of \"additionalProperties\""},
+      {R"({"multipleOf": 12345})", "multipleOf: 12345 is not supported"},
       {R"x({"pattern": "(?=a)"})x", "not supported"},
-      {R"({"pattern": "a", "maxLength": 3})", "put the lengths into the pattern"},
+      {R"({"pattern": "a", "maxLength": 0})", "no text satisfies"},
       {R"({"type": "integer", "minimum": 2.1, "maximum": 2.9})", "no text satisfies"},
-      {R"({"type": "integer", "minimum": 1e300})", "beyond 2^53"},
+      {R"({"type": "integer", "minimum": 1e300})", "beyond 2^63"},
       {"false", "no text satisfies"},
-      {R"({"properties": {"a": {}}, "minProperties": 1})", "only without properties"}};
+      {R"({"properties": {"a": {}}, "minProperties": 3})", "names of other members may repeat"}};
   for (const auto& [schema, message] : cases) {
     const auto found = compile_schema(schema_of(schema));
     ASSERT_FALSE(found) << schema;
@@ -173,8 +172,7 @@ TEST(JsonSchema, KeywordsOfNoDraftAreAnnotations) {
   EXPECT_TRUE(test::matches(automaton, R"({"a":"b","b":1})"));
   EXPECT_FALSE(test::matches(automaton, R"({"a":1,"b":1})"));
   EXPECT_THAT(ignored, testing::ElementsAre("x-order", "javaType", "example", "x-c"));
-  for (const char* keyword : {"not", "if", "contains", "unevaluatedProperties", "patternProperties",
-                              "dependencies", "multipleOf", "extends", "$dynamicRef"}) {
+  for (const char* keyword : {"contains", "unevaluatedItems", "extends", "$dynamicRef"}) {
     const auto found = compile_schema(Json::Object{{keyword, Json::Object{}}});
     ASSERT_FALSE(found) << keyword;
     EXPECT_THAT(found.error().what, HasSubstr("is not supported")) << keyword;
@@ -184,11 +182,12 @@ TEST(JsonSchema, KeywordsOfNoDraftAreAnnotations) {
 TEST(JsonSchema, TheDraftDecidesWhatStandsBesideAReference) {
   Json schema = schema_of(
       R"({"definitions": {"n": {"type": "integer"}}, "$ref": "#/definitions/n", "minimum": 3})");
-  EXPECT_THAT(compile_schema(schema).error().what, HasSubstr("$ref beside minimum"));
+  EXPECT_FALSE(test::matches(compile_schema(schema), "1"));
+  EXPECT_TRUE(test::matches(compile_schema(schema), "3"));
   schema.set("$schema", "http://json-schema.org/draft-07/schema#");
   EXPECT_TRUE(test::matches(compile_schema(schema), "1"));
   schema.set("$schema", "https://json-schema.org/draft/2019-09/schema");
-  EXPECT_THAT(compile_schema(schema).error().what, HasSubstr("$ref beside minimum"));
+  EXPECT_FALSE(test::matches(compile_schema(schema), "1"));
 }
 
 TEST(JsonSchema, ACountMayBeWrittenWithAFraction) {
