@@ -291,7 +291,7 @@ void GenerationService::Loop::apply_changes() {
 void GenerationService::Loop::begin(Pending pending) {
   const std::uint64_t id = pending.id;
   const Job& job = active_.emplace(id, std::move(pending)).first->second.job;
-  if (job.on_start) contain(id, job.on_start);
+  if (job.on_start) call(id, job.on_start);
   try {
     generate::Request request = *job.request;
     request.id = id;
