@@ -33,22 +33,29 @@ std::size_t last_command(std::string_view text, std::string_view word) {
   return at;
 }
 
-// Returns what follows the last "\\boxed " that is no word, as TeX also reads it: "\\boxed 5". The
-// position is that of the command.
-struct BareBox {
-  std::size_t at = std::string_view::npos;
-  std::string_view content;
-};
-BareBox last_bare_box(std::string_view text) {
+// Returns what follows the last "\\boxed " that is no word, as TeX also reads it: "\\boxed 5".
+std::optional<std::string_view> last_bare_box(std::string_view text) {
   constexpr std::string_view word = "\\boxed ";
   for (auto at = text.rfind(word); at != text.npos;
        at = at == 0 ? text.npos : text.rfind(word, at - 1)) {
-    const auto rest = text.substr(at + word.size());
-    const auto content = trimmed(rest.substr(0, rest.find_first_of("$\n")));
-    if (!content.empty() && !is_letter(content.front()) && content.front() != '{')
-      return {at, content};
+    auto rest = text.substr(at + word.size());
+    rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
+    // The first character decides, so that the time stays linear.
+    if (rest.empty() || is_letter(rest.front()) ||
+        std::string_view("{$\n").find(rest.front()) != std::string_view::npos)
+      continue;
+    return trimmed(rest.substr(0, rest.find_first_of("$\n")));
   }
-  return {};
+  return std::nullopt;
+}
+
+// Whether two normalized answers have MATH's form. That form takes \\leftarrow for \\left and
+// "arrow".
+bool same_form(const std::string& a, const std::string& b) {
+  const auto points = [](const std::string& text) {
+    return text.find("\\left") != text.npos || text.find("\\right") != text.npos;
+  };
+  return !points(a) && !points(b) && math_equivalent(a, b);
 }
 
 }  // namespace
@@ -76,10 +83,7 @@ std::optional<std::string_view> last_number(std::string_view text) {
 
 std::optional<std::string_view> last_boxed(std::string_view text) {
   const auto boxed = last_command(text, "\\boxed"), fbox = last_command(text, "\\fbox");
-  const BareBox bare = last_bare_box(text);
-  const auto braces = [](std::size_t at) { return at == std::string_view::npos ? 0 : at + 1; };
-  if (braces(bare.at) > std::max(braces(boxed), braces(fbox))) return bare.content;
-  if (boxed == std::string_view::npos && fbox == std::string_view::npos) return std::nullopt;
+  if (boxed == std::string_view::npos && fbox == std::string_view::npos) return last_bare_box(text);
   const auto at = boxed == std::string_view::npos  ? fbox
                   : fbox == std::string_view::npos ? boxed
                                                    : std::max(boxed, fbox);
@@ -92,7 +96,7 @@ bool same_answer(std::string_view a, std::string_view b, double tolerance) {
   if (a == b) return true;
   if (a.size() > max_answer_bytes || b.size() > max_answer_bytes) return false;
   const std::string left = normalize_math(a), right = normalize_math(b);
-  if (left == right || math_equivalent(a, b) || math_equivalent(left, right)) return true;
+  if (left == right || same_form(left, right)) return true;
   const auto x = read_number(left), y = read_number(right);
   return x && y && same_number(*x, *y, tolerance);
 }

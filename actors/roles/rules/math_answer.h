@@ -18,8 +18,9 @@ std::optional<std::string_view> after_hashes(std::string_view text);
 /// nullopt.
 std::optional<std::string_view> last_number(std::string_view text);
 
-/// Returns the content of the last \boxed{...} or \fbox{...} with balanced braces, or what follows
-/// the last "\boxed " up to a dollar sign or the end of the line, unless it is a word; or nullopt.
+/// Returns the content of the last \boxed{...} or \fbox{...} with balanced braces; without one,
+/// what follows the last "\boxed " up to a dollar sign or the end of the line, unless it is a word;
+/// or nullopt.
 std::optional<std::string_view> last_boxed(std::string_view text);
 
 /// Whether two answers are equal: as normalized text, in MATH's normal form

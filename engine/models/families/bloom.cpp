@@ -14,11 +14,10 @@ void read_bloom(ConfigReader& in, DecoderSpec& spec) {
               .inner = {"n_inner"},
               .positions = {"seq_length"},
               .eps = {"layer_norm_epsilon"},
-              .kv_heads = {},  // nor head_dim, which transformers does not read here
-              .head_size = {},
               .inner_of_width = 4,
               .default_eps = 1e-5,
               .tied = true});
+  spec.kv_heads = spec.heads;  // num_key_value_heads is not read
   spec.activation = ops::Activation::gelu_tanh;
   spec.attention_bias = spec.output_bias = spec.mlp_bias = true;
   spec.layer_norm = spec.norm_bias = spec.embedding_norm = spec.alibi = true;

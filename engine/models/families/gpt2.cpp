@@ -16,12 +16,11 @@ void read_gpt2(ConfigReader& in, DecoderSpec& spec) {
               .inner = {"n_inner"},
               .positions = {"n_positions"},
               .eps = {"layer_norm_epsilon"},
-              .kv_heads = {},  // nor head_dim, which transformers does not read here
-              .head_size = {},
               .default_positions = 1024,
               .inner_of_width = 4,
               .default_eps = 1e-5,
               .tied = true});
+  spec.kv_heads = spec.heads;  // num_key_value_heads is not read
   spec.activation = read_activation(in, {"activation_function"}, "gelu_new");
   spec.attention_bias = spec.output_bias = spec.mlp_bias = true;
   spec.layer_norm = spec.norm_bias = true;

@@ -92,7 +92,6 @@ TEST(PublishedMath, BoxedReadsMathsSpellings) {
       {"5", " So \\boxed 5"},
       {"\\sqrt2", " So \\boxed{\\sqrt{2}}"},
       {"\\frac{a}{b}", "\\boxed{\\dfrac ab}"},
-      {"5", "First \\boxed{3}, then $\\boxed 5$."},
       {"5", "\\boxed{5}. I used \\boxed to mark it"}};
   for (const auto& [answer, completion] : rows)
     EXPECT_EQ(reward("boxed", completion, answer), 1) << completion;

@@ -205,6 +205,7 @@ namespace {
 // A cell whose text, if it is text, stands for itself.
 Result<Json> plain_json(const arrow::Array& array, const arrow::Field& field, std::int64_t i,
                         std::size_t& budget) {
+  if (array.IsNull(i)) return Json();  // of a dictionary
   switch (array.type_id()) {
     case Type::STRING:
       return text_json(as<arrow::BinaryArray>(array).GetView(i), budget);
