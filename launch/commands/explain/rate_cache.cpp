@@ -16,8 +16,8 @@ namespace troupe::launch {
 
 namespace {
 
-constexpr std::int64_t format = 1;
-constexpr std::size_t max_rates = 256, max_bytes = 1 << 20;
+constexpr std::int64_t rates_format = 1;
+constexpr std::size_t max_rates = 256, max_cache_bytes = 1 << 20;
 
 bool has_text(const Json& entry, std::string_view key) {
   const Json* found = entry.find(key);
@@ -45,11 +45,11 @@ Result<std::vector<Json>> entries_of(std::string_view text) {
   const auto refuse = [](const std::string& why) {
     return fail(Errc::corrupt, cat("expected the rates that troupe explain stored, found ", why));
   };
-  const auto json = parse_json(text, "rates.json", {.depth = 4, .bytes = max_bytes});
+  const auto json = parse_json(text, "rates.json", {.depth = 4, .bytes = max_cache_bytes});
   if (!json) return refuse(json.error().what);
   const Json *version = json->is_object() ? json->find("format") : nullptr,
              *rates = json->is_object() ? json->find("rates") : nullptr;
-  if (!version || !version->is_integer() || version->integer() != format || !rates ||
+  if (!version || !version->is_integer() || version->integer() != rates_format || !rates ||
       !rates->is_array())
     return refuse("another format");
   std::vector<Json> entries;
@@ -89,7 +89,7 @@ std::string with_rate(std::string_view text, const RateKey& key, const StoredRat
                         .set("flops", rate.flops)
                         .set("date", rate.date));
   const std::size_t first = entries.size() > max_rates ? entries.size() - max_rates : 0;
-  std::string out = cat("{\"format\":", format, ",\"rates\":[\n");
+  std::string out = cat("{\"format\":", rates_format, ",\"rates\":[\n");
   for (std::size_t i = first; i < entries.size(); ++i)
     out += cat(entries[i].dump(), i + 1 < entries.size() ? ",\n" : "\n");
   return out + "]}\n";

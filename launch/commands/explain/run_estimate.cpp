@@ -9,6 +9,7 @@
 #include "engine/parallel/pipeline.h"
 #include "launch/commands/explain/preview_text.h"
 #include "launch/commands/explain/run_time.h"
+#include "launch/memory/check_memory.h"
 #include "launch/memory/memory.h"
 #include "launch/recipes/recipes.h"
 
@@ -54,6 +55,21 @@ std::string disk_text(const RunConfig& config, const engine::models::DecoderSpec
   return text;
 }
 
+/// Of a run in one process, with micro-batches that are as full as those of its updates. With
+/// completions it is that of the longest ones.
+std::string peak_text(const RunConfig& config, const engine::models::DecoderSpec& spec,
+                      const RunSize& size, double update_tokens) {
+  if (size.steps == 0) return "";
+  RunConfig filled = config;
+  const double of_replica =
+      std::ceil(update_tokens / static_cast<double>(config.parallel.dp * config.parallel.cp));
+  filled.train.micro_batch_tokens = static_cast<std::int64_t>(
+      std::clamp(of_replica, 1.0, static_cast<double>(config.train.micro_batch_tokens)));
+  return labelled_line("peak memory", cat(size.samples > 0 ? "up to " : "about ",
+                                          bytes_text(memory_need(filled, spec, true).all),
+                                          ", with these batches, in one process"));
+}
+
 }  // namespace
 
 std::string run_estimate(const RunConfig& config, const engine::models::DecoderSpec& spec,
@@ -62,7 +78,8 @@ std::string run_estimate(const RunConfig& config, const engine::models::DecoderS
       size.passes * size.most.tokens / static_cast<double>(std::max<std::int64_t>(1, size.steps));
   return size_text(config, size) +
          time_text(config, spec, size, size.steps > 0 ? rate_of(machine, config) : MachineRate()) +
-         pipeline_text(config, tokens) + disk_text(config, spec, size.steps, !machine.is_other());
+         peak_text(config, spec, size, tokens) + pipeline_text(config, tokens) +
+         disk_text(config, spec, size.steps, !machine.is_other());
 }
 
 std::string pipeline_text(const RunConfig& config, double tokens) {
