@@ -495,6 +495,15 @@ TEST(Import, LlamaFactorysRegisterGivesFilesAndColumns) {
   EXPECT_THAT(run_program("import " + file).err, HasSubstr("far: download org/set"));
 }
 
+TEST(Import, AMethodIsNeverGuessed) {
+  const Said other = run_program(
+      "import -- python3 -m verl.trainer.main_ppo algorithm.adv_estimator=optimal_token_baseline "
+      "actor_rollout_ref.model.path=M data.train_files=D");
+  EXPECT_EQ(other.code, 2);
+  EXPECT_EQ(other.out, "");
+  EXPECT_THAT(other.err, HasSubstr("optimal_token_baseline has no equivalent"));
+}
+
 TEST(Import, DefaultsOfAToolThatTheMethodExcludesAreOff) {
   const Said said = run_program(
       "import -- python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo "
