@@ -228,6 +228,15 @@ TEST(UnknownValues, AreKnownFromTheEnvironmentAndFromArguments) {
   EXPECT_EQ(commands_of("A=$DIR/x\nprog $A").back().words.back().value.unset, "DIR (line 1)");
 }
 
+TEST(UnknownValues, AreNoFoldersThatAScriptPrints) {
+  EXPECT_EQ(
+      last_word(commands_of("prog $(cd -- \"$(dirname \"$0\")/../..\" >/dev/null 2>&1 && pwd)/x")),
+      "//x");
+  EXPECT_EQ(last_word(commands_of("cd /a/b\nprog $(pwd)/$(dirname /x/y/)")), "/a/b//x");
+  EXPECT_EQ(last_word(commands_of("prog $(cd a && pwd && rm b)")),
+            "? the output of \"cd a && pwd && rm b\" (line 1)");
+}
+
 TEST(UnknownValues, BeginWhereTheyBegin) {
   const auto commands =
       commands_of("a=(k=v$(x) w)\na+=(l=${y}$(z))\nprog \"${a[@]}\" ${a[0]} $(x)");

@@ -58,6 +58,11 @@ class Importer {
                       cat(each.where, ": the method depends on ", each.key, ", which depends on ",
                           each.unknown, "; give --algorithm, or --env NAME=VALUE"));
         if (each.unknown.empty()) take_algorithm(*row, each.value);
+        if (names_no_method(*row, each.value))
+          return fail(Errc::usage,
+                      cat(each.where, ": the method ", each.key, ' ', text_of(each.value),
+                          " has no equivalent; --algorithm converts the other settings for one of ",
+                          join(algorithm_names(), ", ")));
       }
     if (!algorithm_.empty()) return {};
     method_of_program();
@@ -68,6 +73,15 @@ class Importer {
     if (algorithm_.empty() && out_.tool == Tool::trl && out_.given("num_generations"))
       algorithm_ = "grpo";
     return {};
+  }
+
+  /// The value of a setting that chooses the method, and is none of those that the table has.
+  static bool names_no_method(const ToolKey& row, const YamlNode& value) {
+    const std::string text = text_of(value);
+    return !row.targets.empty() && row.targets[0].key == "algorithm" && text != "null" &&
+           std::ranges::none_of(row.values, [&](const auto& each) {
+             return each.first == text && each.second != "!";
+           });
   }
 
   /// A configuration of its SFT trainer: that has a section model, and none of the RL trainers.

@@ -57,6 +57,12 @@ std::string put_keys(ImportSettings& settings, const YamlNode& keys) {
   DataConfig data;
   const std::string why = apply_map_keys(keys, data);
   if (!why.empty()) return why;
+  // Pretraining reads the text of the column prompt.
+  if (settings.recipe == "pretrain") {
+    const std::string text = text_in(keys, "prompt");
+    if (!text.empty() && text != "text") settings.put("data.columns.text", yaml_text(text));
+    return "";
+  }
   for (const auto& [name, column] : data.columns)
     settings.put(cat("data.columns.", name), yaml_text(column));
   for (const auto& [name, tag] : data.tags) settings.put(cat("data.tags.", name), yaml_text(tag));

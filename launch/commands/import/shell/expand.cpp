@@ -9,6 +9,7 @@
 #include "launch/commands/import/shell/arithmetic.h"
 #include "launch/commands/import/shell/braces.h"
 #include "launch/commands/import/shell/folders.h"
+#include "launch/commands/import/shell/parser.h"
 #include "launch/commands/import/shell/pattern.h"
 #include "launch/commands/import/shell/scan.h"
 
@@ -203,7 +204,9 @@ std::size_t Expander::name(std::string_view raw, std::size_t at, bool quoted, Fi
 Value Expander::output_of(std::string_view command) {
   const auto path = [&](const std::string& argument) -> std::optional<std::string> {
     std::vector<std::string> paths;
-    for (const Field& each : fields(Word{argument, line_})) {
+    const NodePointer command_line = parse_script(argument, line_);
+    if (command_line->children.size() != 1) return std::nullopt;
+    for (const Field& each : fields(command_line->children[0]->words)) {
       if (!each.value.unknown.empty()) return std::nullopt;
       if (each.value.text != "--" && each.value.text != "-P") paths.push_back(each.value.text);
     }

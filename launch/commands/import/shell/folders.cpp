@@ -24,7 +24,9 @@ std::optional<std::string> printed_folder(
   if (argument.find_first_of(";|&<>") != std::string::npos) return std::nullopt;
   const auto found = path(argument);
   if (!found) return std::nullopt;
-  const std::filesystem::path given(*found);
+  std::string plain = *found;
+  while (plain.size() > 1 && plain.ends_with('/')) plain.pop_back();
+  const std::filesystem::path given(plain);
   if (!moves) {
     const std::string parent = given.parent_path().string();
     return parent.empty() ? "." : parent;

@@ -1,0 +1,241 @@
+// troupe import of shell scripts and command lines, of what the files name, and of foreign files.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <sstream>
+
+#include "launch/commands/import/input.h"
+#include "tests/launch/imported.h"
+
+namespace troupe::launch {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+std::string repeated(const std::string& text, int times) {
+  std::string out;
+  for (int i = 0; i < times; ++i) out += text;
+  return out;
+}
+
+Said import_of_script(const std::string& script) {
+  const std::string folder = scratch_folder();
+  value_or_throw(write_file_durably(folder + "/run.sh", script));
+  return run_program(cat("import ", folder, "/run.sh --output ", folder, "/run.yaml"));
+}
+
+/// The words that bash passed, recorded by tests/launch/import_scripts.py, beside those that import
+/// reads; of a word that needs the output of a command, what is before it.
+TEST(ImportOfAScript, ReadsTheWordsThatBashPassesInVerlsExamples) {
+  std::size_t scripts = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(example("verl"))) {
+    if (entry.path().extension() != ".sh") continue;
+    const std::string path = entry.path().string();
+    std::istringstream recorded(value_or_throw(read_file(path + ".words")));
+    std::vector<std::string> notes, expected, arguments;
+    for (std::string word; std::getline(recorded, word);) expected.push_back(word);
+    if (path.find("gemma") != std::string::npos) arguments = {"8", "/save"};
+    const auto command =
+        value_or_throw(command_of_script(path, {arguments, {{"DEVICE", "gpu"}}}, notes));
+    ASSERT_EQ(command.words.size(), expected.size()) << path;
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      const shell::Value& word = command.words[i].value;
+      if (word.unknown.empty())
+        EXPECT_EQ(word.text, expected[i]) << path;
+      else
+        EXPECT_TRUE(expected[i].starts_with(word.text.substr(0, word.unknown_at))) << path;
+    }
+    ++scripts;
+  }
+  EXPECT_EQ(scripts, 10u);
+}
+
+struct MethodOfScript {
+  const char* name;
+  const char* options;
+  const char* algorithm;
+};
+
+TEST(ImportOfAScript, FindsTheMethodOfVerlsExamples) {
+  for (const auto& [name, options, algorithm] :
+       {MethodOfScript{"grpo_trainer__run_qwen3_8b_fsdp.sh", "", "grpo"},
+        MethodOfScript{"ppo_trainer__run_qwen3_8b_fsdp.sh", "", "ppo"},
+        MethodOfScript{"cispo_trainer__run_qwen3_8b_fsdp.sh", "", "cispo"},
+        MethodOfScript{"rloo_trainer__run_qwen3_8b_fsdp.sh", "", "rloo"},
+        MethodOfScript{"sft__gsm8k__run_gemma_2b_fsdp.sh", "8 out", "sft"}}) {
+    const Imported got = import_of(cat(example("verl/"), name, ' ', options, " --env DEVICE=gpu"));
+    EXPECT_EQ(got.said.code, 0) << got.said.err;
+    EXPECT_EQ(config_in(got.file).algorithm, algorithm);
+  }
+  const Said unknown = run_program("import " + example("verl/grpo_trainer__run_qwen3_8b_fsdp.sh"));
+  EXPECT_EQ(unknown.code, 3) << "the device is that of a program's output";
+  EXPECT_EQ(unknown.out, "");
+  EXPECT_THAT(unknown.err, HasSubstr("(line 19); give the variable that it comes from a value"));
+}
+
+TEST(ImportOfAScript, ReadsTheConfigurationOfItsConfigName) {
+  const std::string folder = scratch_folder();
+  value_or_throw(write_file_durably(
+      folder + "/run.sh",
+      "python3 -m verl.trainer.main_ppo --config-path=\"$(pwd)/settings\" --config-name=mine "
+      "algorithm.adv_estimator=grpo actor_rollout_ref.rollout.n=7\n"));
+  EXPECT_EQ(run_program(cat("import ", folder, "/run.sh")).code, 4);
+  std::filesystem::create_directory(folder + "/settings");
+  value_or_throw(write_file_durably(
+      folder + "/settings/mine.yaml",
+      "defaults: [ppo_trainer]\nactor_rollout_ref: {model: {path: M}, rollout: {n: 3, "
+      "temperature: 0.5}}\ndata: {train_files: D}\n"));
+  const Said said = run_program(cat("import ", folder, "/run.sh"));
+  EXPECT_EQ(said.code, 0) << said.err;
+  const RunConfig config = value_or_throw(config_of(said.out, "stdout"));
+  EXPECT_EQ(config.grpo.group, 7) << "words override the file";
+  EXPECT_EQ(config.rollout.sampling.temperature, 0.5);
+}
+
+TEST(ImportOfAScript, NamesWhatIsUnknownAndConvertsTheRest) {
+  const Said said = import_of_script(
+      "LR=$(cat lr)\ndeepspeed --module openrlhf.cli.train_dpo --pretrain M --dataset D "
+      "--save_path O --learning_rate $LR --beta 0.3 --train_batch_size 4\n");
+  EXPECT_EQ(said.code, 3);
+  EXPECT_THAT(said.err, AllOf(HasSubstr("Converted:\n"), HasSubstr("dpo.beta: 0.3"),
+                              HasSubstr("learning_rate (depends on the output of \"cat lr\" (line "
+                                        "1))")));
+  const Said any = import_of_script(
+      "A=$(cat lr)\ndeepspeed --module openrlhf.cli.train_dpo --pretrain M x $A\n");
+  EXPECT_EQ(any.code, 3);
+  EXPECT_THAT(any.err, HasSubstr("the word \"$(cat lr)\" may be any settings"));
+  const Said generation =
+      import_of_script("python3 -m verl.trainer.main_generation model.path=M\n");
+  EXPECT_EQ(generation.code, 6);
+  EXPECT_THAT(generation.err, HasSubstr("troupe generate samples from a model"));
+}
+
+TEST(Import, FilesOfToolsThatAreNotSupportedAreRefusedByName) {
+  const struct {
+    const char* text;
+    const char* name;
+  } files[] = {
+      {"base_model: M\ndatasets: [{path: D, type: alpaca}]\nsequence_len: 4096\n", "axolotl"},
+      {"model: M\ntrain_dataset: data/a.yaml\ndist_config: {name: fsdp2}\n", "LLaMA-Factory v1"},
+      {"tokenizer: {_component_: torchtune.models.llama3}\nmodel: {_component_: x}\n", "torchtune"},
+      {"policy: {model_name: M}\ngrpo: {num_prompts_per_step: 8}\n", "NeMo-RL"}};
+  for (const auto& [text, name] : files) {
+    const std::string file = scratch_folder() + "/other.yaml";
+    value_or_throw(write_file_durably(file, text));
+    const Said said = run_program("import " + file);
+    EXPECT_EQ(said.code, 6) << text;
+    EXPECT_THAT(said.err, HasSubstr(cat("this is a configuration of ", name, ", which is not")));
+  }
+  EXPECT_EQ(run_program("import -- axolotl train x.yaml").code, 6);
+}
+
+TEST(Import, AnInlineTemplateIsWrittenBesideTheRunFile) {
+  const std::string folder = scratch_folder(), file = folder + "/trl.yaml";
+  value_or_throw(write_file_durably(
+      file,
+      "model_name_or_path: M\ndataset_name: D\noutput_dir: O\nmax_length: 64\n"
+      "chat_template: \"{% for m in messages %}{{ m.content }}{% endfor %}\"\n"));
+  const std::string run = cat("import ", file, " --tool trl --algorithm sft");
+  const Said said = run_program(cat(run, " --output ", folder, "/run.yaml"));
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_EQ(config_in(folder + "/run.yaml").chat_template, folder + "/run.chat_template.jinja");
+  EXPECT_EQ(value_or_throw(read_file(folder + "/run.chat_template.jinja")),
+            "{% for m in messages %}{{ m.content }}{% endfor %}");
+  EXPECT_THAT(run_program(run).err, HasSubstr("give --output"));
+}
+
+TEST(Import, LlamaFactorysRegisterGivesFilesAndColumns) {
+  const std::string folder = scratch_folder(), file = folder + "/examples/train/kto.yaml";
+  std::filesystem::create_directories(folder + "/examples/train");
+  std::filesystem::create_directory(folder + "/data");
+  value_or_throw(write_file_durably(folder + "/data/dataset_info.json",
+                                    R"({"mine": {"file_name": "mine.json", "formatting": "sharegpt",
+          "columns": {"messages": "talk", "kto_tag": "good"},
+          "tags": {"role_tag": "who", "content_tag": "what"}},
+          "far": {"hf_hub_url": "org/set"}})"));
+  value_or_throw(write_file_durably(
+      file, "stage: kto\nmodel_name_or_path: M\noutput_dir: O\ndataset: mine\n"));
+  const Said said = run_program("import " + file);
+  EXPECT_EQ(said.code, 0) << said.err;
+  const RunConfig config = value_or_throw(config_of(said.out, "stdout"));
+  EXPECT_EQ(config.data.path, std::vector<std::string>{folder + "/data/mine.json"});
+  EXPECT_EQ(config.data.columns.at("label"), "good");
+  EXPECT_EQ(config.data.tags.at("role_tag"), "who");
+  value_or_throw(
+      write_file_durably(file, "stage: sft\nmodel_name_or_path: M\noutput_dir: O\ndataset: far\n"));
+  EXPECT_THAT(run_program("import " + file).err, HasSubstr("far: download org/set"));
+}
+
+TEST(Import, AMethodIsNeverGuessed) {
+  const Said other = run_program(
+      "import -- python3 -m verl.trainer.main_ppo algorithm.adv_estimator=optimal_token_baseline "
+      "actor_rollout_ref.model.path=M data.train_files=D");
+  EXPECT_EQ(other.code, 2);
+  EXPECT_EQ(other.out, "");
+  EXPECT_THAT(other.err, HasSubstr("optimal_token_baseline has no equivalent"));
+}
+
+TEST(Import, DefaultsOfAToolThatTheMethodExcludesAreOff) {
+  const Said said = run_program(
+      "import -- python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo "
+      "actor_rollout_ref.model.path=M data.train_files=D "
+      "actor_rollout_ref.actor.policy_loss.loss_mode=cispo");
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_EQ(value_or_throw(config_of(said.out, "stdout")).grpo.loss.surrogate.dual_clip, 0);
+}
+
+constexpr const char* script_command = "\ndeepspeed --module openrlhf.cli.train_dpo --pretrain ";
+
+// Each of these would need gigabytes or minutes.
+TEST(ImportOfAScript, IsBoundedWhateverItsVariablesSay) {
+  const std::string large = cat("A=", std::string(900'000, 'a'), "\n");
+  const struct {
+    std::string script;
+    const char* error;
+  } scripts[] = {
+      {cat("A=aaaaaaaaaa\n", repeated("A=$A$A$A$A$A$A$A$A$A$A\n", 30), script_command, "$A"),
+       "expected at most 1048576 bytes of a word of the script, found more"},
+      {cat(large, "B=$A", script_command, "$B"),
+       "expected at most 1048576 bytes of the values of the variables of the script, found more"},
+      {cat(large, script_command, repeated("$A ", 1000)),
+       "expected at most 4194304 bytes of the words of the script, found more"},
+      {cat(script_command, repeated("${A:-", 100'000), "x", repeated("}", 100'000)),
+       "expected at most 64 variables within defaults of others"},
+      {cat(script_command, repeated("${A:-", 150'000)),
+       "expected at most 64 variables within defaults of others"},
+  };
+  for (const auto& [script, error] : scripts) {
+    const Said said = import_of_script(script);
+    EXPECT_EQ(said.code, 2) << script.substr(0, 80);
+    EXPECT_THAT(said.err, HasSubstr(error));
+    EXPECT_LT(said.err.size(), 1000u);
+  }
+}
+
+TEST(ImportOfAScript, ReportsLongAndManySettingsInAFewLines) {
+  const std::string large = cat("A=", std::string(500'000, 'a'), "\n");
+  for (const std::string& settings :
+       {std::string("$A --learning_rate $A"), std::string("x --unheard_of $A $A"),
+        cat("x ", repeated("--unheard_of $A ", 3)), cat("x ", repeated("y ", 100'000))}) {
+    const Said said = import_of_script(cat(large, script_command, settings));
+    EXPECT_LT(said.err.size(), 200'000u) << settings.substr(0, 80);
+  }
+  std::string many;
+  for (int i = 0; i < 40'000; ++i) many += cat(" --unheard_of_", i, " 1");
+  const Said said = import_of_script(cat(script_command, "x", many));
+  EXPECT_EQ(said.code, 2) << said.err.substr(0, 1000);
+  EXPECT_THAT(said.err, HasSubstr("... and 39600 more"));
+  EXPECT_LT(said.err.size(), 200'000u);
+}
+
+TEST(ImportOfAScript, ReadsDefaultsWithinDefaults) {
+  const Said said = import_of_script(
+      cat("B=of-b\nunset A", script_command, "${A:-${B:-x}/${C:-y}} --save_path ${D:-${E:-z}}"));
+  EXPECT_THAT(said.err, HasSubstr("model: of-b/y\n"));
+  EXPECT_THAT(said.err, HasSubstr("output: z\n"));
+}
+
+}  // namespace
+}  // namespace troupe::launch

@@ -1,0 +1,33 @@
+// troupe import on the files of tests/data/import.
+#pragma once
+
+#include <string>
+
+#include "engine/base/file.h"
+#include "engine/base/text.h"
+#include "launch/config/resolve.h"
+#include "tests/launch/program.h"
+
+namespace troupe::launch {
+
+inline std::string example(const std::string& name) {
+  return data("import/" + name);
+}
+
+struct Imported {
+  Said said;
+  std::string file;  ///< the run file
+};
+
+inline Imported import_of(const std::string& arguments) {
+  Imported out;
+  out.file = scratch_folder() + "/run.yaml";
+  out.said = run_program(cat("import ", arguments, " --output ", out.file));
+  return out;
+}
+
+inline RunConfig config_in(const std::string& file) {
+  return value_or_throw(config_of(value_or_throw(read_file(file)), file));
+}
+
+}  // namespace troupe::launch
