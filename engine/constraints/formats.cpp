@@ -83,7 +83,7 @@ std::string format_pattern(std::string_view name) {
   if (name == "date-time") return cat(date_form, "T", time_form);
   if (name == "uri" || name == "iri") return uri_form();
   if (name == "uri-reference" || name == "iri-reference") return reference_form();
-  if (name == "relative-json-pointer") return cat("(0|[1-9][0-9]{0,4})(#|", pointer_form, ")");
+  if (name == "relative-json-pointer") return cat("(0|[1-9]{1,4}0?)(#|", pointer_form, ")");
   return "";
 }
 
