@@ -210,7 +210,7 @@ void Api::add_format(http::Router& router, const ChatFormat& format) {
     });
     log_unknown(from, unknown);
     auto answer = format.answer(std::move(translated.repeated), request, served->name, from.id);
-    GenerationCall::start({served, metrics_, answers_, waiting_, results_, sampled_},
+    GenerationCall::start({served, metrics_, answers_, waiting_, results_, counted(), sampled_},
                           std::move(request), from, to, std::move(answer));
   };
   add_start(router, format.path, start, format.form);
