@@ -62,7 +62,7 @@ TEST(ImportOfAScript, FindsTheMethodOfVerlsExamples) {
   for (const auto& [name, options, algorithm] :
        {MethodOfScript{"grpo_trainer__run_qwen3_8b_fsdp.sh", "", "grpo"},
         MethodOfScript{"ppo_trainer__run_qwen3_8b_fsdp.sh", "", "ppo"},
-        MethodOfScript{"cispo_trainer__run_qwen3_8b_fsdp.sh", "", "cispo"},
+        MethodOfScript{"cispo_trainer__run_qwen3_8b_fsdp.sh", "", "grpo"},
         MethodOfScript{"rloo_trainer__run_qwen3_8b_fsdp.sh", "", "rloo"},
         MethodOfScript{"sft__gsm8k__run_gemma_2b_fsdp.sh", "8 out", "sft"}}) {
     const Imported got = import_of(cat(example("verl/"), name, ' ', options, " --env DEVICE=gpu"));
@@ -181,7 +181,8 @@ TEST(Import, DefaultsOfAToolThatTheMethodExcludesAreOff) {
   const Said said = run_program(
       "import -- python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo "
       "actor_rollout_ref.model.path=M data.train_files=D "
-      "actor_rollout_ref.actor.policy_loss.loss_mode=cispo");
+      "actor_rollout_ref.actor.policy_loss.loss_mode=cispo "
+      "actor_rollout_ref.rollout.n=4");
   EXPECT_EQ(said.code, 0) << said.err;
   EXPECT_EQ(value_or_throw(config_of(said.out, "stdout")).grpo.loss.surrogate.dual_clip, 0);
 }

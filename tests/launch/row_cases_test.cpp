@@ -77,7 +77,9 @@ const std::string model = data("models/stories260k/hf");
 /// A copy of the model with the tokenizer_config.json of a case.
 std::string with_config(const std::string& name) {
   namespace fs = std::filesystem;
-  const std::string folder = scratch_folder();
+  const std::string folder = scratch_folder() + "_model";
+  fs::remove_all(folder);
+  fs::create_directories(folder);
   for (const auto& file : fs::directory_iterator(model))
     fs::copy_file(file.path(), fs::path(folder) / file.path().filename());
   fs::copy_file(case_file(name + "/tokenizer_config.json"), folder + "/tokenizer_config.json",
@@ -92,7 +94,12 @@ std::string shown(const std::string& file, const std::string& arguments,
       run_program(cat("explain --algorithm sft --model ", folder, " --data ", case_file(file),
                       " --output ", scratch_folder(), "/x ", arguments));
   const auto at = said.out.find("First example");
-  return at == std::string::npos ? said.out + said.err : said.out.substr(at);
+  if (at == std::string::npos) return said.out + said.err;
+  std::string text = said.out.substr(at);
+  const std::string line_end = "\\n\n  ";  // a line of the text is one of the output, indented
+  for (auto end = text.find(line_end); end != std::string::npos; end = text.find(line_end, end))
+    text.replace(end, line_end.size(), "\\n");
+  return text;
 }
 
 TEST(RowCases, EveryRoleIsInAChatMlExample) {

@@ -70,7 +70,8 @@ def fuzz(port, requests, name, live=False, generates=True):
         await asyncio.gather(*(client(port, random.Random(f"{SEED} {name} {n}"), live, generates, counts, left) for n in range(CLIENTS)))
     asyncio.run(run())
     print(f"{name}: {requests} requests {dict(sorted(counts.items(), key=str))}", flush=True)
-    assert counts.get(200, 0) > requests // 8, counts
+    # Of the requests that are not abandoned; many are mutated, and some endpoints belong to the other kind of model.
+    assert counts.get(200, 0) > (requests - counts.get("left", 0)) // 8, counts
     assert counts.get(500, 0) == 0, counts
 
 

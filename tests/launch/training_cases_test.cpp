@@ -23,9 +23,11 @@ std::string stories() {
   return data("models/stories260k/hf");
 }
 
-/// A copy of the files of `from`, with those of `with` in their place.
+/// A folder with the files of all `folders`; those of later ones replace those of earlier ones.
 std::string combined(const std::vector<std::string>& folders) {
-  const std::string folder = scratch_folder();
+  const std::string folder = scratch_folder() + "_model";
+  fs::remove_all(folder);
+  fs::create_directories(folder);
   for (const std::string& from : folders)
     for (const auto& file : fs::directory_iterator(from))
       fs::copy_file(file.path(), fs::path(folder) / file.path().filename(),

@@ -7,7 +7,7 @@
 #include "engine/base/text.h"
 #include "launch/commands/import/words.h"
 #include "launch/config/data_config.h"
-#include "launch/config/values.h"
+#include "launch/config/schema.h"
 
 namespace troupe::launch {
 namespace {
