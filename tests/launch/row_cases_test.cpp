@@ -135,7 +135,7 @@ TEST(RowCases, ARoleWithoutAFormIsRefusedByName) {
 TEST(RowCases, TheToolTemplateRendersRowsWithTools) {
   const std::string folder = with_config("named-chat-templates");
   EXPECT_THAT(shown("named-chat-templates/rows.jsonl", "", folder),
-              HasSubstr("<s>Functions: [{\"type\": \"function\", \"function\": {\"name\": "
+              HasSubstr("<s> Functions: [{\"type\": \"function\", \"function\": {\"name\": "
                         "\"weather\""));
   const Said said =
       run_program("render --model " + folder,
