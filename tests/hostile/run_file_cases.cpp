@@ -121,12 +121,12 @@ const std::vector<Case> cases = {
           "warmup_ratio: -.inf\nper_device_train_batch_size: 99999999999999999999\n"
           "gradient_accumulation_steps: -3\ncutoff_len: 2.5\nsave_steps: \"\"\nlora_target: "
           "\"]\"\n"),
-     import_run, 0, "Without an equivalent"},
+     import_run, 2, "Without an equivalent"},
     {"ImportOfAScriptThatDoesNotEnd",
      [](const Folder& f) {
        f.write("run.sh", "a=$a ${b ${c:-\nopenrlhf.cli.train_sft --pretrain 'x\n\\");
      },
-     "import @/run.sh", 0, "Converted"},
+     "import @/run.sh", 2, "Converted"},
     {"ImportOfBytes", [](const Folder& f) { f.write("run.sh", std::string("\0\xff$\n", 4)); },
      "import @/run.sh", 2, "no program of a known tool"},
     {"ClusterOfLaughs", [](const Folder& f) { prepared(f).write("cluster.yaml", laughs()); },

@@ -9,6 +9,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/text.h"
+#include "engine/tokenizer/base64.h"
 #include "engine/tokenizer/byte_alphabet.h"
 #include "engine/tokenizer/vocabulary.h"
 
@@ -21,27 +22,6 @@ constexpr std::size_t max_piece_bytes = 1024;
 constexpr std::string_view pattern_before =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|)";
 constexpr std::string_view pattern_after = R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-
-// The bytes of padded base64 (RFC 4648), or nothing if it is malformed.
-std::optional<std::string> decode_base64(std::string_view text) {
-  constexpr std::string_view digits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  if (text.empty() || text.size() % 4) return std::nullopt;
-  const std::size_t padding = text.ends_with("==") ? 2 : text.ends_with('=') ? 1 : 0;
-  std::string out;
-  std::uint32_t bits = 0;
-  int count = 0;
-  for (const char c : text.substr(0, text.size() - padding)) {
-    const auto digit = digits.find(c);
-    if (digit == std::string_view::npos) return std::nullopt;
-    bits = (bits << 6 | static_cast<std::uint32_t>(digit)) & 0xFFFFFF;
-    count += 6;
-    if (count < 8) continue;
-    count -= 8;
-    out.push_back(static_cast<char>(bits >> count & 0xFF));
-  }
-  return out;
-}
 
 /// The tokens' bytes, by rank.
 struct Ranks {
@@ -71,7 +51,7 @@ Result<Ranks> read_ranks(const std::string& path) {
     std::size_t rank = 0;
     const std::string_view digits = space == line.npos ? "" : line.substr(space + 1);
     const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
-    if (!bytes || error != std::errc() || stop != digits.data() + digits.size() ||
+    if (!bytes || bytes->empty() || error != std::errc() || stop != digits.data() + digits.size() ||
         rank != out.tokens.size())
       return fail(Errc::bad_input,
                   cat(path, ":", line_number, ": expected a token in base64, a space and the rank ",
