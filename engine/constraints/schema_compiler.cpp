@@ -11,7 +11,7 @@ namespace troupe::engine::constraints {
 namespace {
 
 /// Options whose pairs are compared.
-constexpr std::size_t max_compared = 32;
+constexpr std::size_t max_compared_options = 32;
 constexpr int max_effort = 4;
 
 }  // namespace
@@ -181,7 +181,7 @@ std::vector<Atoms> SchemaCompiler::exclusive_options(const Conjunction& all, con
     targets.push_back(target_of(*option[0]->schema, *choice.where));
   const auto overlap = find_overlap(targets, grammar_);
   if (!overlap) return choice.options;
-  if (choice.options.size() > max_compared) refuse_overlap(*overlap, *choice.where);
+  if (choice.options.size() > max_compared_options) refuse_overlap(*overlap, *choice.where);
   std::vector<Atoms> out = choice.options;
   for (std::size_t i = 0; i < out.size(); ++i) {
     for (std::size_t j = i + 1; j < out.size(); ++j) {
