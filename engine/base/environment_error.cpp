@@ -1,6 +1,7 @@
 #include "engine/base/environment_error.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -104,6 +105,15 @@ Result<> check_threads(int count, std::string_view what) {
   all_exist.set_value();
   for (std::thread& each : started) each.join();
   if (failed) return fail(std::move(*failed));
+  return {};
+}
+
+Result<> check_address_space(std::size_t bytes, std::string_view what) {
+  void* const room = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED)
+    return fail(Errc::full, out_of_memory(cat(what, " needs ", bytes >> 20, " MiB")));
+  ::munmap(room, bytes);
   return {};
 }
 

@@ -2,6 +2,7 @@
 // limit in force.
 #pragma once
 
+#include <cstddef>
 #include <exception>
 #include <optional>
 #include <string>
@@ -29,6 +30,8 @@ Error os_error(int code, std::string_view what);
 Result<> check_open_files(int count, std::string_view what);
 /// The same for threads. Errc::full.
 Result<> check_threads(int count, std::string_view what);
+/// The same for `bytes` of memory, of which nothing is touched. Errc::full.
+Result<> check_address_space(std::size_t bytes, std::string_view what);
 
 /// The error for an exception of the standard library that the environment can cause:
 /// std::bad_alloc (Errc::full), std::filesystem::filesystem_error (as os_error()),

@@ -266,6 +266,7 @@ Result<std::unique_ptr<Hub>> Hub::bind(HubOptions options) {
   RETURN_IF_ERROR(nodes);
   RETURN_IF_ERROR(decode_key(options.keys.secret_key));
   RETURN_IF_ERROR(check_threads(transport_threads, "the transport of the controller"));
+  RETURN_IF_ERROR(check_address_space(transport_bytes, "the transport of the controller"));
   std::unique_ptr<Spokes> spokes;
   try {
     spokes = std::make_unique<Spokes>(options, std::move(*nodes));

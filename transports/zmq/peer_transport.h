@@ -22,6 +22,9 @@ namespace troupe::transports {
 /// Threads of a transport: its own, and two of its ZeroMQ context. ZeroMQ ends the process if one
 /// of its threads cannot be started (check_threads()).
 inline constexpr int transport_threads = 3;
+/// libzmq ends the process where it gets no memory, so what messages and their neighbors need is
+/// checked before.
+inline constexpr std::size_t transport_bytes = std::size_t{96} << 20;
 
 class PeerTransport {
  public:

@@ -134,6 +134,7 @@ Result<std::unique_ptr<Spoke>> Spoke::create(SpokeOptions options) {
     return fail(Errc::usage, cat("expected an endpoint that begins with ipc:// or tcp://, found ",
                                  quote(options.endpoint)));
   RETURN_IF_ERROR(check_threads(transport_threads, "the transport of a group"));
+  RETURN_IF_ERROR(check_address_space(transport_bytes, "the transport of a group"));
   try {
     return std::unique_ptr<Spoke>(new Spoke(std::make_unique<HubLink>(std::move(options))));
   } catch (const zmq::error_t& error) {
