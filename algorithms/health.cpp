@@ -86,7 +86,7 @@ const std::vector<HealthRule>& health_rules() {
 
 namespace {
 
-double mean_of(const std::vector<double>& values) {
+double mean_of_recent(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
@@ -109,7 +109,7 @@ void HealthMonitor::update(const HealthRule& rule, double value, State& state) c
   if (rule.bound == Bound::above_best) {
     state.recent.push_back(value);
     if (state.recent.size() > first_steps) state.recent.erase(state.recent.begin());
-    if (!first) state.best = std::min(state.best, mean_of(state.recent));
+    if (!first) state.best = std::min(state.best, mean_of_recent(state.recent));
   }
   const Position where = position(rule, state);
   state.outside = where == Position::outside ? state.outside + 1 : 0;

@@ -6,7 +6,7 @@
 #include "engine/constraints/schema_source.h"
 #include "tests/engine/constraints/texts.h"
 
-namespace troupe::engine::constraints {
+namespace troupe::engine::constraints::schema_keywords_test {
 namespace {
 
 struct Case {
@@ -231,4 +231,4 @@ TEST(SchemaKeywords, ReferencesToAnchorsAndIdentifiers) {
 }
 
 }  // namespace
-}  // namespace troupe::engine::constraints
+}  // namespace troupe::engine::constraints::schema_keywords_test
