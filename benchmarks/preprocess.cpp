@@ -40,7 +40,7 @@ void preprocess(const std::string& rows, const troupe::launch::TextColumns& enco
   std::filesystem::remove_all(scratch.path() / "out");
   std::filesystem::create_directory(scratch.path() / "out");
   const std::string prefix = (scratch.path() / "out/rows").string();
-  auto source = value_or_throw(troupe::launch::RowSource::open({rows}, 0));
+  auto source = value_or_throw(troupe::launch::RowSource::open({rows}, 0, {}));
   auto files = value_or_throw(troupe::launch::TokenFiles::open(
       {.prefix = prefix,
        .outputs = encoder.outputs(),
