@@ -5,7 +5,7 @@
 namespace troupe::engine::ops {
 
 bool in_host_memory(const Tensor& x) {
-  return dynamic_cast<const cpu::HostBuffer*>(x.buffer().get()) != nullptr;
+  return cpu::host_buffer(x) != nullptr;
 }
 
 Tensor borrow(const SharedArray<float>& values) {

@@ -10,7 +10,7 @@ namespace troupe::engine::ops {
 HostValues::HostValues(Device& device, Tensor x) : device_(device), tensor_(std::move(x)) {
   device_.synchronize();
   const auto count = static_cast<std::size_t>(tensor_.count());
-  const auto* host = dynamic_cast<const cpu::HostBuffer*>(tensor_.buffer().get());
+  const auto* host = cpu::host_buffer(tensor_);
   if (host != nullptr && tensor_.dtype() == DType::f32) {
     values_ = {reinterpret_cast<float*>(host->data() + tensor_.offset_bytes()), count};
     return;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <typeinfo>
 #include <utility>
 
 #include "engine/base/check.h"
@@ -36,9 +37,17 @@ class HostBuffer final : public Buffer {
   BlockPool::Block block_;
 };
 
+/// nullptr: the tensor is absent or lives on another device. A dynamic_cast to a final class, in a
+/// tenth of its instructions.
+inline const HostBuffer* host_buffer(const Tensor& x) {
+  const Buffer* const buffer = x.buffer().get();
+  const bool is_host = buffer != nullptr && typeid(*buffer) == typeid(HostBuffer);
+  return is_host ? static_cast<const HostBuffer*>(buffer) : nullptr;
+}
+
 inline std::byte* raw(const Tensor& x) {
   check(static_cast<bool>(x), "an operand is absent");
-  const auto* buffer = dynamic_cast<const HostBuffer*>(x.buffer().get());
+  const HostBuffer* const buffer = host_buffer(x);
   check(buffer != nullptr, "an operand lives on another device");
   return buffer->data() + x.offset_bytes();
 }
