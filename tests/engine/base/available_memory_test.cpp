@@ -1,6 +1,5 @@
 // The memory that is left, from what the kernel states of it.
 #include "engine/base/available_memory.h"
-#include "tests/support/sanitized.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -8,6 +7,8 @@
 
 #include <cstdlib>
 #include <cstring>
+
+#include "tests/support/sanitized.h"
 
 namespace troupe {
 namespace {
