@@ -84,6 +84,7 @@ class SchemaCompiler {
   std::vector<OtherNames> other_names(const Leaf& leaf, const Members& members);
   void split_by_patterns(std::vector<OtherNames>& classes, const Atom& atom);
   Atoms value_of_others(const Conjunction& all, const OtherNames& names);
+  void add_unevaluated(const Conjunction& all, const Atoms& evaluating, Atoms& into);
   void add_members(const Leaf& leaf, const Members& members, Rule other, Rule into);
   Rule member(const Leaf& leaf, std::string_view name, Atoms value);
 

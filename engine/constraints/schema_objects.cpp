@@ -39,6 +39,17 @@ bool SchemaCompiler::is_name(const Conjunction& all, std::string_view name) {
   });
 }
 
+/// Adds what atoms require of members that none of their parts, `evaluating`, describes.
+void SchemaCompiler::add_unevaluated(const Conjunction& all, const Atoms& evaluating, Atoms& into) {
+  for (const Atom* atom : all.atoms) {
+    const Json* others = positive(*atom, "unevaluatedProperties");
+    if (others == nullptr ||
+        std::ranges::any_of(evaluating, [&](const Atom* each) { return is_part_of(*each, *atom); }))
+      continue;
+    into.push_back(conjunctions_.atom(*others, conjunctions_.path(*atom, "unevaluatedProperties")));
+  }
+}
+
 /// What the value of a member must satisfy.
 Atoms SchemaCompiler::value_of(const Conjunction& all, std::string_view name) {
   Atoms out, evaluating;
@@ -64,13 +75,7 @@ Atoms SchemaCompiler::value_of(const Conjunction& all, std::string_view name) {
     if (const Json* others = positive(*atom, "additionalProperties"); others != nullptr && !found)
       add(*atom, *others, conjunctions_.path(*atom, "additionalProperties"));
   }
-  for (const Atom* atom : all.atoms) {
-    const Json* others = positive(*atom, "unevaluatedProperties");
-    if (others == nullptr ||
-        std::ranges::any_of(evaluating, [&](const Atom* each) { return is_part_of(*each, *atom); }))
-      continue;
-    out.push_back(conjunctions_.atom(*others, conjunctions_.path(*atom, "unevaluatedProperties")));
-  }
+  add_unevaluated(all, evaluating, out);
   return out;
 }
 
@@ -193,13 +198,7 @@ Atoms SchemaCompiler::value_of_others(const Conjunction& all, const OtherNames& 
     out.push_back(conjunctions_.atom(*others, conjunctions_.path(*atom, "additionalProperties")));
     if (!atom->silent) evaluating.push_back(atom);
   }
-  for (const Atom* atom : all.atoms) {
-    const Json* others = positive(*atom, "unevaluatedProperties");
-    if (others == nullptr ||
-        std::ranges::any_of(evaluating, [&](const Atom* each) { return is_part_of(*each, *atom); }))
-      continue;
-    out.push_back(conjunctions_.atom(*others, conjunctions_.path(*atom, "unevaluatedProperties")));
-  }
+  add_unevaluated(all, evaluating, out);
   return out;
 }
 

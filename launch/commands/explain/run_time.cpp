@@ -15,8 +15,8 @@ namespace {
 
 /// Times longer than the products alone at the measured rate: of training and scoring passes, with
 /// products of the model's widths, softmax, norms and the optimizer; of sampling, where a product
-/// has one row for each sequence. From runs of models of 0.26 to 110 million parameters
-/// (tests/explain/estimates.py).
+/// has one row for each sequence. Estimates, not yet fitted to runs: tests/explain/estimates.py
+/// shows how far they are off.
 constexpr double slow_passes = 4, slow_sampling = 6;
 /// Bytes that a machine reads in the time of a FLOP: sampling reads all weights for each token.
 constexpr double bytes_per_flop = 0.1;

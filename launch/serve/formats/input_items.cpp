@@ -11,22 +11,10 @@ namespace troupe::launch::api {
 
 namespace {
 
-std::string item_text(RequestFields& item, const char* name) {
-  const auto text = item.text(name);
-  if (!text) refuse(item.path(name), cat(item.path(name), " is missing"));
-  return *text;
-}
-
-const Json& item_member(RequestFields& item, const char* name) {
-  const Json* value = item.find(name);
-  if (value == nullptr) refuse(item.path(name), cat(item.path(name), " is missing"));
-  return *value;
-}
-
 /// An output_text of an earlier answer has annotations and logprobs, which say nothing more.
 void read_message(RequestFields& item, ConversationBuilder& conversation) {
-  const std::string role = item_text(item, "role");
-  const Json content = text_content(item_member(item, "content"), item.path("content"),
+  const std::string role = required_text(item, "role");
+  const Json content = text_content(required_member(item, "content"), item.path("content"),
                                     {"input_text", "output_text", "text"});
   accept_members(item, {"phase"});
   if (role == "assistant") return conversation.add_text(joined_text(content, ""));
@@ -38,8 +26,8 @@ void read_message(RequestFields& item, ConversationBuilder& conversation) {
 }
 
 void read_call(RequestFields& item, ConversationBuilder& conversation) {
-  const std::string id = item_text(item, "call_id"), name = item_text(item, "name");
-  const std::string text = item_text(item, "arguments");
+  const std::string id = required_text(item, "call_id"), name = required_text(item, "name");
+  const std::string text = required_text(item, "arguments");
   const std::string where = item.path("arguments");
   Json arguments = Json::Object{};
   if (!text.empty()) {
@@ -53,9 +41,9 @@ void read_call(RequestFields& item, ConversationBuilder& conversation) {
 }
 
 void read_call_output(RequestFields& item, ConversationBuilder& conversation) {
-  const std::string id = item_text(item, "call_id");
+  const std::string id = required_text(item, "call_id");
   Json output =
-      text_content(item_member(item, "output"), item.path("output"), {"input_text", "text"});
+      text_content(required_member(item, "output"), item.path("output"), {"input_text", "text"});
   accept_members(item, {"caller", "name"});
   refuse_member(item, "namespace", "functions have none");
   conversation.add_result(id, std::move(output));
@@ -99,7 +87,7 @@ void read_item(const Json& item, const std::string& where, ConversationBuilder& 
     refuse_unsupported(where + ".type", cat(where, ".type: ", quote(*type),
                                             " is not supported; supported: message, function_call, "
                                             "function_call_output, reasoning"));
-  for (std::string& name : fields.unknown()) unknown.push_back(std::move(name));
+  add_unknown(fields, unknown);
 }
 
 }  // namespace

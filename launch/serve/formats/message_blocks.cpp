@@ -13,14 +13,8 @@ namespace troupe::launch::api {
 
 namespace {
 
-std::string block_text(RequestFields& block, const char* name) {
-  const auto text = block.text(name);
-  if (!text) refuse(block.path(name), cat(block.path(name), " is missing"));
-  return *text;
-}
-
 void read_tool_use(RequestFields& block, ConversationBuilder& conversation) {
-  const std::string id = block_text(block, "id"), name = block_text(block, "name");
+  const std::string id = required_text(block, "id"), name = required_text(block, "name");
   const Json* input = block.find("input");
   if (input == nullptr || !input->is_object())
     refuse(block.path("input"), cat(block.path("input"), ": expected an object, found ",
@@ -30,7 +24,7 @@ void read_tool_use(RequestFields& block, ConversationBuilder& conversation) {
 }
 
 void read_tool_result(RequestFields& block, ConversationBuilder& conversation) {
-  const std::string id = block_text(block, "tool_use_id");
+  const std::string id = required_text(block, "tool_use_id");
   const Json* content = block.find("content");
   Json::Object more;
   if (block.flag("is_error", false)) more.emplace_back("is_error", true);
@@ -53,14 +47,14 @@ void read_user_block(const Json& block, const std::string& where, ConversationBu
   const auto type = fields.text("type");
   accept_members(fields, {"cache_control", "citations"});
   if (type == "text") {
-    texts.push_back(Json::Object{{"type", "text"}, {"text", block_text(fields, "text")}});
+    texts.push_back(Json::Object{{"type", "text"}, {"text", required_text(fields, "text")}});
   } else if (type == "tool_result") {
     if (!texts.empty()) conversation.add_message("user", std::exchange(texts, {}));
     read_tool_result(fields, conversation);
   } else {
     refuse_block(fields, where, type);
   }
-  for (std::string& name : fields.unknown()) unknown.push_back(std::move(name));
+  add_unknown(fields, unknown);
 }
 
 void read_assistant_block(const Json& block, const std::string& where,
@@ -69,16 +63,16 @@ void read_assistant_block(const Json& block, const std::string& where,
   const auto type = fields.text("type");
   accept_members(fields, {"cache_control", "citations"});
   if (type == "text") {
-    conversation.add_text(block_text(fields, "text"));
+    conversation.add_text(required_text(fields, "text"));
   } else if (type == "thinking") {
-    conversation.add_reasoning(block_text(fields, "thinking"));
+    conversation.add_reasoning(required_text(fields, "thinking"));
     accept_members(fields, {"signature"});
   } else if (type == "tool_use") {
     read_tool_use(fields, conversation);
   } else {
     refuse_block(fields, where, type);
   }
-  for (std::string& name : fields.unknown()) unknown.push_back(std::move(name));
+  add_unknown(fields, unknown);
 }
 
 void read_user(const Json& content, const std::string& where, ConversationBuilder& conversation,
@@ -104,7 +98,7 @@ void read_assistant(const Json& content, const std::string& where,
 void read_one(const Json& message, const std::string& where, ConversationBuilder& conversation,
               UnknownFields& unknown) {
   RequestFields fields(message, where + ".");
-  const std::string role = block_text(fields, "role");
+  const std::string role = required_text(fields, "role");
   const Json* content = fields.find("content");
   const std::string field = fields.path("content");
   if (content == nullptr || (!content->is_string() && !content->is_array()))
@@ -121,7 +115,7 @@ void read_one(const Json& message, const std::string& where, ConversationBuilder
   else
     refuse(fields.path("role"),
            cat(fields.path("role"), " is ", quote(role), "; allowed: user, assistant, system"));
-  for (std::string& name : fields.unknown()) unknown.push_back(std::move(name));
+  add_unknown(fields, unknown);
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ void read_output_config(RequestFields& fields, TranslatedRequest& request) {
                      Json::Object{{"type", "json_schema"}, {"json_schema", std::move(described)}});
   }
   refuse_member(members, "task_budget", "max_tokens bounds the answer");
-  for (std::string& name : members.unknown()) request.unknown.push_back(std::move(name));
+  add_unknown(members, request.unknown);
 }
 
 void read_conversation_of(RequestFields& fields, TranslatedRequest& request) {
@@ -122,7 +122,7 @@ TranslatedRequest read_message_request(const Json& body, const ServedModel& mode
   read_output_config(fields, request);
   read_message_tools(fields, request);
   drop_format_beside_call(request.chat);
-  for (std::string& name : fields.unknown()) request.unknown.push_back(std::move(name));
+  add_unknown(fields, request.unknown);
   return request;
 }
 

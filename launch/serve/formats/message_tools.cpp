@@ -31,7 +31,7 @@ Json custom_tool(const Json& tool, const std::string& where, UnknownFields& unkn
   refuse_member(fields, "defer_loading", "all tools are shown to the model");
   refuse_member(fields, "input_examples", "write them into the description");
   accept_members(fields, {"cache_control", "eager_input_streaming", "allowed_callers"});
-  for (std::string& each : fields.unknown()) unknown.push_back(std::move(each));
+  add_unknown(fields, unknown);
   return Json::Object{{"type", "function"}, {"function", std::move(function)}};
 }
 
@@ -63,7 +63,7 @@ void read_message_tools(RequestFields& fields, TranslatedRequest& request) {
   RequestFields members(*choice, "tool_choice.");
   request.chat.set("tool_choice", chat_choice(members));
   request.chat.set("parallel_tool_calls", !members.flag("disable_parallel_tool_use", false));
-  for (std::string& name : members.unknown()) request.unknown.push_back(std::move(name));
+  add_unknown(members, request.unknown);
 }
 
 }  // namespace troupe::launch::api

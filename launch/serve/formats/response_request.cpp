@@ -74,7 +74,7 @@ void read_text_format(RequestFields& fields, TranslatedRequest& request) {
       request.chat.set("response_format", response_format(*given));
       format = *given;
     }
-    for (std::string& name : members.unknown()) request.unknown.push_back(std::move(name));
+    add_unknown(members, request.unknown);
   }
   request.repeated.set("text", Json::Object{{"format", std::move(format)}});
 }
@@ -89,7 +89,7 @@ void read_reasoning(RequestFields& fields, TranslatedRequest& request) {
       effort = *text;
     }
     accept_members(members, {"summary", "generate_summary"});
-    for (std::string& name : members.unknown()) request.unknown.push_back(std::move(name));
+    add_unknown(members, request.unknown);
   }
   request.repeated.set("reasoning", Json::Object{{"effort", effort}, {"summary", nullptr}});
 }
@@ -147,7 +147,7 @@ void read_others(RequestFields& fields, TranslatedRequest& request) {
     RequestFields members(*options, "stream_options.");
     accept_members(members,
                    {"include_obfuscation"});  // padding against observers of encrypted streams
-    for (std::string& name : members.unknown()) request.unknown.push_back(std::move(name));
+    add_unknown(members, request.unknown);
   }
 }
 
@@ -178,7 +178,7 @@ TranslatedRequest read_response_request(const Json& body) {
   read_metadata(fields, request);
   read_others(fields, request);
   pass_fields(fields, {"stop"}, request.chat);
-  for (std::string& name : fields.unknown()) request.unknown.push_back(std::move(name));
+  add_unknown(fields, request.unknown);
   return request;
 }
 

@@ -30,7 +30,7 @@ Json function_tool(const Json& tool, const std::string& where, UnknownFields& un
   refuse_member(fields, "defer_loading", "all tools are shown to the model");
   refuse_member(fields, "output_schema", "write it into the description");
   accept_members(fields, {"allowed_callers"});
-  for (std::string& each : fields.unknown()) unknown.push_back(std::move(each));
+  add_unknown(fields, unknown);
   return Json::Object{{"type", "function"}, {"function", std::move(function)}};
 }
 

@@ -51,6 +51,21 @@ void pass_fields(RequestFields& fields, std::initializer_list<std::string_view> 
     if (const Json* value = fields.find(name)) chat.set(std::string(name), *value);
 }
 
+const Json& required_member(RequestFields& fields, const char* name) {
+  const Json* value = fields.find(name);
+  if (value == nullptr) refuse(fields.path(name), cat(fields.path(name), " is missing"));
+  return *value;
+}
+
+std::string required_text(RequestFields& fields, const char* name) {
+  required_member(fields, name);
+  return *fields.text(name);
+}
+
+void add_unknown(RequestFields& fields, UnknownFields& into) {
+  for (std::string& name : fields.unknown()) into.push_back(std::move(name));
+}
+
 void accept_members(RequestFields& fields, std::initializer_list<std::string_view> names) {
   for (const std::string_view name : names) fields.find(name);
 }

@@ -15,6 +15,12 @@ namespace troupe::launch::api {
 /// sampling and constraints (`seed`, `top_k`, `structured_outputs` ...).
 void pass_fields(RequestFields& fields, std::initializer_list<std::string_view> names, Json& chat);
 
+/// A member that must be there. Status 400 otherwise.
+const Json& required_member(RequestFields& fields, const char* name);
+std::string required_text(RequestFields& fields, const char* name);
+/// Adds the names of the members that no call has named.
+void add_unknown(RequestFields& fields, UnknownFields& into);
+
 /// Accepts members that change no answer.
 void accept_members(RequestFields& fields, std::initializer_list<std::string_view> names);
 /// Status 400 where the member has a value other than null, false and an empty list.
