@@ -9,11 +9,11 @@
 
 #include "engine/base/text.h"
 #include "launch/cluster/cluster_memory.h"
-#include "launch/config/resolve.h"
 #include "launch/memory/memory.h"
 #include "launch/memory/what_fits.h"
 #include "launch/recipes/model_spec.h"
 #include "launch/run/settings.h"
+#include "tests/launch/run/config_with.h"
 
 namespace troupe::launch::check_memory_test {
 namespace {
@@ -21,14 +21,6 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
-
-RunConfig config_with(std::vector<std::string> sets, const std::string& algorithm = "sft") {
-  sets.push_back(cat("model=", TROUPE_TEST_DATA, "/models/stories260k/hf"));
-  for (const char* path : {"data.path=D", "output=O"}) sets.emplace_back(path);
-  return value_or_throw(
-             resolve({.algorithm = algorithm, .sets = std::move(sets), .check_files = false}))
-      .config;
-}
 
 engine::models::DecoderSpec spec(const RunConfig& config) {
   return value_or_throw(spec_of(config, config.model));

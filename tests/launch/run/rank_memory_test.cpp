@@ -9,24 +9,16 @@
 
 #include "engine/base/text.h"
 #include "engine/ops/cpu/cpu_options.h"
-#include "launch/config/resolve.h"
 #include "launch/recipes/model_spec.h"
 #include "launch/run/settings.h"
 #include "launch/run/trained_model.h"
+#include "tests/launch/run/config_with.h"
 #include "tests/support/grid_decoder.h"
 
 namespace troupe::launch::rank_memory_test {
 namespace {
 
 using engine::parallel::Mesh;
-
-RunConfig config_with(std::vector<std::string> sets, const std::string& algorithm = "sft") {
-  sets.push_back(cat("model=", TROUPE_TEST_DATA, "/models/stories260k/hf"));
-  for (const char* path : {"data.path=D", "output=O"}) sets.emplace_back(path);
-  return value_or_throw(
-             resolve({.algorithm = algorithm, .sets = std::move(sets), .check_files = false}))
-      .config;
-}
 
 /// Bytes that a rank allocated.
 struct Held {
