@@ -93,6 +93,7 @@ class Limits : public test::SystemRuns {
 };
 
 TEST_F(Limits, OfOpenFilesEndNoCommandByASignal) {
+  if (test::sanitized) GTEST_SKIP() << "UBSan opens a pipe before it reads the type of an object";
   for (const Command& each : commands())
     for (const int files : {4, 6, 8, 10, 14}) expect_clean_end(each, cat("--nofile=", files));
 }
