@@ -1,5 +1,6 @@
 #!/bin/bash
-# Instructions of tiny steps, counted by callgrind, against counts.txt: fails where one needs over 3 % more. Needs valgrind and the release preset's build.
+# Instructions of tiny steps, counted by callgrind, against counts.txt: fails where one needs over 3 % more, or less than 0.9 of it (a function of another name
+# counts nothing). Needs valgrind and the release preset's build.
 # Usage: benchmarks/instructions/run.sh [record]     record: writes what was counted into counts.txt instead.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -53,6 +54,11 @@ awk '
     if (change > 3) {
       printf "%s grew from %d to %d instructions, by %.1f %% (3 %% is allowed); where that is meant: benchmarks/instructions/run.sh record\n", \
         $1, before[$1], $2, change
+      failed = 1
+    }
+    if (change < -10) {
+      printf "%s fell from %d to %d instructions: is a counted function missing? Where that is meant: benchmarks/instructions/run.sh record\n", \
+        $1, before[$1], $2
       failed = 1
     }
   }
