@@ -171,7 +171,7 @@ std::string value_rules(const ToolKey& row) {
       set.push_back(assignment(each));
     rules.push_back(cat(theirs, ": ",
                         ours.empty()  ? "the default"
-                        : ours == "!" ? "no equivalent"
+                        : ours == "!" || ours == "!!" ? "no equivalent"
                                       : join(set, " and ")));
   }
   return join(rules, "; ");
