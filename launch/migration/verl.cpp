@@ -47,7 +47,7 @@ actor_rollout_ref.actor.ppo_max_token_len_per_gpu | train.micro_batch_tokens | |
 actor_rollout_ref.actor.ppo_epochs | ppo.epochs, grpo.epochs | |
 actor_rollout_ref.actor.shuffle | = | the minibatches of PPO are shuffled for every pass
 actor_rollout_ref.actor.clip_ratio | ppo.clip_low, ppo.clip_high, grpo.clip_low, grpo.clip_high | @both | of both sides
-actor_rollout_ref.actor.clip_ratio_low | ppo.clip_low, grpo.clip_low | |
+actor_rollout_ref.actor.clip_ratio_low | ppo.clip_low, grpo.clip_low | @low_clip | from 1 on ratios have no lower bound
 actor_rollout_ref.actor.clip_ratio_high | ppo.clip_high, grpo.clip_high | |
 actor_rollout_ref.actor.clip_ratio_c | ppo.dual_clip, grpo.dual_clip | |
 actor_rollout_ref.actor.loss_agg_mode | ppo.aggregation, grpo.aggregation | token-mean=bnpo seq-mean-token-mean=grpo seq-mean-token-sum=seq-mean-token-sum seq-mean-token-sum-norm=dr_grpo |
@@ -119,9 +119,9 @@ algorithm.filter_groups.enable | grpo.dynamic_sampling | |
 algorithm.filter_groups.metric | grpo.dynamic_metric | acc= score= seq_reward= seq_final_reward= * | the label of a reward rule; empty: the total reward
 algorithm.filter_groups.max_num_gen_batches | grpo.max_refills | |
 algorithm.rollout_correction.rollout_is | grpo.correction | null= token=token sequence=sequence |
-algorithm.rollout_correction.rollout_is_threshold | grpo.correction_high | null= * |
+algorithm.rollout_correction.rollout_is_threshold | grpo.correction_low, grpo.correction_high | null= @band | HIGH or LOW_HIGH
 algorithm.rollout_correction.rollout_rs | grpo.filter | null= seq_mean_k1=geometric seq_sum_k1=sequence | with k2 and k3: grpo.filter_by
-algorithm.rollout_correction.rollout_rs_threshold | grpo.filter_high | null= * |
+algorithm.rollout_correction.rollout_rs_threshold | grpo.filter_low, grpo.filter_high | null= @band | HIGH or LOW_HIGH; one filter
 algorithm.rollout_correction.*, algorithm.use_pf_ppo, algorithm.pf_ppo.* | ~ grpo.correction, grpo.filter, grpo.proximal | grpo.correction, grpo.filter and grpo.proximal are the corrections
 algorithm.kl_ctrl.*, algorithm.lam_*, algorithm._target_ | = | not a setting of the method
 

@@ -31,6 +31,8 @@ METHODS = {
 # Presets of the method that algorithm.adv_estimator names.
 KINDS = {"grpo": {"cispo", "gspo", "sapo", "gmpo", "dapo", "dr_grpo", "drgrpo", "vespo"},
          "dpo": {"simpo", "orpo", "ipo"}, "cpo": {"simpo"}}
+# Probing the device is what a script cannot know.
+ENVIRONMENT = ["--env", "DEVICE=gpu"]
 COMMAND = re.compile(r"^ *(?:[A-Z_]+=\S+ )*(?:accelerate launch|python3?|torchrun|trl) .*", re.M)
 TRL = re.compile(r"(?:trl/scripts|examples/scripts)/(\w+)\.py|^ *trl (\w+)")
 
@@ -85,7 +87,8 @@ def method_of_words(words):
     if found:
         return METHODS.get((found[1] or found[2]).split("_")[0])  # dpo_vlm
     if "llamafactory-cli train" in line:
-        return "?"
+        found = re.search(r"--stage (\w+)", line)
+        return METHODS.get(found[1]) if found else "?"
     return None
 
 
@@ -171,7 +174,8 @@ def main():
                 if os.path.exists(output):
                     os.remove(output)
                 if expected == "bash":
-                    command = run(troupe, "import", "--command", "--", *words)
+                    words = [*ENVIRONMENT, "--", *words]
+                    command = run(troupe, "import", "--command", *words)
                     expected = method_of_words(shlex.split(command.stdout))
                 said = run(troupe, "import", "--output", output, *words)
                 codes[said.returncode] += 1

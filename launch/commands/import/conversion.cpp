@@ -183,8 +183,8 @@ class Importer {
   /// A value with a rule of its own in the table.
   void listed(const ToolKey& row, std::string_view ours) {
     if (ours == "!!")
-      throw Failure({Errc::unsupported, cat(out_.current, ": such training is not supported (",
-                                            row.remark, ')')});
+      throw Failure({Errc::unsupported,
+                     cat(out_.current, ": such training is not supported (", row.remark, ')')});
     if (ours == "!")
       return out_.line(Outcome::no_equivalent,
                        cat("this value has none", row.remark.empty() ? "" : ": ", row.remark));

@@ -216,6 +216,30 @@ void two(const Call& call) {
                                           call.targets[1], ": ", high));
 }
 
+/// verl's "HIGH" or "LOW_HIGH".
+void band(const Call& call) {
+  const auto bar = call.text.find('_');
+  if (bar == std::string::npos && call.text.find(',') == std::string::npos)
+    return call.settings.set(call.targets.back(), call.value);
+  double low = 0, high = 0;
+  const char *begin = call.text.data(), *end = begin + call.text.size();
+  const auto first = std::from_chars(begin, end, low);
+  const auto second = std::from_chars(first.ptr + (first.ptr < end), end, high);
+  const bool two_numbers = first.ec == std::errc() && first.ptr == begin + bar &&
+                           second.ec == std::errc() && second.ptr == end;
+  if (!two_numbers || call.targets.size() < 2)
+    return call.none("expected HIGH or LOW_HIGH, two numbers; several filters have none");
+  call.settings.require(call.targets[0], to_text(low));
+  call.settings.require(call.targets[1], to_text(high));
+  call.settings.line(Outcome::became, cat(call.targets[0], ": ", to_text(low), ", ",
+                                          call.targets[1], ": ", to_text(high)));
+}
+
+/// A ratio is never below 0, so that more than 1 below 1 is no bound.
+void low_clip(const Call& call) {
+  call.set(call.number() > 1 ? "1" : call.text);
+}
+
 /// A likelihood term beside the preference loss.
 void rpo(const Call& call) {
   if (call.number() == 0) return call.is_default("0");
@@ -315,6 +339,8 @@ constexpr std::array converters{Named{"batch", factor},
                                 Named{"peft", peft},
                                 Named{"both", both},
                                 Named{"two", two},
+                                Named{"band", band},
+                                Named{"low_clip", low_clip},
                                 Named{"rpo", rpo},
                                 Named{"cdpo", cdpo},
                                 Named{"adaptive", adaptive},

@@ -13,8 +13,10 @@ constexpr double max_rows = 1e9;
 /// A factor of a batch: a whole number above 0. Throws Failure (Errc::usage) for another one.
 double count_of(std::string_view name, double value) {
   if (value > 0 && value == std::floor(value)) return value;
-  throw Failure({Errc::usage, cat(name, " ", to_text(value),
-                                  ": a whole number above 0 is expected; correct it in the file")});
+  throw Failure(
+      {Errc::usage, cat(name, " ", to_text(value),
+                        ": a whole number above 0 is expected; correct the file, or give another "
+                        "value after it (NAME=VALUE)")});
 }
 
 /// A product with the name of each factor.

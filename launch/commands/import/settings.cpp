@@ -34,6 +34,14 @@ std::string refusal(const std::string& key, const YamlNode& value) {
   return why;
 }
 
+/// A number, or a word: not another way of writing several numbers, which a tool may have.
+bool means_no_number(std::string_view text) {
+  double value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool number = code != std::errc::invalid_argument && end == text.data() + text.size();
+  return number || text.find_first_of("_,;:[]{}() ") == text.npos;
+}
+
 }  // namespace
 
 YamlNode node_of_value(std::string_view text) {
@@ -88,8 +96,10 @@ double ImportSettings::number(std::string_view name, double otherwise) const {
   const char* end = text.data() + text.size();
   const auto [at, code] = std::from_chars(text.data(), end, value);
   if (code == std::errc() && at == end && std::isfinite(value)) return value;
-  throw Failure({Errc::usage, cat(name, " ", quote(theirs(name, ""), 200),
-                                  ": a finite number is expected; correct it in the file")});
+  throw Failure(
+      {Errc::usage, cat(name, " ", quote(theirs(name, ""), 200),
+                        ": a finite number is expected; correct the file, or give another "
+                        "value after it (NAME=VALUE)")});
 }
 
 std::vector<std::string> ImportSettings::targets(const ToolKey& row) const {
@@ -134,7 +144,7 @@ void ImportSettings::set(const std::string& key, const YamlNode& value) {
                 field->kind == ValueKind::numbers);
   if (why.empty())
     line(Outcome::became, cat(key, ": ", converted.values[key].yaml));
-  else if (number)
+  else if (number && value.kind == YamlNode::Kind::scalar && means_no_number(text))
     refuse(key, why);
   else
     line(Outcome::no_equivalent, cat(key, ": ", why));
@@ -145,8 +155,9 @@ void ImportSettings::require(const std::string& key, std::string_view value) {
 }
 
 void ImportSettings::refuse(const std::string& key, const std::string& why) const {
-  throw Failure({Errc::usage, cat(current, ": it sets ", key, ", which ", why,
-                                  "; correct the file, or leave the setting out")});
+  throw Failure({Errc::usage, cat(current, " is no value for ", key, ": ", why,
+                                  "; correct the file, or give another value after it "
+                                  "(NAME=VALUE)")});
 }
 
 void ImportSettings::line(Outcome outcome, std::string_view text) {
