@@ -21,6 +21,7 @@ endif()
 
 install(DIRECTORY launch/quickstart DESTINATION share/troupe COMPONENT troupe PATTERN run.sh EXCLUDE)
 install(DIRECTORY launch/examples DESTINATION share/troupe COMPONENT troupe)
+install(FILES actors/roles/rules/python/reward_function.py DESTINATION share/troupe COMPONENT troupe)
 install(DIRECTORY docs/ DESTINATION ${troupe_doc_dir} COMPONENT troupe PATTERN development EXCLUDE)
 install(FILES benchmarks/README.md benchmarks/results.md DESTINATION ${troupe_doc_dir}/benchmarks COMPONENT troupe)
 install(FILES CHANGELOG.md SECURITY.md DESTINATION ${troupe_doc_dir} COMPONENT troupe)

@@ -16,7 +16,7 @@
 #   learning  the digit task with async.mode pinned and free, eta 0, 1 and 4, five seeds each: reward and staleness
 #   context   SFT and DPO over 16,384 and 32,768 tokens with parallel.cp 4 beside one rank: losses, memory, MFU
 #   explain   the times and the peak memory that troupe explain predicts beside runs: the demo's run files, and methods over small models
-#   import [DIR]  the shell scripts below DIR (such as a copy of verl's repository; by default those of tests/data): the words that `troupe import` reads are those that bash passes
+#   import [DIR]  the shell scripts below DIR (such as a copy of verl's repository; by default those of tests/data): the words that `troupe import` reads are those that bash passes; methods, exit codes and lost settings of all files
 #   agent     the agent of docs/agents.md, three seeds: from below 0.3 to above 0.9 of its tasks
 #   precision  200 steps of a 110M model with bf16 products, moments, weights and gradients beside f32: losses within 1 %
 #   memory    the peak memory of each rank beside what troupe explain predicts, over grids, types, recomputation and methods; parallel.zero; growth while a checkpoint is written
@@ -137,7 +137,10 @@ run_async() {
   TROUPE_DELAY_SEEDS=10 selected algorithms_loops_test '*Delays*'
   tests/system/pinned.sh 10 20
 }
-run_import() { python3 -B tests/launch/import_scripts.py build/release/troupe "${scripts:-tests/data/import/verl}" >&2; }
+run_import() {
+  python3 -B tests/launch/import_scripts.py build/release/troupe "${scripts:-tests/data/import/verl}" >&2
+  python3 -B tests/launch/import_table.py build/release/troupe "${scripts:-tests/data/import}" >&2
+}
 run_agent() { python3 -B tests/launch/agent_test.py build/release/troupe . learn 3 >&2; }
 run_serve() {
   python3 -B tests/launch/serve_soak.py build/release/troupe . >&2

@@ -20,9 +20,14 @@ struct RewardRequest {
   std::string prompt, completion;
   Json answer;  ///< the row's ground truth, or null
   std::vector<std::int32_t> prompt_ids, completion_ids;
+  /// For reward programs, where a rule has one: the row's columns but the prompt, an object, and
+  /// the messages of a prompt that is a list of them. Otherwise null.
+  Json row, messages;
+  std::uint64_t prompt_id = 0;  ///< equal for the completions of one prompt
 };
 inline auto fields(RewardRequest& r) {
-  return std::tie(r.prompt, r.completion, r.answer, r.prompt_ids, r.completion_ids);
+  return std::tie(r.prompt, r.completion, r.answer, r.prompt_ids, r.completion_ids, r.row,
+                  r.messages, r.prompt_id);
 }
 
 /// Reward of one step of a completion, multiplied by the weight of its reward model.

@@ -164,7 +164,9 @@ Advantages normalise_then_sum(std::span<const double> rewards,
   std::vector<double> sums(rewards.size(), 0);
   for (std::size_t k = 0; k < parts.size(); ++k) {
     const auto scaled = group_advantages(parts[k], group, GroupScale::group, eps).values;
-    for (std::size_t n = 0; n < sums.size(); ++n) sums[n] += weights[k] * scaled[n];
+    // A part that a sample does not have counts as 0, as in TRL (nansum).
+    for (std::size_t n = 0; n < sums.size(); ++n)
+      if (!std::isnan(scaled[n])) sums[n] += weights[k] * scaled[n];
   }
   for (std::size_t n = 0; n < sums.size(); ++n)
     if (std::isnan(rewards[n])) sums[n] = rewards[n];

@@ -93,7 +93,8 @@ ChunkedRequest::ChunkedRequest(PromptBatch rows, RolloutOptions given, bool comp
                                std::size_t parts)
     : prompts(std::move(rows)), options(std::move(given)), with_reference(compared) {
   std::size_t first = 0;
-  for (auto& requests : split_requests(sample_requests(prompts, options), parts)) {
+  const auto unit = static_cast<std::size_t>(options.whole_groups ? options.group : 1);
+  for (auto& requests : split_requests(sample_requests(prompts, options), parts, unit)) {
     const std::size_t count = requests.size();
     Chunk chunk;
     chunk.first = first;

@@ -60,6 +60,8 @@ RolloutOptions eval_rollout_options(const HeldOutPrompts& held_out) {
   options.group = held_out.samples;
   options.ids_per_prompt = max_eval_samples;
   options.sampling = held_out.sampling;
+  options.send_rows = held_out.send_rows;
+  options.whole_groups = held_out.whole_groups;
   return options;
 }
 

@@ -20,8 +20,9 @@ struct HeldOutPrompts {
   std::int64_t every = 0;
   int samples = 1;  ///< completions per prompt
   engine::generate::SamplingParams sampling;
-  double pass_reward = 1;            ///< a completion passes with at least this reward
-  std::int64_t samples_at_once = 1;  ///< at least; does not change results
+  double pass_reward = 1;                        ///< a completion passes with at least this reward
+  std::int64_t samples_at_once = 1;              ///< at least; does not change results
+  bool send_rows = false, whole_groups = false;  ///< as in RolloutOptions
 
   /// True when an evaluation is due after step `step` of `steps`. `previous`: the last step before
   /// which this was asked.

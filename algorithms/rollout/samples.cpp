@@ -99,12 +99,14 @@ Result<> check_answers(const std::vector<std::uint64_t>& sample_ids,
 }
 
 std::vector<std::vector<protocol::SampleRequest>> split_requests(
-    std::vector<protocol::SampleRequest> requests, std::size_t parts) {
-  parts = std::min(parts, requests.size());
+    std::vector<protocol::SampleRequest> requests, std::size_t parts, std::size_t unit) {
+  const std::size_t units = requests.size() / unit;
+  check(units * unit == requests.size(), "split_requests: whole units are needed");
+  parts = std::min(parts, units);
   std::vector<std::vector<protocol::SampleRequest>> out;
   for (std::size_t i = 0; i < parts; ++i) {
     const auto at = [&](std::size_t part) {
-      return requests.begin() + static_cast<std::ptrdiff_t>(requests.size() * part / parts);
+      return requests.begin() + static_cast<std::ptrdiff_t>(units * part / parts * unit);
     };
     out.emplace_back(std::move_iterator(at(i)), std::move_iterator(at(i + 1)));
   }
@@ -142,8 +144,13 @@ std::vector<protocol::RewardRequest> reward_requests(
     std::size_t first, const RolloutOptions& options) {
   std::vector<protocol::RewardRequest> out;
   for (std::size_t n = 0; n < completions.size(); ++n) {
-    const auto& row = *prompts.examples[(first + n) / static_cast<std::size_t>(options.group)];
+    const std::size_t index = (first + n) / static_cast<std::size_t>(options.group);
+    const auto& row = *prompts.examples[index];
     out.push_back({row.text, completions[n].text, row.answer, row.ids, completions[n].ids});
+    if (!options.send_rows) continue;
+    out.back().row = row.columns;
+    out.back().messages = row.messages;
+    out.back().prompt_id = prompts.ids[index];
   }
   return out;
 }

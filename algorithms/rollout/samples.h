@@ -31,6 +31,8 @@ struct RolloutOptions {
   std::uint64_t ids_per_prompt = 0;
   /// Other programs make the samples and their rewards (actors/roles/rollout_service.h).
   bool external = false;
+  /// Rules read the rows of the prompts, or need all samples of a prompt at a time.
+  bool send_rows = false, whole_groups = false;
 
   static void each_field(auto& self, auto&& field) {
     field("mask_truncated", self.mask_truncated,
@@ -75,9 +77,9 @@ std::vector<protocol::SampleRequest> sample_requests(const PromptBatch& prompts,
 Result<> check_answers(const std::vector<std::uint64_t>& sample_ids,
                        const std::vector<protocol::Completion>& completions);
 /// Splits the requests into at most `parts` consecutive ranges of nearly equal length; none is
-/// empty.
+/// empty. `unit` consecutive requests stay together, and divide their number.
 std::vector<std::vector<protocol::SampleRequest>> split_requests(
-    std::vector<protocol::SampleRequest> requests, std::size_t parts);
+    std::vector<protocol::SampleRequest> requests, std::size_t parts, std::size_t unit = 1);
 
 /// Prompt and completion of every sample as one sequence. The mask selects the tokens of the
 /// completion that the policy sampled, or nothing where a truncated one is masked. `completions`

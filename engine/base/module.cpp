@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <vector>
 
 #include "engine/base/text.h"
 
@@ -27,14 +28,23 @@ bool belongs_to_the_program(const fs::path& file) {
   return library.st_uid == 0 || library.st_uid == ::geteuid() || library.st_uid == program.st_uid;
 }
 
-/// The path of the library, or "" if it is nowhere.
-fs::path find_module(const std::string& library) {
+/// The first of these paths below the program's folder and its parent that exists, or "".
+fs::path first_of(const std::vector<fs::path>& below_folder,
+                  const std::vector<fs::path>& below_parent) {
   std::error_code ignored;
-  const fs::path folder = program_folder(), parent = folder.parent_path();
+  const fs::path folder = program_folder();
   if (!folder.is_absolute()) return {};  // without /proc: never the current folder
-  for (const auto& place : {folder / library, parent / library, parent / "lib/troupe" / library})
+  std::vector<fs::path> places;
+  for (const fs::path& each : below_folder) places.push_back(folder / each);
+  for (const fs::path& each : below_parent) places.push_back(folder.parent_path() / each);
+  for (const fs::path& place : places)
     if (fs::is_regular_file(place, ignored) && belongs_to_the_program(place)) return place;
   return {};
+}
+
+/// The path of the library, or "" if it is nowhere.
+fs::path find_module(const std::string& library) {
+  return first_of({library}, {library, fs::path("lib/troupe") / library});
 }
 
 }  // namespace
@@ -53,6 +63,15 @@ Result<void*> load_from_module(const std::string& library, const char* symbol) {
 
 bool has_module(const std::string& library) {
   return !find_module(library).empty();
+}
+
+Result<std::string> find_program_file(const std::string& name) {
+  const fs::path below = fs::path("share/troupe") / name;
+  const fs::path place = first_of({below}, {below});
+  if (!place.empty()) return place.string();
+  return fail(Errc::not_found,
+              cat("no share/troupe/", name, " beside ", program_folder().string(),
+                  "; an installation of troupe has it: copy more than the program"));
 }
 
 }  // namespace troupe

@@ -1,5 +1,5 @@
 // Modules: shared libraries of troupe that are loaded from beside the program on first use, so that
-// other runs do not load their dependencies.
+// other runs do not load their dependencies; and other files of an installation.
 #pragma once
 
 #include <string>
@@ -17,5 +17,9 @@ Result<void*> load_from_module(const std::string& library, const char* symbol);
 
 /// True if there is such a library, which load_from_module would try to load.
 bool has_module(const std::string& library);
+
+/// The path of a file of share/troupe, beside the program or its parent folder (test programs, an
+/// installation). Files of other users are not used, as above. Errc::not_found.
+Result<std::string> find_program_file(const std::string& name);
 
 }  // namespace troupe

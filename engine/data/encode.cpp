@@ -154,6 +154,7 @@ Result<std::optional<PromptRow>> encode_prompt(const Sample& sample, const TextE
   } else {
     const bool chat = sample.prompt.is_array();
     if (chat) {
+      row.messages = sample.prompt;
       auto rendered = render_prompt(sample.prompt, sample.tools, encoder);
       RETURN_IF_ERROR(rendered);
       row.text = std::move(*rendered);

@@ -43,7 +43,8 @@ struct PromptRow {
   std::vector<std::int32_t> ids;
   std::string text;  ///< the text of `ids`; empty for rows of ids
   Json answer;       ///< reference answer for the verifier, or null
-  Json columns;      ///< the other columns of the row, an object
+  Json columns;      ///< the columns of the row but the prompt, an object
+  Json messages;     ///< of the prompt, or null if it is a text or ids
 };
 
 /// A solution with labelled steps.

@@ -2,6 +2,8 @@
 
 #include <cstdlib>
 
+#include "engine/base/text.h"
+
 namespace troupe::launch {
 
 Result<std::string> expand_home(std::string_view name, const std::string& path) {
@@ -22,13 +24,23 @@ Result<std::string> expand_home(std::string_view name, const std::string& path) 
 
 std::vector<std::string> expand_home(RunConfig& config) {
   std::vector<std::string> problems;
-  each_path(config, [&](std::string_view key, std::string& path) {
+  const auto expand = [&](std::string_view key, std::string& path) {
     auto expanded = expand_home(key, path);
     if (expanded)
       path = std::move(*expanded);
     else
       problems.push_back(expanded.error().what);
-  });
+  };
+  each_path(config, expand);
+  // Those of the rule python; the function is more than a path.
+  for (RewardRule& rule : config.reward)
+    for (const char* key : {"function", "python"}) {
+      const Json* given = rule.options.find(key);
+      if (rule.rule != "python" || !given || !given->is_string()) continue;
+      std::string path = given->string();
+      expand(cat("reward.", key), path);
+      rule.options.set(key, std::move(path));
+    }
   return problems;
 }
 

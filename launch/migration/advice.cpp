@@ -119,7 +119,8 @@ std::string algorithm_advice(std::string_view algorithm) {
     for (const ToolKey& row : keys_of(tool)) {
       if (row.targets.empty() || row.targets[0].key != "algorithm") continue;
       for (const auto& [theirs, ours] : row.values) {
-        if (theirs != algorithm || ours == "!" || ours.empty() || theirs == ours) continue;
+        if (theirs != algorithm || ours.starts_with('!') || ours.empty() || theirs == ours)
+          continue;
         const auto name = pieces(ours, ',')[0];
         return cat(title_of(tool), "'s ", theirs, " is ",
                    name.starts_with("algorithm:") ? name.substr(10) : name);

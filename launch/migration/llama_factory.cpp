@@ -7,7 +7,7 @@ namespace {
 constexpr std::string_view llama_factory_rows = R"(
 # Method and model
 stage | algorithm | pt=algorithm:pretrain,init.weights:file sft=sft rm=orm ppo=ppo dpo=dpo kto=kto | | sft
-finetuning_type | lora.rank | oft=! freeze=! @peft | lora: lora_rank (8 by default) is lora.rank; full: 0 | lora
+finetuning_type | lora.rank | oft=!! freeze=!! @peft | lora: lora_rank (8 by default) is lora.rank; full: 0 | lora
 model_name_or_path | model | @model | a directory; download models with hf download
 adapter_name_or_path | lora.adapter | @model |
 adapter_folder | lora.adapter | | the folder itself

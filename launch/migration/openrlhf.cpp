@@ -135,7 +135,7 @@ algo.advantage.is_correction_type | grpo.correction_outside | tis=truncate icepo
 vllm_is_truncated_threshold, algo.advantage.is_correction_threshold | grpo.correction_low, grpo.correction_high | @two | two numbers
 critic_pretrain, critic.model_name_or_path | critic.model | @model |
 reward_pretrain, reward.model_name_or_path | reward | @reward_model | the rule {rule: model, path: DIR}
-remote_rm_url, reward.remote_url | reward | @rewards | a command rule for a file, a model rule for a model (docs/rewards.md)
+remote_rm_url, reward.remote_url | reward | @rewards | a file FILE.py is {rule: python, function: FILE.py:reward_func, signature: openrlhf}
 normalize_reward, reward.normalize_enable | reward | false= @normalize_reward | {rule: model, path: DIR, normalize: saved}: by the mean and std in the model's config.json
 ptx_coef | - ppo.ptx_coef, grpo.ptx_coef | mixed pre-training losses are not supported
 colocate_all_models, train.colocate_all, colocate_actor_ref, train.colocate_actor_ref, colocate_critic_reward, train.colocate_critic_reward | = | one process has all roles; a cluster file of troupe launch places them

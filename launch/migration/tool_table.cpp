@@ -170,9 +170,9 @@ std::string value_rules(const ToolKey& row) {
     for (const auto each : pieces(ours, ours.starts_with('[') ? '\n' : ','))
       set.push_back(assignment(each));
     rules.push_back(cat(theirs, ": ",
-                        ours.empty()  ? "the default"
-                        : ours == "!" ? "no equivalent"
-                                      : join(set, " and ")));
+                        ours.empty()                  ? "the default"
+                        : ours == "!" || ours == "!!" ? "no equivalent"
+                                                      : join(set, " and ")));
   }
   return join(rules, "; ");
 }

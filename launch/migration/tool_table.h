@@ -10,10 +10,11 @@
 //
 // NAMES: separated by commas; "vllm_*" means all names that begin so. KEYS: the first one that the
 // run's method reads is meant; "rloo:grpo.reward_beta" is for that algorithm only. VALUES: "a=b"
-// pairs (an empty b is our default, ! has no equivalent, "algorithm:cispo" sets other keys), `*`
-// where all other values are ours, too, `@name` for a conversion of launch/commands/import; empty:
-// every value is ours, too. DEFAULT: the tool's own where it may differ from ours ("sft,dpo:1024").
-// ABSENT: the keys, or sections, that an equivalent would add; a test fails once one exists.
+// pairs (an empty b is our default, ! has no equivalent, !! is refused, "algorithm:cispo" sets
+// others), `*` where all other values are ours, too, `@name` for a conversion of
+// launch/commands/import; empty: every value is ours, too. DEFAULT: the tool's own where it may
+// differ from ours ("sft,dpo:1024"). ABSENT: the keys, or sections, that an equivalent would add; a
+// test fails once one exists.
 #pragma once
 
 #include <array>

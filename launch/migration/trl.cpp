@@ -76,7 +76,7 @@ generation_kwargs | ~ rollout.stop, rollout.presence_penalty | write the keys of
 cache_implementation, use_transformers_paged, use_transformers_continuous_batching, transformers_continuous_batching_config | = | sampling uses continuous batching over a paged cache
 dataset_prompt_column | data.columns.prompt | |
 system_prompt | data.system | | the system message of rows without one
-reward_funcs | reward | @rewards | a list of rules; a Python function is a command rule (docs/rewards.md)
+reward_funcs | reward | @rewards | a list of rules; a Python function is {rule: python, function: FILE.py:NAME}
 reward_weights | reward | @reward_weights | the weight of each rule: {rule: boxed, weight: 0.5}
 multi_objective_aggregation | grpo.normalize_each_reward | sum_then_normalize= normalize_then_sum=true |
 epsilon | grpo.clip_low, grpo.clip_high | @both | of both sides, unless epsilon_high is set

@@ -47,7 +47,7 @@ actor_rollout_ref.actor.ppo_max_token_len_per_gpu | train.micro_batch_tokens | |
 actor_rollout_ref.actor.ppo_epochs | ppo.epochs, grpo.epochs | |
 actor_rollout_ref.actor.shuffle | = | the minibatches of PPO are shuffled for every pass
 actor_rollout_ref.actor.clip_ratio | ppo.clip_low, ppo.clip_high, grpo.clip_low, grpo.clip_high | @both | of both sides
-actor_rollout_ref.actor.clip_ratio_low | ppo.clip_low, grpo.clip_low | |
+actor_rollout_ref.actor.clip_ratio_low | ppo.clip_low, grpo.clip_low | @low_clip | from 1 on ratios have no lower bound
 actor_rollout_ref.actor.clip_ratio_high | ppo.clip_high, grpo.clip_high | |
 actor_rollout_ref.actor.clip_ratio_c | ppo.dual_clip, grpo.dual_clip | |
 actor_rollout_ref.actor.loss_agg_mode | ppo.aggregation, grpo.aggregation | token-mean=bnpo seq-mean-token-mean=grpo seq-mean-token-sum=seq-mean-token-sum seq-mean-token-sum-norm=dr_grpo |
@@ -119,9 +119,9 @@ algorithm.filter_groups.enable | grpo.dynamic_sampling | |
 algorithm.filter_groups.metric | grpo.dynamic_metric | acc= score= seq_reward= seq_final_reward= * | the label of a reward rule; empty: the total reward
 algorithm.filter_groups.max_num_gen_batches | grpo.max_refills | |
 algorithm.rollout_correction.rollout_is | grpo.correction | null= token=token sequence=sequence |
-algorithm.rollout_correction.rollout_is_threshold | grpo.correction_high | null= * |
+algorithm.rollout_correction.rollout_is_threshold | grpo.correction_low, grpo.correction_high | null= @band | HIGH or LOW_HIGH
 algorithm.rollout_correction.rollout_rs | grpo.filter | null= seq_mean_k1=geometric seq_sum_k1=sequence | with k2 and k3: grpo.filter_by
-algorithm.rollout_correction.rollout_rs_threshold | grpo.filter_high | null= * |
+algorithm.rollout_correction.rollout_rs_threshold | grpo.filter_low, grpo.filter_high | null= @band | HIGH or LOW_HIGH; one filter
 algorithm.rollout_correction.*, algorithm.use_pf_ppo, algorithm.pf_ppo.* | ~ grpo.correction, grpo.filter, grpo.proximal | grpo.correction, grpo.filter and grpo.proximal are the corrections
 algorithm.kl_ctrl.*, algorithm.lam_*, algorithm._target_ | = | not a setting of the method
 
@@ -139,8 +139,9 @@ critic.ppo_epochs, critic.ppo_mini_batch_size | = | the critic is updated with t
 critic.* | = | the critic has the policy's passes and kernels
 
 # Reward and trainer
-custom_reward_function.path | reward | @rewards | a command rule (docs/rewards.md)
-custom_reward_function.*, reward_model.reward_manager, reward_manager.*, reward_model.reward_loop_*, reward_model.use_reward_loop, reward_model.launch_reward_fn_async, reward_model.sandbox_fusion.*, reward_model.num_workers | ~ reward | a list of rules in reward; a Python function is a command rule (docs/rewards.md)
+custom_reward_function.path, reward.custom_reward_function.path | reward | @rewards | the rule {rule: python, function: FILE.py:NAME, signature: verl}
+custom_reward_function.name, custom_reward_function.reward_kwargs.*, reward.custom_reward_function.name, reward.custom_reward_function.reward_kwargs.* | reward | @reward_part | NAME and arguments of the rule python
+custom_reward_function.*, reward.custom_reward_function.*, reward_model.reward_manager, reward_manager.*, reward_model.reward_loop_*, reward_model.use_reward_loop, reward_model.launch_reward_fn_async, reward_model.sandbox_fusion.*, reward_model.num_workers | ~ reward | a list of rules in reward; a Python function is a rule python (docs/rewards.md)
 reward_model.enable | = | a rule {rule: model, path: DIR} in reward
 reward_model.model.path | reward | @reward_model | the rule {rule: model, path: DIR}
 reward_model.overlong_buffer.enable, reward_model.reward_kwargs.overlong_buffer_cfg.enable | grpo.overlong_buffer | true= false= | grpo.overlong_buffer above 0

@@ -253,6 +253,9 @@ Result<GrpoConfig> grpo_settings(const RunConfig& config) {
   out.async = config.async;
   out.external = config.rollout.source == SampleSource::service;
   out.max_reward_failures = config.rollout.max_reward_failures;
+  const auto needed = reward_inputs(config);
+  out.send_rows = needed.rows;
+  out.whole_groups = needed.whole_groups;
   out.logged_completions = recorded_samples(config, out.logged_completions);
   out.loss.temperature = out.sampling.temperature;
   out.entropy_bonus = out.loss.entropy_coef;

@@ -88,6 +88,9 @@ algorithms::HeldOutPrompts eval_settings(const RunConfig& config) {
   out.sampling.greedy = temperature == 0;
   if (!out.sampling.greedy) out.sampling.temperature = temperature;
   out.pass_reward = e.pass_reward;
+  const auto needed = reward_inputs(config);
+  out.send_rows = needed.rows;
+  out.whole_groups = needed.whole_groups;
   return out;
 }
 

@@ -214,6 +214,9 @@ Result<PpoConfig> ppo_settings(const RunConfig& config) {
   out.sampling = sampling_settings(config);
   out.async = config.async;
   out.max_reward_failures = config.rollout.max_reward_failures;
+  const auto needed = reward_inputs(config);
+  out.send_rows = needed.rows;
+  out.whole_groups = needed.whole_groups;
   out.logged_completions = recorded_samples(config, out.logged_completions);
   out.recompute_old = config.ppo.recompute_old || samples_have_other_logp(config);
   out.value = config.critic.loss;

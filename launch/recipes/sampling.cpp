@@ -142,8 +142,9 @@ bool all_known(Validation& v) {
 
 void validate_reward(Validation& v) {
   const auto& reward = v.config.reward;
-  if (std::ranges::none_of(reward, [](const RewardRule& rule) { return rule.rule == "command"; }))
-    v.unused("rollout.max_reward_failures", "reward has no rule command, whose program can fail");
+  if (std::ranges::none_of(reward, is_program))
+    v.unused("rollout.max_reward_failures",
+             "reward has no rule command or python, whose program can fail");
   if (v.config.rollout.source == SampleSource::service) return;
   if (reward.empty())
     return v.problem(cat("reward is not set; ", v.config.algorithm,
@@ -187,6 +188,10 @@ engine::generate::SamplingParams sampling_settings(const RunConfig& config) {
   return params;
 }
 
+bool is_program(const RewardRule& rule) {
+  return rule.rule == "command" || rule.rule == "python";
+}
+
 Json reward_rules(const RunConfig& config) {
   Json::Array list;
   for (const RewardRule& rule : config.reward) {
@@ -197,6 +202,13 @@ Json reward_rules(const RunConfig& config) {
     list.push_back(std::move(entry));
   }
   return list;
+}
+
+actors::rules::RuleInputs reward_inputs(const RunConfig& config) {
+  const Json list = reward_rules(config);
+  if (list.array().empty()) return {};
+  const auto rules = actors::rules::Rules::from_json(list, "reward");
+  return rules ? rules->inputs() : actors::rules::RuleInputs{};
 }
 
 std::function<Result<>(const engine::data::PromptRow&)> prompt_check(const RunConfig& config) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "actors/roles/rules/rule.h"
 #include "engine/data/encode.h"
 #include "engine/generate/sampling_params.h"
 #include "launch/config/validate.h"
@@ -36,6 +37,10 @@ int recorded_samples(const RunConfig& config, int shown);
 engine::generate::SamplingParams sampling_settings(const RunConfig& config);
 /// The reward as the list that actors::rules::Rules reads.
 Json reward_rules(const RunConfig& config);
+/// True for a rule whose rewards a program of the user computes, with parts of its own.
+bool is_program(const RewardRule& rule);
+/// What these rules need of the samples.
+actors::rules::RuleInputs reward_inputs(const RunConfig& config);
 /// Checks that the rules of `reward` can score completions of a prompt row: Errc::bad_input if a
 /// rule needs an answer that the row does not have.
 std::function<Result<>(const engine::data::PromptRow&)> prompt_check(const RunConfig& config);

@@ -8,6 +8,7 @@
 #include "engine/base/text.h"
 #include "launch/recipes/held_out.h"
 #include "launch/recipes/recipes.h"
+#include "launch/recipes/sampling.h"
 
 namespace troupe::launch {
 namespace {
@@ -48,7 +49,7 @@ std::vector<std::string> prompt_metric_names(const RunConfig& config) {
 // A reward program may return further values: "eval/rewards/LABEL/NAME/mean".
 bool may_be_a_part(const std::string& name, const RunConfig& config) {
   return std::ranges::any_of(config.reward, [&](const RewardRule& rule) {
-    return rule.rule == "command" &&
+    return is_program(rule) &&
            name.starts_with(cat("eval/rewards/", rule.label.empty() ? rule.rule : rule.label, "/"));
   });
 }

@@ -206,5 +206,29 @@ TEST(Eval, RefusesWhatItCannotScore) {
   EXPECT_THAT(greedy.err, HasSubstr("are all equal"));
 }
 
+TEST(Eval, APythonFunctionGetsWholeGroupsAndTheirRows) {
+  const std::string folder = scratch_folder();
+  ASSERT_TRUE(write_file_durably(folder + "/levels.py",
+                                 "def f(prompts, completions, level, answer, **kwargs):\n"
+                                 "    assert prompts[0] == '8,3:9,4' or answer[0] == '3'\n"
+                                 "    return [10 * each + len(completions) for each in level]\n"));
+  std::filesystem::permissions(folder + "/levels.py", std::filesystem::perms(0644));
+  ASSERT_TRUE(write_file_durably(folder + "/rows.jsonl",
+                                 R"({"prompt":"8,3:9,4","answer":"7,2,6,1","level":2})"
+                                 "\n"
+                                 R"({"prompt":"3,3:9,6","answer":"3","level":5})"
+                                 "\n"));
+  const Said said = run_program(cat("eval --model ", data("models/digit-completion"), " --data ",
+                                    folder, "/rows.jsonl --output ", folder,
+                                    "/items.jsonl --n 3 --max-new-tokens 4 --reward '[{rule: "
+                                    "python, function: ",
+                                    folder, "/levels.py:f}]'"));
+  if (said.err.find("isolation: limits") != std::string::npos) GTEST_SKIP() << said.err;
+  ASSERT_EQ(said.code, 0) << said.err;
+  const std::string items = value_or_throw(read_file(folder + "/items.jsonl"));
+  EXPECT_THAT(items, HasSubstr(R"("rewards":[23.0,23.0,23.0])"));
+  EXPECT_THAT(items, HasSubstr(R"("rewards":[53.0,53.0,53.0])"));
+}
+
 }  // namespace
 }  // namespace troupe::launch

@@ -24,7 +24,7 @@ PROGRAMS = (
 # Probing the device is what a script cannot know; the arguments are those of SFT scripts.
 ENVIRONMENT = {"DEVICE": "gpu"}
 ARGUMENTS = ["8", "/save"]
-TRAINING = re.compile(r"verl\.trainer\.(?!main_gen|main_eval)|openrlhf\.cli\.train|_gpt\.py$")
+TRAINING = re.compile(r"verl\.(?:trainer|experimental)\.(?!main_gen|main_eval)|openrlhf\.cli\.train|_gpt\.py$")
 RECORDER = """#!/bin/bash -p
 printf '%s\\0' "${0##*/}" "$@" '
 ' >> "$RECORD"

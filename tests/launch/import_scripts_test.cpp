@@ -131,6 +131,22 @@ TEST(Import, FilesOfToolsThatAreNotSupportedAreRefusedByName) {
   EXPECT_EQ(run_program("import -- axolotl train x.yaml").code, 6);
 }
 
+TEST(Import, TrainingThatIsNotSupportedIsNoOtherTraining) {
+  const std::string file = scratch_folder() + "/oft.yaml";
+  value_or_throw(write_file_durably(
+      file, "stage: sft\nmodel_name_or_path: M\ndataset: D\nfinetuning_type: oft\n"));
+  const Said oft = run_program("import " + file);
+  EXPECT_EQ(oft.code, 6);
+  EXPECT_THAT(oft.err, HasSubstr("finetuning_type oft (line 4): such training is not supported"));
+  const std::string words = " --model_name_or_path M --dataset_name D --num_generations 4";
+  const Said sdpo = run_program("import -- python examples/scripts/sdpo.py" + words);
+  EXPECT_EQ(sdpo.code, 6);
+  EXPECT_THAT(sdpo.err, HasSubstr("the method of TRL's program sdpo is not supported"));
+  const Said rloo = run_program("import -- python examples/scripts/rloo_vlm.py" + words);
+  EXPECT_EQ(rloo.code, 0) << rloo.err;
+  EXPECT_THAT(rloo.out, HasSubstr("algorithm: rloo\n"));
+}
+
 TEST(Import, AnInlineTemplateIsWrittenBesideTheRunFile) {
   const std::string folder = scratch_folder(), file = folder + "/trl.yaml";
   value_or_throw(write_file_durably(

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "engine/base/file.h"
 #include "engine/base/text.h"
 #include "launch/commands/import/conversion.h"
@@ -202,7 +204,7 @@ TEST(Import, WeightsBelongToTheFunctionsThatBecameRules) {
   EXPECT_EQ(config.reward[1].rule, "format");
   EXPECT_EQ(config.reward[1].weight, 0.5);
   EXPECT_EQ(config.data.columns.at("prompt"), "problem");
-  EXPECT_THAT(got.said.err, HasSubstr("tag_count: write it as a command rule"));
+  EXPECT_THAT(got.said.err, HasSubstr("tag_count: write its Python function as a rule python"));
 }
 
 TEST(Import, OpenRlhfsLabelKeyDependsOnTheMethod) {
@@ -292,6 +294,113 @@ TEST(Import, MindSpeedRlsVerifiersAreRules) {
   ASSERT_EQ(config.reward.size(), 2u);
   EXPECT_EQ(config.reward[0].rule, "boxed");
   EXPECT_EQ(config.reward[1].weight, 0.5);
+}
+
+TEST(Import, PythonRewardFunctionsAreRules) {
+  const auto reward_of = [](const std::string& words) {
+    const Said said = run_program("import " + words);
+    EXPECT_EQ(said.code, 0) << said.err;
+    EXPECT_THAT(said.err, HasSubstr("is no file here"));
+    const RunConfig config = value_or_throw(config_of(said.out, "stdout"));
+    EXPECT_EQ(config.reward.size(), 1u);
+    RewardRule rule = config.reward.at(0);
+    EXPECT_EQ(rule.rule, "python");
+    return rule.options.dump();
+  };
+  EXPECT_EQ(reward_of("-- openrlhf.cli.train_ppo_ray --pretrain M --prompt_data D --save_path O "
+                      "--reward.remote_url /functions/math.py"),
+            R"({"function":"/functions/math.py:reward_func","signature":"openrlhf"})");
+  EXPECT_EQ(reward_of("-- python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo "
+                      "actor_rollout_ref.model.path=M data.train_files=D "
+                      "reward.custom_reward_function.path=recipe/retool.py "
+                      "reward.custom_reward_function.name=score_of "
+                      "+reward.custom_reward_function.reward_kwargs.scale=0.5 "
+                      "+reward.custom_reward_function.reward_kwargs.mode=strict"),
+            R"({"function":"recipe/retool.py:score_of","signature":"verl",)"
+            R"("arguments":{"scale":0.5,"mode":"strict"}})");
+  EXPECT_EQ(reward_of("-- python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo "
+                      "actor_rollout_ref.model.path=M data.train_files=D "
+                      "custom_reward_function.path=gsm8k.py"),
+            R"({"function":"gsm8k.py:compute_score","signature":"verl"})");
+  EXPECT_EQ(reward_of("-- trl grpo --model_name_or_path M --dataset_name D --output_dir O "
+                      "--reward_funcs my_lib.rewards.custom_reward"),
+            R"({"function":"my_lib/rewards.py:custom_reward","signature":"trl"})");
+}
+
+/// Every file here: a conversion with exit code 0 is a run file that train accepts, where the
+/// model, the data and the files that it names exist.
+TEST(Import, ExitCode0MeansThatTrainAcceptsTheRunFile) {
+  int converted = 0, files = 0;
+  for (const auto& each : std::filesystem::recursive_directory_iterator(data("import"))) {
+    const std::string path = each.path().string();
+    if (!path.ends_with(".sh") && !path.ends_with(".yaml")) continue;
+    ++files;
+    const Imported got = import_of(path);
+    if (got.said.code != 0) {
+      EXPECT_TRUE(got.said.code == 2 || got.said.code == 3) << path << got.said.err;
+      continue;
+    }
+    ++converted;
+    const auto accepted = resolve({.algorithm = "", .file = got.file, .sets = {}});
+    if (!accepted) {
+      EXPECT_EQ(accepted.error().code, Errc::not_found) << path << ": " << accepted.error().what;
+    }
+  }
+  EXPECT_GE(files, 24);
+  EXPECT_GE(converted, files / 2);
+}
+
+TEST(Import, NumbersThatMeanNothingAreRefusedByName) {
+  const auto refused = [](const std::string& settings) {
+    const std::string file = scratch_folder() + "/numbers.yaml";
+    EXPECT_TRUE(write_file_durably(
+        file, cat("stage: sft\nmodel_name_or_path: M\ndataset: D\noutput_dir: O\n"
+                  "template: qwen\n",
+                  settings)));
+    const Said said = run_program("import --devices 1 " + file);
+    EXPECT_EQ(said.code, 2) << settings << said.out;
+    EXPECT_EQ(said.out, "") << settings;
+    return said.err;
+  };
+  EXPECT_THAT(refused("per_device_train_batch_size: 100000000000000000000\n"
+                      "gradient_accumulation_steps: -3\n"),
+              HasSubstr("gradient_accumulation_steps -3: a whole number above 0 is expected"));
+  EXPECT_THAT(refused("per_device_train_batch_size: 1e10\n"),
+              AllOf(HasSubstr("a batch of 1e+10 (per_device_train_batch_size) x 1 "
+                              "(gradient_accumulation_steps, the tool's default)"),
+                    HasSubstr("at most 1000000000 rows")));
+  EXPECT_THAT(refused("per_device_train_batch_size: 2.5\n"),
+              HasSubstr("per_device_train_batch_size 2.5: a whole number above 0"));
+  EXPECT_THAT(refused("per_device_train_batch_size: eight\n"),
+              HasSubstr("per_device_train_batch_size \"eight\": a finite number is expected"));
+  EXPECT_THAT(refused("learning_rate: fast\n"),
+              HasSubstr("learning_rate fast (line 6) is no value for train.learning_rate: "));
+  EXPECT_THAT(refused("learning_rate: -1e-4\n"),
+              HasSubstr("is no value for train.learning_rate: "));
+  EXPECT_THAT(refused("learning_rate: nan\n"), HasSubstr("is no value for train.learning_rate: "));
+  EXPECT_THAT(refused("cutoff_len: 1e30\n"), HasSubstr("is no value for train.max_length: "));
+  EXPECT_THAT(refused("num_train_epochs: -2\n"), HasSubstr("is no value for train.epochs: "));
+  EXPECT_THAT(refused("adam_beta1: two\n"), HasSubstr("is no value for train.betas: "));
+  EXPECT_EQ(run_program("import -- python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo "
+                        "actor_rollout_ref.model.path=M data.train_files=D "
+                        "actor_rollout_ref.actor.clip_ratio_low=10 "
+                        "actor_rollout_ref.actor.optim.betas=\"'[0.9,0.95]'\" "
+                        "algorithm.rollout_correction.rollout_is_threshold=0.5_4.0 "
+                        "algorithm.rollout_correction.rollout_rs_threshold=0.6_1.6,2.5")
+                .code,
+            0);
+  const auto verl = [](const std::string& words) {
+    return run_program(
+               "import -- python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo "
+               "actor_rollout_ref.model.path=M data.train_files=D " +
+               words)
+        .err;
+  };
+  EXPECT_THAT(verl("data.train_batch_size=0"),
+              HasSubstr("data.train_batch_size 0: a whole number"));
+  EXPECT_THAT(verl("data.max_prompt_length=x data.max_response_length=8"),
+              HasSubstr("is no value for train.max_length: "));
+  EXPECT_THAT(verl("trainer.total_training_steps=-5"), HasSubstr("is no value for train.steps: "));
 }
 
 TEST(Import, AsksForTheToolAndTheMethodWhereTheyAreNotSaid) {

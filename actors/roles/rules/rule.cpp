@@ -8,6 +8,7 @@
 #include "actors/roles/rules/math_answer.h"
 #include "actors/roles/rules/math_number.h"
 #include "actors/roles/rules/published_math.h"
+#include "actors/roles/rules/python/python_function.h"
 #include "actors/roles/rules/text_rules.h"
 #include "engine/base/fields.h"
 #include "engine/base/text.h"
@@ -242,13 +243,15 @@ Result<Rule> make_command(const Json& options, const std::string& where) {
   RETURN_IF_ERROR(read);
   RETURN_IF_ERROR(read->validate(where));
   const auto workers = static_cast<std::size_t>(read->workers);
+  const bool group = read->group;
   const auto command = std::make_shared<Command>(std::move(*read), where);
   return Rule{
       [command](std::span<const RewardRequest> requests) { return command->score(requests); },
       [command] { return command->check_files(); },
       [command] { return command->start(); },
       {},
-      workers};
+      workers,
+      {.rows = true, .whole_groups = group}};
 }
 
 using Maker = Result<Rule> (*)(const Json&, const std::string&);
@@ -264,6 +267,7 @@ constexpr std::array makers = {
     NamedMaker{"regex", make_regex},
     NamedMaker{"length", make<Length>},
     NamedMaker{"command", make_command},
+    NamedMaker{"python", make_python},
     NamedMaker{"gsm8k_published", make<PublishedGsm8k>},
     NamedMaker{"math_published", make<PublishedMath>},
 };

@@ -17,6 +17,8 @@ namespace troupe::actors::rules {
 struct Scored {
   double reward = 0;
   std::vector<std::pair<std::string, double>> parts;  ///< further named values
+  /// False: the rule is left out of this completion's sum (a TRL function that returns None).
+  bool applies = true;
 };
 
 /// Error of one completion, and what kind of failure it is.
@@ -26,6 +28,11 @@ struct RuleError : Error {
   protocol::FailureKind kind;
 };
 using RuleResult = tl::expected<Scored, RuleError>;
+
+struct RuleInputs {
+  bool rows = false;          ///< RewardRequest::row and messages
+  bool whole_groups = false;  ///< the completions of a prompt in one call of score()
+};
 
 /// Rewards completions: one result for each, in their order. From any thread.
 struct Rule {
@@ -41,6 +48,8 @@ struct Rule {
   /// Calls of score() that are worth making at a time, on different threads: above 1 where the rule
   /// waits for other processes.
   std::size_t concurrency = 1;
+  /// What the requests must have beside texts and answers.
+  RuleInputs inputs = {};
 };
 
 /// The names of all rules.
@@ -61,6 +70,8 @@ std::vector<std::string> rule_names();
 ///                text)
 ///   length       0, falling to -1 as the completion approaches `max`; unit, min, max, buffer
 ///   command      the reward of a user program (docs/rewards.md); run, timeout, workers, ...
+///   python       the reward of a function of TRL, verl or OpenRLHF in a Python file; function,
+///                signature, python, arguments, timeout, ...
 Result<Rule> make_rule(std::string_view name, const Json& options, const std::string& where);
 
 }  // namespace troupe::actors::rules

@@ -70,17 +70,25 @@ Result<> Rules::start() const {
 
 namespace {
 
-void add(protocol::RewardResult& result, double& sum, const std::string& label, double weight,
+/// The weighted sum of the rules that apply to a completion.
+struct Sum {
+  double value = 0;
+  bool any = false;
+};
+
+void add(protocol::RewardResult& result, Sum& sum, const std::string& label, double weight,
          const RuleResult& scored) {
   if (!scored) {
     result.failure += cat(result.failure.empty() ? "" : "; ", label, ": ", scored.error().what);
     result.failure_kinds.push_back(scored.error().kind);
     return;
   }
-  result.parts.emplace_back(label, scored->reward);
+  if (scored->applies) result.parts.emplace_back(label, scored->reward);
   for (const auto& [name, value] : scored->parts)
     result.parts.emplace_back(cat(label, "/", name), value);
-  sum += weight * scored->reward;
+  if (!scored->applies) return;
+  sum.value += weight * scored->reward;
+  sum.any = true;
 }
 
 }  // namespace
@@ -89,6 +97,15 @@ std::size_t Rules::concurrency() const {
   std::size_t most = 1;
   for (const auto& part : parts_) most = std::max(most, part.rule.concurrency);
   return std::min(most, max_concurrency);
+}
+
+RuleInputs Rules::inputs() const {
+  RuleInputs out;
+  for (const auto& part : parts_) {
+    out.rows |= part.rule.inputs.rows;
+    out.whole_groups |= part.rule.inputs.whole_groups;
+  }
+  return out;
 }
 
 std::vector<protocol::RewardResult> Rules::score(
@@ -105,14 +122,20 @@ std::vector<protocol::RewardResult> Rules::score(
       results[i].failure = cat("the completion has ", bytes, " bytes, more than the ",
                                max_completion_bytes, " that rules read");
   }
-  std::vector<double> sums(indices.size());
+  std::vector<Sum> sums(indices.size());
   for (const auto& part : parts_) {
     const auto scores = part.rule.score(short_enough);
     for (std::size_t i = 0; i < indices.size(); ++i)
       add(results[indices[i]], sums[i], part.label, part.weight, scores[i]);
   }
-  for (std::size_t i = 0; i < indices.size(); ++i)
-    if (results[indices[i]].failure.empty()) results[indices[i]].reward = sums[i];
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    auto& result = results[indices[i]];
+    if (!result.failure.empty()) continue;
+    if (sums[i].any)
+      result.reward = sums[i].value;
+    else
+      result.failure = "no rule gives this completion a reward (each answered null)";
+  }
   return results;
 }
 

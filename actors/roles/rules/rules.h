@@ -25,6 +25,8 @@ class Rules {
   /// Calls of score() that are worth running at a time, on different threads: 1 without a rule that
   /// waits for processes, at most 64.
   std::size_t concurrency() const;
+  /// What any of the rules needs of the requests.
+  RuleInputs inputs() const;
 
   /// Scores each request: the reward is the weighted sum of all parts, and is absent when any part
   /// failed; the parts that succeeded are still reported. Further values of a rule become parts

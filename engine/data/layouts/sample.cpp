@@ -152,7 +152,7 @@ Result<Sample> prompt_and_answer(const Columns& row, const LayoutOptions& option
   }
   if (!answer && std::string_view(name) == "instruction") answer = row.find("output");
   if (answer) sample.answer = *answer;
-  sample.columns = row.others({name, "answer"});
+  sample.columns = row.others({name});
   return sample;
 }
 

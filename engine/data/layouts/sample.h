@@ -38,7 +38,7 @@ struct Sample {
   Json rejected;                            ///< pairs
   Json tools;                               ///< for the chat template, or null
   Json answer;                              ///< prompts: reference answer for the verifier, or null
-  Json columns;                             ///< prompts: the other columns of the row
+  Json columns;                             ///< prompts: the columns of the row but the prompt
   std::optional<TokenRow> tokens;           ///< instead of prompt and completion
   std::optional<TokenRow> rejected_tokens;  ///< instead of rejected
   std::optional<bool> desirable;            ///< unpaired data: the label

@@ -173,7 +173,7 @@ Result<Sample> token_sample(const Columns& row, const LayoutOptions& options) {
   }
   if (options.purpose == Purpose::prompts) {
     if (const auto* answer = row.first({"answer", "ground_truth"})) sample.answer = *answer;
-    sample.columns = row.others({"input_ids", "labels", "answer"});
+    sample.columns = row.others({"input_ids", "labels"});
   }
   return sample;
 }

@@ -131,7 +131,10 @@ std::string DataReport::unread_text() const {
   for (const auto& [column, count] : unread)
     out.push_back(cat(quote(column, 40), " (", count, count == 1 ? " row)" : " rows)"));
   if (unread.size() == max_unread) out.push_back("...");
-  return out.empty() ? "" : cat("unread columns: ", join(out, ", "));
+  const bool prompts = layout == Layout::prompt_answer;  // whose rows reward programs get
+  return out.empty() ? ""
+                     : cat("unread columns", prompts ? " (but by reward programs): " : ": ",
+                           join(out, ", "));
 }
 
 void DataReport::add(const DataReport& other) {

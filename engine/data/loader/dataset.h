@@ -88,7 +88,8 @@ struct DataReport {
   std::int64_t used() const { return rows - bad - untrainable - held_out; }
   void add_unused(const UnusedRows& rows);
   void add_unread(const std::string& column, std::int64_t rows);
-  /// "unread columns: id (8 rows), source (8 rows)"; empty: there are none.
+  /// "unread columns: id (8 rows), source (8 rows)"; empty: there are none. Reward programs get
+  /// those of prompts.
   std::string unread_text() const;
   /// Adds the counts of another source.
   void add(const DataReport& other);

@@ -25,7 +25,7 @@ std::size_t bytes_of(const StepExample& example) {
 }
 std::size_t bytes_of(const PromptRow& row) {
   return 256 + 4 * row.ids.size() + row.text.size() + row.answer.dump().size() +
-         2 * row.columns.dump().size();
+         2 * row.columns.dump().size() + 2 * row.messages.dump().size();
 }
 
 // The first row of a block. `state` has its file and row.

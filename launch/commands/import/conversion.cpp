@@ -70,8 +70,14 @@ class Importer {
       if (algorithm_.empty() && !row.targets.empty() && row.targets[0].key == "algorithm" &&
           !row.tool_default.empty())
         take_algorithm(row, scalar_node(row.tool_default));
-    if (algorithm_.empty() && out_.tool == Tool::trl && out_.given("num_generations"))
+    if (algorithm_.empty() && out_.tool == Tool::trl && run_.method.empty() &&
+        out_.given("num_generations"))
       algorithm_ = "grpo";
+    if (algorithm_.empty() && out_.tool == Tool::trl && !run_.method.empty())
+      return fail(Errc::unsupported,
+                  cat("the method of TRL's program ", run_.method,
+                      " is not supported; --algorithm converts the settings for one of ",
+                      join(algorithm_names(), ", ")));
     return {};
   }
 
@@ -107,11 +113,13 @@ class Importer {
     }
   }
 
-  /// "train_rm" of OpenRLHF, "reward" of TRL, "fsdp_sft_trainer" of verl, "pretrain_gpt" of
-  /// MindSpeed-LLM.
+  /// "train_rm" of OpenRLHF, "reward" and "dpo_vlm" of TRL, "fsdp_sft_trainer" of verl,
+  /// "pretrain_gpt" of MindSpeed-LLM.
   void method_of_program() {
     std::string name = run_.method;
     if (name.starts_with("train_")) name = name.substr(6);
+    if (out_.tool == Tool::trl && name != "dpo_online" && !find_recipe(name))
+      name = name.substr(0, name.find('_'));
     if (name == "rm" || name == "reward" || name == "reward_modeling") name = "orm";
     if (name.find("sft") != std::string::npos) name = "sft";
     if (name == "pretrain_gpt") name = "pretrain";
@@ -174,6 +182,9 @@ class Importer {
 
   /// A value with a rule of its own in the table.
   void listed(const ToolKey& row, std::string_view ours) {
+    if (ours == "!!")
+      throw Failure({Errc::unsupported,
+                     cat(out_.current, ": such training is not supported (", row.remark, ')')});
     if (ours == "!")
       return out_.line(Outcome::no_equivalent,
                        cat("this value has none", row.remark.empty() ? "" : ": ", row.remark));

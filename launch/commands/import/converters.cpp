@@ -197,8 +197,10 @@ void peft(const Call& call) {
 void both(const Call& call) {
   std::vector<std::string> set;
   for (const std::string& target : call.targets)
-    if (!call.settings.has(target) && call.settings.put(target, call.text).empty())
+    if (!call.settings.has(target)) {
+      call.settings.require(target, call.text);
       set.push_back(cat(target, ": ", call.text));
+    }
   if (set.empty()) return call.is_default("the two sides have values of their own");
   call.settings.line(Outcome::became, join(set, ", "));
 }
@@ -208,10 +210,34 @@ void two(const Call& call) {
   if (call.targets.size() < 2) return call.none("not two numbers here");
   const std::string &low = items.size() > 1 ? items[0] : "",
                     &high = items.empty() ? low : items.back();
-  if (!low.empty()) call.settings.put(call.targets[0], low);
-  call.settings.put(call.targets[1], high);
+  if (!low.empty()) call.settings.require(call.targets[0], low);
+  call.settings.require(call.targets[1], high);
   call.settings.line(Outcome::became, cat(low.empty() ? "" : cat(call.targets[0], ": ", low, ", "),
                                           call.targets[1], ": ", high));
+}
+
+/// verl's "HIGH" or "LOW_HIGH".
+void band(const Call& call) {
+  const auto bar = call.text.find('_');
+  if (bar == std::string::npos && call.text.find(',') == std::string::npos)
+    return call.settings.set(call.targets.back(), call.value);
+  double low = 0, high = 0;
+  const char *begin = call.text.data(), *end = begin + call.text.size();
+  const auto first = std::from_chars(begin, end, low);
+  const auto second = std::from_chars(first.ptr + (first.ptr < end), end, high);
+  const bool two_numbers = first.ec == std::errc() && first.ptr == begin + bar &&
+                           second.ec == std::errc() && second.ptr == end;
+  if (!two_numbers || call.targets.size() < 2)
+    return call.none("expected HIGH or LOW_HIGH, two numbers; several filters have none");
+  call.settings.require(call.targets[0], to_text(low));
+  call.settings.require(call.targets[1], to_text(high));
+  call.settings.line(Outcome::became, cat(call.targets[0], ": ", to_text(low), ", ",
+                                          call.targets[1], ": ", to_text(high)));
+}
+
+/// A ratio is never below 0, so that more than 1 below 1 is no bound.
+void low_clip(const Call& call) {
+  call.set(call.number() > 1 ? "1" : call.text);
 }
 
 /// A likelihood term beside the preference loss.
@@ -275,7 +301,7 @@ void prompt_length(const Call& call) {
   for (const auto name : names) response = std::max(response, call.settings.number(name, 0));
   if (response == 0) return call.none("set train.max_length to this plus rollout.max_new_tokens");
   const std::string sum = to_text(call.number() + response, 0);
-  call.settings.put("train.max_length", sum);
+  call.settings.require("train.max_length", sum);
   call.settings.line(Outcome::became, cat("train.max_length: ", sum, " = ", call.text, " + ",
                                           to_text(response, 0), " (the response)"));
 }
@@ -313,6 +339,8 @@ constexpr std::array converters{Named{"batch", factor},
                                 Named{"peft", peft},
                                 Named{"both", both},
                                 Named{"two", two},
+                                Named{"band", band},
+                                Named{"low_clip", low_clip},
                                 Named{"rpo", rpo},
                                 Named{"cdpo", cdpo},
                                 Named{"adaptive", adaptive},
@@ -334,12 +362,12 @@ void finish_batch(ImportSettings& settings) {
       batch_numbers(settings.tool, settings.recipe, settings.run.devices, number);
   if (found.batch == 0) return;
   settings.current = found.batch_text;
-  settings.put("train.batch_size", std::to_string(found.batch));
+  settings.require("train.batch_size", std::to_string(found.batch));
   settings.note(cat("train.batch_size: ", found.batch_text));
   const std::string minibatches = cat(settings.recipe, ".minibatches");
   if (found.minibatches_text.empty() || !find_field(minibatches)) return;
   settings.current = found.minibatches_text;
-  settings.put(minibatches, std::to_string(found.minibatches));
+  settings.require(minibatches, std::to_string(found.minibatches));
   settings.note(cat(minibatches, ": ", found.minibatches_text));
 }
 
@@ -347,8 +375,8 @@ void finish_betas(ImportSettings& settings) {
   const bool given = settings.given("adam_beta1") || settings.given("adam_beta2");
   if (!given || settings.has("train.betas")) return;
   settings.current = "adam_beta1, adam_beta2";
-  settings.put("train.betas", cat('[', settings.theirs("adam_beta1", "0.9"), ", ",
-                                  settings.theirs("adam_beta2", "0.999"), ']'));
+  settings.require("train.betas", cat('[', settings.theirs("adam_beta1", "0.9"), ", ",
+                                      settings.theirs("adam_beta2", "0.999"), ']'));
 }
 
 std::int64_t whole_value(const ImportSettings& settings, const std::string& key) {
@@ -366,9 +394,12 @@ void finish_steps(ImportSettings& settings) {
   const std::int64_t updates =
       whole_value(settings, recipe + ".epochs") * whole_value(settings, recipe + ".minibatches");
   const auto count = [&](std::string_view theirs, const std::string& ours, double rollouts) {
-    if (!settings.given(theirs) || rollouts <= 0) return;
+    if (!settings.given(theirs)) return;
     settings.current = cat(theirs, ' ', settings.theirs(theirs, ""));
-    settings.put(ours, to_text(rollouts * static_cast<double>(updates), 0));
+    if (rollouts <= 0 && ours == "train.steps" && settings.theirs(theirs, "") != "null")
+      settings.refuse(ours, "must be above 0");
+    if (rollouts <= 0) return;
+    settings.require(ours, to_text(rollouts * static_cast<double>(updates), 0));
     settings.note(
         cat(ours, ": ", to_text(rollouts, 0), " (", theirs, ") x ", updates, " optimizer steps"));
   };

@@ -8,6 +8,17 @@
 namespace troupe::launch {
 namespace {
 
+constexpr double max_rows = 1e9;
+
+/// A factor of a batch: a whole number above 0. Throws Failure (Errc::usage) for another one.
+double count_of(std::string_view name, double value) {
+  if (value > 0 && value == std::floor(value)) return value;
+  throw Failure(
+      {Errc::usage, cat(name, " ", to_text(value),
+                        ": a whole number above 0 is expected; correct the file, or give another "
+                        "value after it (NAME=VALUE)")});
+}
+
 /// A product with the name of each factor.
 class Product {
  public:
@@ -16,11 +27,11 @@ class Product {
   void times(std::string_view name, double otherwise) {
     const double value = number_(name, std::nan(""));
     factor(std::isnan(value) ? cat(name, ", the tool's default") : std::string(name),
-           std::isnan(value) ? otherwise : value);
+           count_of(name, std::isnan(value) ? otherwise : value));
   }
   void by(std::string_view name, double otherwise) {
     const double given = number_(name, std::nan(""));
-    const double value = std::max(1.0, std::isnan(given) ? otherwise : given);
+    const double value = count_of(name, std::isnan(given) ? otherwise : given);
     text_ +=
         cat(" / ", to_text(value), " (", name, std::isnan(given) ? ", the tool's default)" : ")");
     value_ /= value;
@@ -29,9 +40,12 @@ class Product {
     text_ += cat(text_.empty() ? "" : " x ", to_text(value), " (", name, ")");
     value_ *= value;
   }
+  /// Rounded up. Throws Failure (Errc::usage) beyond the largest batch.
   std::int64_t whole() const {
-    return std::max<std::int64_t>(
-        1, static_cast<std::int64_t>(std::ceil(std::clamp(value_, 1.0, 1e9) - 1e-9)));
+    if (value_ <= max_rows)
+      return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(value_ - 1e-9)));
+    throw Failure({Errc::usage, cat("a batch of ", text_, " = ", to_text(value_), ": at most ",
+                                    to_text(max_rows, 0), " rows are possible; correct the file")});
   }
   std::string text() const {
     if (text_.empty()) return "";
@@ -59,10 +73,10 @@ BatchNumbers of_transformers(std::string_view method, bool trl, std::int64_t dev
   BatchNumbers out;
   if (trl && method == "grpo") {
     Product minibatches(number);
-    if (number("steps_per_generation", 0) > 0) {
+    if (number("steps_per_generation", 0) != 0) {
       minibatches.times("steps_per_generation", accumulation);
       minibatches.by("gradient_accumulation_steps", 1);
-    } else if (number("generation_batch_size", 0) > 0) {
+    } else if (number("generation_batch_size", 0) != 0) {
       minibatches.times("generation_batch_size", 0);
       minibatches.by("gradient_accumulation_steps", 1);
       minibatches.by("per_device_train_batch_size", 8);
@@ -97,7 +111,7 @@ BatchNumbers of_openrlhf(const NumberOf& number) {
 }
 
 BatchNumbers of_rows(std::string_view name, double otherwise, const NumberOf& number) {
-  if (number(name, otherwise) <= 0) return {};
+  if (number(name, otherwise) == 0) return {};
   Product rows(number);
   rows.times(name, otherwise);
   return {rows.whole(), 1, rows.text(), ""};

@@ -37,8 +37,8 @@ void rampup(ImportSettings& settings, const YamlNode& value) {
   const std::vector<std::string> words = items_of(value);
   if (words.size() != 3)
     return settings.line(Outcome::no_equivalent, "expected START INCREMENT SAMPLES");
-  settings.put("train.batch_rampup.increment", words[1]);
-  settings.put("train.batch_rampup.samples", words[2]);
+  settings.require("train.batch_rampup.increment", words[1]);
+  settings.require("train.batch_rampup.samples", words[2]);
   settings.set("train.batch_rampup.start", scalar_node(words[0]));
 }
 

@@ -16,6 +16,8 @@ struct KnownProgram {
 constexpr std::array programs{KnownProgram{"openrlhf.cli.", Tool::openrlhf},
                               KnownProgram{"verl.trainer.", Tool::verl},
                               KnownProgram{"verl/trainer/", Tool::verl},
+                              KnownProgram{"verl.experimental.", Tool::verl},
+                              KnownProgram{"recipe.dapo.", Tool::verl},
                               KnownProgram{"llamafactory-cli", Tool::llama_factory},
                               KnownProgram{"llamafactory.", Tool::llama_factory},
                               KnownProgram{"posttrain_gpt.py", Tool::mindspeed},

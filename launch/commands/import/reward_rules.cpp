@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <filesystem>
+#include <optional>
 
 #include "engine/base/text.h"
+#include "launch/commands/import/words.h"
 #include "launch/config/schema.h"
 #include "launch/recipes/recipes.h"
 
@@ -31,12 +35,71 @@ bool needs_reward(const ImportSettings& settings) {
   return reads(settings.converted.algorithm, *field);
 }
 
+/// A function in a file: FILE.py:NAME.
+struct FileFunction {
+  std::string file, name;
+};
+
+/// The function that a setting of the tool names, if it is one in a file.
+std::optional<FileFunction> function_of(const ImportSettings& settings, const std::string& text) {
+  if (settings.tool == Tool::openrlhf && text.ends_with(".py"))
+    return FileFunction{text, "reward_func"};
+  if (settings.tool == Tool::verl && text.ends_with(".py"))
+    return FileFunction{text, settings.theirs("custom_reward_function.name", "compute_score")};
+  const auto dot = text.rfind('.');
+  if (settings.tool != Tool::trl || dot == text.npos || text.find('/') != text.npos)
+    return std::nullopt;
+  // A dotted import path, relative to the folder in which TRL is started.
+  FileFunction out{text.substr(0, dot), text.substr(dot + 1)};
+  std::ranges::replace(out.file, '.', '/');
+  out.file += ".py";
+  return out;
+}
+
+/// A number or a truth value as it is, a text in quotes where it needs them.
+std::string scalar_yaml(const YamlNode& value) {
+  const std::string text = text_of(value);
+  double number = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool plain = (code == std::errc() && end == text.data() + text.size()) || text == "true" ||
+                     text == "false" || text == "null";
+  return plain ? text : yaml_text(text);
+}
+
+/// verl's custom_reward_function.reward_kwargs, as ", arguments: {...}", or "".
+std::string arguments_of(const ImportSettings& settings) {
+  constexpr std::string_view section = "custom_reward_function.reward_kwargs.";
+  std::vector<std::string> members;
+  if (settings.tool == Tool::verl)
+    for (const ForeignSetting& each : settings.run.settings) {
+      const std::string name = normal_name(each.key);
+      if (const auto at = name.find(section); at != name.npos)
+        members.push_back(cat(yaml_text(name.substr(at + section.size())), ": ",
+                              each.value.kind == YamlNode::Kind::scalar ? scalar_yaml(each.value)
+                                                                        : yaml_of(each.value)));
+    }
+  return members.empty() ? "" : cat(", arguments: {", join(members, ", "), '}');
+}
+
 /// A rule for a function or a program, or "" for one that is not known.
-std::string rule_for(const std::string& name) {
+std::string rule_for(const ImportSettings& settings, const std::string& name) {
   for (const KnownFunction& known : known_functions)
     if (known.theirs == name) return std::string(known.rule);
-  if (name.ends_with(".py")) return cat("{rule: command, run: [python3, ", yaml_text(name), "]}");
-  return "";
+  const auto function = function_of(settings, name);
+  if (!function) return "";
+  return cat("{rule: python, function: ", yaml_text(cat(function->file, ':', function->name)),
+             ", signature: ", name_of(settings.tool), arguments_of(settings), '}');
+}
+
+/// What the user has to see to before a function can be called.
+void note_function(ImportSettings& settings, const std::string& text) {
+  const auto function = function_of(settings, text);
+  std::error_code ignored;
+  if (!function || std::filesystem::is_regular_file(function->file, ignored)) return;
+  const std::string found = file_near(function->file, settings.run.folder);
+  settings.note(cat("reward: ", function->file, " is no file here",
+                    found.empty() ? "" : cat(" (", found, " is)"),
+                    "; write the path of the function's file (docs/rewards.md#python)"));
 }
 
 void add_rule(ImportSettings& settings, const std::string& rule) {
@@ -49,18 +112,17 @@ void add_rule(ImportSettings& settings, const std::string& rule) {
 void functions(ImportSettings& settings, const YamlNode& value) {
   std::vector<std::string> rules;
   for (const std::string& name : items_of(value)) {
-    const std::string rule = rule_for(name);
+    const std::string rule = rule_for(settings, name);
     if (rule.empty()) {
       settings.line(Outcome::no_equivalent,
-                    cat(name, ": write it as a command rule of reward (docs/rewards.md)"));
+                    cat(name,
+                        ": write its Python function as a rule python of reward, or a "
+                        "program as a rule command (docs/rewards.md)"));
       continue;
     }
     add_rule(settings, rule);
     rules.push_back(rule);
-    if (name.ends_with(".py"))
-      settings.note(cat("reward: ", name,
-                        " must read JSON lines and answer them "
-                        "(docs/rewards.md); a function alone is not a program"));
+    note_function(settings, name);
   }
   if (!rules.empty()) settings.line(Outcome::became, cat("reward: ", join(rules, ", ")));
 }
@@ -73,7 +135,7 @@ std::vector<std::string> weights_of_rules(const ImportSettings& settings, const 
       const auto names =
           row->converter == "rewards" ? items_of(each.value) : std::vector<std::string>();
       for (std::size_t i = 0; i < std::min(names.size(), numbers.size()); ++i)
-        if (!rule_for(names[i]).empty()) out.push_back(numbers[i]);
+        if (!rule_for(settings, names[i]).empty()) out.push_back(numbers[i]);
     }
   return out;
 }
@@ -117,6 +179,11 @@ bool convert_reward(ImportSettings& settings, std::string_view converter, const 
     weights(settings, value);
   } else if (converter == "reward_model") {
     model_rule(settings, value);
+  } else if (converter == "reward_part") {
+    const std::string path = settings.theirs("custom_reward_function.path", "null");
+    const bool used = path != "null" && !path.empty();
+    settings.line(used ? Outcome::became : Outcome::already_default,
+                  used ? "part of the rule python of reward" : "no function is named");
   } else if (converter == "normalize_reward") {
     settings.line(settings.given("reward_pretrain") ? Outcome::became : Outcome::no_equivalent,
                   "normalize: saved, in the rule model of reward");

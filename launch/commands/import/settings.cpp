@@ -34,6 +34,14 @@ std::string refusal(const std::string& key, const YamlNode& value) {
   return why;
 }
 
+/// A number, or a word: not another way of writing several numbers, which a tool may have.
+bool means_no_number(std::string_view text) {
+  double value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool number = code != std::errc::invalid_argument && end == text.data() + text.size();
+  return number || text.find_first_of("_,;:[]{}() ") == text.npos;
+}
+
 }  // namespace
 
 YamlNode node_of_value(std::string_view text) {
@@ -81,10 +89,17 @@ std::string ImportSettings::theirs(std::string_view name, const std::string& oth
 }
 
 double ImportSettings::number(std::string_view name, double otherwise) const {
-  const std::string text = theirs(name, "");
-  double value = otherwise;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return std::isfinite(value) ? value : otherwise;
+  std::string text = theirs(name, "");
+  if (text.empty() || text == "null" || text == "none" || text == "auto") return otherwise;
+  std::erase(text, '_');  // 1_000 is a number of YAML and of Python
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto [at, code] = std::from_chars(text.data(), end, value);
+  if (code == std::errc() && at == end && std::isfinite(value)) return value;
+  throw Failure(
+      {Errc::usage, cat(name, " ", quote(theirs(name, ""), 200),
+                        ": a finite number is expected; correct the file, or give another "
+                        "value after it (NAME=VALUE)")});
 }
 
 std::vector<std::string> ImportSettings::targets(const ToolKey& row) const {
@@ -123,10 +138,26 @@ std::string ImportSettings::put(const std::string& key, std::string_view value) 
 void ImportSettings::set(const std::string& key, const YamlNode& value) {
   const std::string text = value.kind == YamlNode::Kind::scalar ? text_of(value) : yaml_of(value);
   const std::string why = put(key, text);
+  const Field* field = find_field(key);
+  const bool number =
+      field && (field->kind == ValueKind::whole || field->kind == ValueKind::number ||
+                field->kind == ValueKind::numbers);
   if (why.empty())
     line(Outcome::became, cat(key, ": ", converted.values[key].yaml));
+  else if (number && value.kind == YamlNode::Kind::scalar && means_no_number(text))
+    refuse(key, why);
   else
     line(Outcome::no_equivalent, cat(key, ": ", why));
+}
+
+void ImportSettings::require(const std::string& key, std::string_view value) {
+  if (const std::string why = put(key, value); !why.empty()) refuse(key, why);
+}
+
+void ImportSettings::refuse(const std::string& key, const std::string& why) const {
+  throw Failure({Errc::usage, cat(current, " is no value for ", key, ": ", why,
+                                  "; correct the file, or give another value after it "
+                                  "(NAME=VALUE)")});
 }
 
 void ImportSettings::line(Outcome outcome, std::string_view text) {

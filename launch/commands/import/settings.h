@@ -26,6 +26,7 @@ class ImportSettings {
   bool given(std::string_view name) const;
   /// Its text, or `otherwise`; also if it could not be evaluated, which undoes an attempt().
   std::string theirs(std::string_view name, const std::string& otherwise) const;
+  /// Its number, or `otherwise` if it is not set. Throws Failure (Errc::usage) for another text.
   double number(std::string_view name, double otherwise) const;
 
   /// The keys of a row that this run's method reads; of keys for one algorithm only, that one.
@@ -33,14 +34,19 @@ class ImportSettings {
   /// True if our key has a value already.
   bool has(std::string_view key) const;
 
-  /// Sets a key and reports it; a value that the key refuses is reported as without equivalent.
+  /// Sets a key and reports it; a text or a list that the key refuses is reported as without
+  /// equivalent. Throws Failure (Errc::usage) for a number that it refuses.
   void set(const std::string& key, const YamlNode& value);
+  /// Sets a key without a line of its own. Throws Failure (Errc::usage) if it refuses the value.
+  void require(const std::string& key, std::string_view value);
   /// Sets a key without a line of its own. Returns "" or why the key refuses the value.
   std::string put(const std::string& key, std::string_view value);
   void line(Outcome outcome, std::string_view text);
   /// A conversion, whose values are not kept if it needs a setting that could not be evaluated.
   void attempt(const std::function<void()>& conversion);
   void note(std::string text);
+  /// Throws Failure (Errc::usage): the current setting cannot be our key for this reason.
+  [[noreturn]] void refuse(const std::string& key, const std::string& why) const;
 
  private:
   std::map<std::string_view, std::vector<const ForeignSetting*>> by_name_;  ///< of the tool's table

@@ -47,8 +47,16 @@ std::int64_t devices_of(const std::vector<std::string>& words) {
   return std::clamp<std::int64_t>(devices, 0, most) * std::min(nodes, most);
 }
 
+/// Hydra's quotes, which a script passes where a variable has them.
+std::string without_quotes(const std::string& text) {
+  const bool quoted = text.size() > 1 && (text[0] == '\'' || text[0] == '"') &&
+                      text.find(text[0], 1) == text.size() - 1;
+  return quoted ? text.substr(1, text.size() - 2) : text;
+}
+
 /// Configurations that verl's package has, whose values are its defaults.
 bool is_own_configuration(const std::string& name) {
+  if (name.starts_with("fully_async_ppo_") || name.starts_with("one_step_off_ppo_")) return true;
   return name == "ppo_trainer" || name == "ppo_megatron_trainer" || name == "sft_trainer" ||
          name == "sft_trainer_engine" || name == "generation";
 }
@@ -128,7 +136,7 @@ class WordReader {
     if (is_setting(at_ - 1)) {
       const auto equals = word.value.text.find('=');
       add(normal_name(word.value.text.substr(0, equals)),
-          node_of_text(word.value.text.substr(equals + 1)), word);
+          node_of_text(without_quotes(word.value.text.substr(equals + 1))), word);
     } else if (!word.value.unknown.empty()) {
       open(word);
     } else if (is_yaml(word.value.text)) {

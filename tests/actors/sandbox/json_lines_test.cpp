@@ -12,11 +12,64 @@ namespace {
 using testing::HasSubstr;
 
 TEST(RewardLine, AQuestionIsOneLineOfJson) {
-  EXPECT_EQ(
-      encode_request(7, {"2+2?", "it is\n\"4\"", Json("4")}),
-      "{\"id\":7,\"prompt\":\"2+2?\",\"completion\":\"it is\\n\\\"4\\\"\",\"answer\":\"4\"}\n");
-  EXPECT_EQ(encode_request(1, {"", "", Json()}),
-            "{\"id\":1,\"prompt\":\"\",\"completion\":\"\",\"answer\":null}\n");
+  EXPECT_EQ(encode_request(7, {"2+2?", "it is\n\"4\"", Json("4")}),
+            "{\"id\":7,\"prompt\":\"2+2?\",\"completion\":\"it is\\n\\\"4\\\"\",\"answer\":\"4\","
+            "\"row\":null,\"messages\":null}\n");
+  protocol::RewardRequest request{"", "", Json()};
+  request.row = value_or_throw(parse_json(R"({"level":[1,"\u00e9"]})", "a row"));
+  request.messages = value_or_throw(parse_json(R"([{"role":"user","content":"a"}])", "messages"));
+  EXPECT_EQ(encode_request(1, request),
+            "{\"id\":1,\"prompt\":\"\",\"completion\":\"\",\"answer\":null,"
+            "\"row\":{\"level\":[1,\"\xC3\xA9\"]},\"messages\":[{\"role\":\"user\",\"content\":"
+            "\"a\"}]}\n");
+}
+
+TEST(RewardLine, AGroupIsOneLineWithListsOfCompletions) {
+  protocol::RewardRequest one{"2+2?", "4", Json("4"), {}, {5, 6}};
+  one.row = Json(Json::Object{{"level", 3}});
+  auto two = one;
+  two.completion = "3\xC3";
+  two.completion_ids = {7};
+  const std::vector<protocol::RewardRequest> group{one, two};
+  EXPECT_EQ(encode_group(2, group),
+            "{\"id\":2,\"prompt\":\"2+2?\",\"completions\":[\"4\",\"3\xEF\xBF\xBD\"],"
+            "\"completion_ids\":[[5,6],[7]],\"answer\":\"4\",\"row\":{\"level\":3},"
+            "\"messages\":null}\n");
+  EXPECT_THAT(encode_group(3, {}), HasSubstr("\"completions\":[],"));
+}
+
+TEST(RewardLine, AnAnswerToAGroupHasAsManyRewardsWithPartsOrNull) {
+  const auto answer = value_or_throw(parse_group_answer(
+      R"({"id": 3, "rewards": [1, null, -0.5], "parts": [{"a": 2}, null, {}]})", 3));
+  ASSERT_EQ(answer.scored.size(), 3u);
+  EXPECT_EQ(answer.scored[0].reward, 1);
+  EXPECT_EQ(answer.scored[0].parts[0].second, 2);
+  EXPECT_TRUE(answer.scored[0].applies);
+  EXPECT_FALSE(answer.scored[1].applies);
+  EXPECT_EQ(answer.scored[2].reward, -0.5);
+  const auto why = [](std::string_view line) {
+    const auto wrong = parse_group_answer(line, 2);
+    return wrong ? "read" : wrong.error().what;
+  };
+  EXPECT_EQ(why(R"({"id": 1, "rewards": [1]})"),
+            "its answer should have \"rewards\", a list of 2, found a list of 1");
+  EXPECT_EQ(why(R"({"id": 1, "reward": 1})"),
+            "its answer should have \"rewards\", a list of 2, found none");
+  EXPECT_EQ(why(R"({"id": 1, "rewards": [1, 2], "parts": {}})"),
+            "its answer should have \"parts\", a list of 2, found object");
+  EXPECT_EQ(why(R"({"id": 1, "rewards": [1, "2"]})"),
+            "\"rewards[1]\" should be a number, it is \"\\\"2\\\"\"");
+}
+
+TEST(RewardLine, AProgramCanNameItsError) {
+  EXPECT_EQ(value_or_throw(parse_answer(R"({"id": 1, "error": "no such file"})")).error,
+            "no such file");
+  EXPECT_EQ(value_or_throw(parse_group_answer(R"({"id": 1, "error": ""})", 2)).error,
+            "it named no reason");
+  const auto both =
+      value_or_throw(parse_answer(R"({"id": 1, "reward": null, "error": "ignored"})"));
+  EXPECT_EQ(both.error, "");
+  EXPECT_FALSE(both.scored.at(0).applies);
 }
 
 TEST(RewardLine, ACompletionThatEndsInsideACharacterIsStillText) {
@@ -33,10 +86,10 @@ TEST(RewardLine, AnAnswerHasAnIdARewardAndPerhapsParts) {
   const auto answer = value_or_throw(parse_answer(
       R"({"parts": {"style": 0.5, "length": -1}, "reward": 2, "id": 3, "note": [1]})"));
   EXPECT_EQ(answer.id, 3);
-  EXPECT_EQ(answer.scored.reward, 2);
-  EXPECT_EQ(answer.scored.parts,
+  EXPECT_EQ(answer.scored.at(0).reward, 2);
+  EXPECT_EQ(answer.scored.at(0).parts,
             (std::vector<std::pair<std::string, double>>{{"style", 0.5}, {"length", -1}}));
-  EXPECT_EQ(value_or_throw(parse_answer("{\"id\":1,\"reward\":-1e6}\r")).scored.reward, -1e6);
+  EXPECT_EQ(value_or_throw(parse_answer("{\"id\":1,\"reward\":-1e6}\r")).scored.at(0).reward, -1e6);
 }
 
 TEST(RewardLine, WhatIsWrongIsNamed) {

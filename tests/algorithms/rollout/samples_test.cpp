@@ -47,6 +47,36 @@ TEST(Completions, WithOtherVersionsThanTokensAreRejected) {
   EXPECT_THAT(refusal({marked, completion(9, {{2, 3}})}), HasSubstr("expected 3 marks, found 2"));
 }
 
+std::vector<std::size_t> sizes_of_parts(std::size_t parts, std::size_t unit) {
+  std::vector<std::size_t> out;
+  for (const auto& part : split_requests(std::vector<protocol::SampleRequest>(12), parts, unit))
+    out.push_back(part.size());
+  return out;
+}
+
+TEST(SampleRequests, OfAPromptStayTogetherWhereARuleNeedsIt) {
+  EXPECT_THAT(sizes_of_parts(5, 1), ElementsAre(2, 2, 3, 2, 3));
+  EXPECT_THAT(sizes_of_parts(5, 4), ElementsAre(4, 4, 4));
+  EXPECT_THAT(sizes_of_parts(2, 4), ElementsAre(4, 8));
+  EXPECT_THAT(sizes_of_parts(1, 4), ElementsAre(12));
+}
+
+TEST(RewardRequests, HaveTheRowWhereARuleReadsIt) {
+  PromptRow row{{1, 2}, "12", Json("3"), Json(Json::Object{{"level", 2}}), Json("messages")};
+  const PromptBatch prompts{.examples = {&row, &row}, .ids = {5, 6}};
+  RolloutOptions options;
+  options.group = 2;
+  const std::vector<protocol::Completion> completions{completion(11, {{2, 3}}),
+                                                      completion(12, {{2, 3}})};
+  EXPECT_TRUE(reward_requests(prompts, completions, 1, options)[0].row.is_null());
+  options.send_rows = true;
+  const auto requests = reward_requests(prompts, completions, 1, options);
+  EXPECT_EQ(requests[0].row.dump(), R"({"level":2})");
+  EXPECT_EQ(requests[0].messages, Json("messages"));
+  EXPECT_EQ(requests[0].prompt_id, 5u);
+  EXPECT_EQ(requests[1].prompt_id, 6u);
+}
+
 TEST(PackedSamples, KeepTheVersionOfEachToken) {
   PromptRow row{{1, 2}, "12", Json(), Json()};
   const PromptBatch prompts{.examples = {&row}, .ids = {0}};

@@ -135,7 +135,7 @@ TEST(Layouts, OfPromptsKeepTheAnswerForTheVerifier) {
       {.purpose = Purpose::prompts});
   const auto sample = value_or_throw(
       sample_of(R"({"prompt":"p","answer":"a","level":3})", {.purpose = Purpose::prompts}));
-  EXPECT_EQ(sample.columns.dump(), R"({"level":3})");
+  EXPECT_EQ(sample.columns.dump(), R"({"answer":"a","level":3})");
 }
 
 TEST(Layouts, TokenIdsTrainWhereALabelStands) {

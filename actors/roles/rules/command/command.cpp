@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
@@ -46,24 +47,44 @@ Result<> CommandOptions::validate(const std::string& where) const {
   return limits.validate(where);
 }
 
+Result<sandbox::Plan> Command::prepared(CommandOptions& options) const {
+  options = given_;
+  if (prepare_) RETURN_IF_ERROR(prepare_(options));
+  return sandbox::make_plan(options.run, options.limits, where_);
+}
+
 Result<> Command::check_files() const {
-  const auto plan = sandbox::make_plan(options_.run, options_.limits, where_);
+  CommandOptions options;
+  const auto plan = prepared(options);
   RETURN_IF_ERROR(plan);
   return {};
 }
 
 struct Command::Batch {
-  // A request that is sent once more, and the worker that failed to answer it.
+  using Requests = std::span<const protocol::RewardRequest>;
+  // A unit that is sent once more, and the worker that failed to answer it.
   struct Retry {
     std::size_t index;
     const Seat* failed;
   };
-  std::span<const protocol::RewardRequest> requests;
-  std::vector<RuleResult> results;
+  std::vector<Requests> units;  // what is sent at a time: a completion, or those of a prompt
+  std::vector<std::vector<RuleResult>> results;  // of the units
   std::promise<std::vector<RuleResult>> answer = {};
   std::size_t next = 0, answered = 0;
-  std::deque<Retry> retries = {};                          // not sent yet
-  std::map<std::size_t, std::string> first_failures = {};  // of the requests that are sent twice
+  bool probe = false;              // one unit without completions, whose failure is its result
+  std::deque<Retry> retries = {};  // not sent yet
+  std::map<std::size_t, std::string> first_failures = {};  // of the units that are sent twice
+
+  Batch(Requests requests, bool group) {
+    for (std::size_t at = 0, end = 0; at < requests.size(); at = end) {
+      for (end = at + 1; group && end < requests.size() &&
+                         requests[end].prompt_id == requests[at].prompt_id &&
+                         requests[end].prompt == requests[at].prompt;)
+        ++end;
+      units.push_back(requests.subspan(at, end - at));
+    }
+    results.resize(units.size());
+  }
 
   // A retry for this worker: one that another worker failed to answer, unless there is no other.
   auto retry_for(const Seat& seat, bool only_worker) {
@@ -71,9 +92,9 @@ struct Command::Batch {
         retries, [&](const Retry& each) { return only_worker || each.failed != &seat; });
   }
   bool has_work_for(const Seat& seat, bool only_worker) {
-    return next < requests.size() || retry_for(seat, only_worker) != retries.end();
+    return next < units.size() || retry_for(seat, only_worker) != retries.end();
   }
-  // The next request for a worker that has_work_for() says there is one for.
+  // The next unit for a worker that has_work_for() says there is one for.
   std::size_t take(const Seat& seat, bool only_worker) {
     const auto retry = retry_for(seat, only_worker);
     if (retry == retries.end()) return next++;
@@ -117,7 +138,7 @@ Result<> Command::start() {
 }
 
 Result<> Command::start_workers() {
-  auto plan = sandbox::make_plan(options_.run, options_.limits, where_);
+  auto plan = prepared(options_);
   RETURN_IF_ERROR(plan);
   plan_ = std::move(*plan);
   for (int i = 0; i < options_.workers; ++i) {
@@ -134,13 +155,29 @@ Result<> Command::start_workers() {
 std::vector<RuleResult> Command::score(std::span<const protocol::RewardRequest> requests) {
   if (auto started = start(); !started) throw Failure(started.error());
   if (requests.empty()) return {};
-  Batch batch{
-      .requests = requests,
-      .results = std::vector<RuleResult>(requests.size(), fail(Errc::internal, "not scored"))};
+  Batch batch(requests, options_.group);
+  return run(batch);
+}
+
+std::vector<RuleResult> Command::run(Batch& batch) {
   auto answer = batch.answer.get_future();
   events_->post([this, &batch] { batches_.push_back(&batch); });
   const progress::Wait watched;  // the programs have deadlines
   return answer.get();
+}
+
+Result<> Command::try_program() {
+  Batch batch({}, true);
+  batch.units.emplace_back();
+  batch.results.emplace_back();
+  batch.probe = true;
+  try {
+    const auto results = run(batch);
+    if (results.empty() || results[0]) return {};
+    return fail(Errc::usage, cat(where_, ": ", results[0].error().what));
+  } catch (const Failure& failure) {
+    return fail(failure);
+  }
 }
 
 // Runs on its own thread until the rule ends. A broken program is started again for the next batch.
@@ -177,17 +214,21 @@ void Command::fail_batches(const std::exception_ptr& why) {
 void Command::report(const Batch& batch) {
   std::map<std::string_view, int> kinds;
   const std::string* first = nullptr;
-  for (const auto& result : batch.results) {
-    if (result) continue;
-    if (first == nullptr) first = &result.error().what;
-    const FailureKind kind = result.error().kind;
-    ++kinds[names_of(kind)[static_cast<std::size_t>(kind)]];
-  }
+  std::size_t completions = 0, second_tries = 0;
+  for (const auto& unit : batch.results) completions += unit.size();
+  for (const auto& failed : batch.first_failures) second_tries += batch.units[failed.first].size();
+  for (const auto& unit : batch.results)
+    for (const auto& result : unit) {
+      if (result) continue;
+      if (first == nullptr) first = &result.error().what;
+      const FailureKind kind = result.error().kind;
+      ++kinds[names_of(kind)[static_cast<std::size_t>(kind)]];
+    }
   if ((kinds.empty() && batch.first_failures.empty()) || reports_ == max_reports) return;
   const std::string more =
       ++reports_ == max_reports ? " (further failures are counted, not logged)" : "";
   if (kinds.empty())
-    return log_warning(cat(where_, ": ", batch.first_failures.size(), " of ", batch.results.size(),
+    return log_warning(cat(where_, ": ", second_tries, " of ", completions,
                            " completions were scored at the second try; first failure: ",
                            batch.first_failures.begin()->second, more));
   std::vector<std::string> counts;
@@ -196,8 +237,8 @@ void Command::report(const Batch& batch) {
     counts.push_back(cat(count, " ", kind));
     failed += count;
   }
-  log_warning(cat(where_, ": no reward for ", failed, " of ", batch.results.size(),
-                  " completions (", join(counts, ", "), "); first failure: ", *first, more));
+  log_warning(cat(where_, ": no reward for ", failed, " of ", completions, " completions (",
+                  join(counts, ", "), "); first failure: ", *first, more));
 }
 
 // The first batch with a request for this worker.
@@ -216,7 +257,7 @@ void Command::send_to_idle_workers() {
     if (!batch) continue;
     seat.batch = batch;
     const std::size_t index = batch->take(seat, seats_.size() == 1);
-    if (auto asked = seat.worker.ask(index, batch->requests[index], now); !asked)
+    if (auto asked = seat.worker.ask(index, batch->units[index], now); !asked)
       record(seat, index, failure(asked.error().code, FailureKind::crash, asked.error().what));
   }
 }
@@ -241,7 +282,7 @@ void Command::poll_busy_workers() {
   for (Seat& seat : seats_) {
     if (!seat.worker.busy()) continue;
     const std::size_t index = seat.worker.index();
-    if (auto result = seat.worker.advance(Clock::now())) record(seat, index, std::move(*result));
+    if (auto answer = seat.worker.advance(Clock::now())) record(seat, index, std::move(*answer));
   }
 }
 
@@ -261,28 +302,39 @@ void Command::limit_parts(Scored& scored) {
 }
 
 void Command::give_up(const std::string& last) const {
-  const bool advised = last.find(expected_of_a_program) != std::string::npos;
-  throw Failure({Errc::usage, cat(where_, ": ", quote(join(options_.run, " "), 400), " failed ",
-                                  failures_, " times without ever answering; last failure: ", last,
-                                  advised ? "" : cat("; ", expected_of_a_program))});
+  const bool advised = last.find(options_.advice) != std::string::npos;
+  const std::string title = options_.title.empty() ? join(options_.run, " ") : options_.title;
+  throw Failure({Errc::usage, cat(where_, ": ", quote(title, 400), " failed ", failures_,
+                                  " times without ever answering; last failure: ", last,
+                                  advised ? "" : cat("; ", options_.advice))});
 }
 
-void Command::record(Seat& seat, std::size_t index, RuleResult result) {
+void Command::record(Seat& seat, std::size_t index, Answer answer) {
   Batch& batch = *seat.batch;
-  if (result) limit_parts(*result);
-  if (result) has_answered_ = true;
-  if (!result && !has_answered_ && ++failures_ >= max_failures) give_up(result.error().what);
-  if (!result && may_be_retried(result.error().kind) &&
-      batch.first_failures.emplace(index, result.error().what).second) {
-    batch.retries.push_back({index, &seat});
-    return;
+  if (answer) {
+    for (RuleResult& each : *answer) limit_parts(*each);
+    has_answered_ |= !batch.probe;
+    batch.results[index] = std::move(*answer);
+  } else {
+    if (!has_answered_ && ++failures_ >= max_failures) give_up(answer.error().what);
+    if (may_be_retried(answer.error().kind) && !batch.probe &&
+        batch.first_failures.emplace(index, answer.error().what).second) {
+      batch.retries.push_back({index, &seat});
+      return;
+    }
+    const std::size_t count = batch.probe ? 1 : batch.units[index].size();
+    batch.results[index].assign(count, tl::unexpected<RuleError>(answer.error()));
   }
-  batch.results[index] = std::move(result);
-  if (++batch.answered < batch.requests.size()) return;
-  report(batch);
+  if (++batch.answered == batch.units.size()) finish(batch);
+}
+
+void Command::finish(Batch& batch) {
+  if (!batch.probe) report(batch);
   std::erase(batches_, &batch);
+  std::vector<RuleResult> all;
+  for (auto& unit : batch.results) std::ranges::move(unit, std::back_inserter(all));
   auto answer = std::move(batch.answer);  // its receiver destroys the batch
-  answer.set_value(std::move(batch.results));
+  answer.set_value(std::move(all));
 }
 
 }  // namespace troupe::actors::rules

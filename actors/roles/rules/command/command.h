@@ -4,6 +4,7 @@
 #pragma once
 
 #include <exception>
+#include <functional>
 #include <future>
 #include <optional>
 #include <set>
@@ -20,9 +21,15 @@ namespace troupe::actors::rules {
 
 class Command {
  public:
+  /// Completes the options with what is known when the program is about to start, such as `run`.
+  using Prepare = std::function<Result<>(CommandOptions&)>;
+
   /// `where` ("reward[1]") starts its messages. The options must be valid.
-  Command(CommandOptions options, std::string where)
-      : options_(std::move(options)), where_(std::move(where)) {}
+  Command(CommandOptions options, std::string where, Prepare prepare = {})
+      : given_(options),
+        prepare_(std::move(prepare)),
+        options_(std::move(options)),
+        where_(std::move(where)) {}
   Command(const Command&) = delete;
   /// Ends the processes. No call of score() is in progress.
   ~Command();
@@ -32,9 +39,13 @@ class Command {
   /// Starts all workers. Errc::usage, not_found, unsupported or io when the program cannot be
   /// started.
   Result<> start();
+  /// Asks a program that reads groups about no completion, which it can answer if it works.
+  /// Errc::usage with its reason. After start().
+  Result<> try_program();
 
-  /// Returns one result per request, in order. A request without an answer is an error; others are
-  /// not affected. A request whose process crashed, was killed or answered malformed is sent once
+  /// Returns one result per request, in order; with `group` consecutive requests of one prompt are
+  /// sent together. A request without an answer is an error; others are not affected. A request
+  /// whose process crashed, was killed or answered malformed is sent once
   /// more, to another process. Throws Failure when the program failed many times without ever
   /// answering. After start() from any thread: the requests of an earlier call are sent before
   /// those of a later one, which need not wait for their answers.
@@ -47,7 +58,9 @@ class Command {
     Worker worker;
     Batch* batch = nullptr;
   };
+  Result<sandbox::Plan> prepared(CommandOptions& options) const;
   Result<> start_workers();
+  std::vector<RuleResult> run(Batch& batch);
   void serve(std::promise<Result<>>& started);
   void fail_batches(const std::exception_ptr& why);
   void send_to_idle_workers();
@@ -55,10 +68,13 @@ class Command {
   void wait();
   void poll_busy_workers();
   void report(const Batch& batch);
-  void record(Seat& seat, std::size_t index, RuleResult result);
+  void record(Seat& seat, std::size_t index, Answer answer);
+  void finish(Batch& batch);
   [[noreturn]] void give_up(const std::string& last) const;
   void limit_parts(Scored& scored);
 
+  CommandOptions given_;
+  Prepare prepare_;
   CommandOptions options_;
   std::string where_;
 

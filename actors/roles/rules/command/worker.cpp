@@ -143,19 +143,27 @@ bool Worker::reusable() const {
   return used && *used < 0.5 * options_->limits.cpu_seconds;
 }
 
-Result<> Worker::ask(std::size_t index, const protocol::RewardRequest& request, Time now) {
+Result<> Worker::ask(std::size_t index, std::span<const protocol::RewardRequest> requests,
+                     Time now) {
   check(!busy(), "a worker handles one request at a time");
+  const bool group = options_->group || requests.empty();
+  check(group || requests.size() == 1, "only a group has several completions");
   RETURN_IF_ERROR(start(now));
   ++last_id_;
-  request_ = Request{index, last_id_, encode_request(last_id_, request), 0,
-                     now + seconds(timeout_seconds())};
+  request_ = Request{
+      .index = index,
+      .id = last_id_,
+      .line = group ? encode_group(last_id_, requests) : encode_request(last_id_, requests[0]),
+      .count = requests.size(),
+      .group = group,
+      .deadline = now + seconds(timeout_seconds())};
   send();
   return {};
 }
 
 // Retries the request with a new process, after the old one exited or wrote output that belonged to
 // an earlier request.
-std::optional<RuleResult> Worker::retry(Time now) {
+std::optional<Answer> Worker::retry(Time now) {
   process_.reset();
   request_->sent = 0;
   if (auto started = start(now); !started) {
@@ -215,7 +223,7 @@ void Worker::read_errors() {
   }
 }
 
-std::optional<RuleResult> Worker::advance(Time now) {
+std::optional<Answer> Worker::advance(Time now) {
   check(busy(), "advance() needs a request in progress");
   // Checked before reading, so that the last output of an exited process is not lost.
   const bool over = ready(process_->exited(), POLLIN) != 0;
@@ -231,16 +239,17 @@ std::optional<RuleResult> Worker::advance(Time now) {
   if (now >= request_->deadline)
     return failed(Errc::timeout, FailureKind::timeout,
                   cat("no answer after ", timeout_seconds(), " s",
-                      fresh_ && !options_->fresh ? cat("; ", expected_of_a_program) : ""),
+                      fresh_ && !options_->fresh ? cat("; ", options_->advice) : ""),
                   now);
   return std::nullopt;
 }
 
-std::optional<RuleResult> Worker::parse_response(std::size_t line_end, Time now) {
+std::optional<Answer> Worker::parse_response(std::size_t line_end, Time now) {
   const auto malformed = [&](const std::string& what) {
     return failed(Errc::bad_input, FailureKind::malformed, what, now);
   };
-  auto answer = parse_answer(std::string_view(output_).substr(0, line_end));
+  const std::string_view line = std::string_view(output_).substr(0, line_end);
+  auto answer = request_->group ? parse_group_answer(line, request_->count) : parse_answer(line);
   if (!answer) return malformed(answer.error().what);
   const auto id = static_cast<std::int64_t>(request_->id);
   if (answer->id < id && !fresh_) return retry(now);
@@ -257,10 +266,13 @@ std::optional<RuleResult> Worker::parse_response(std::size_t line_end, Time now)
   fresh_ = false;
   failures_ = 0;
   if (options_->fresh) process_.reset();
-  return std::move(answer->scored);
+  if (!answer->error.empty())
+    return failure(Errc::bad_input, FailureKind::crash, quote(answer->error, 400));
+  return std::vector<RuleResult>(std::move_iterator(answer->scored.begin()),
+                                 std::move_iterator(answer->scored.end()));
 }
 
-std::optional<RuleResult> Worker::handle_exit(Time now) {
+std::optional<Answer> Worker::handle_exit(Time now) {
   const bool alive = ready(process_->exited(), POLLIN, exit_grace_ms) == 0;
   read_errors();
   // A killed process with much memory ends after its streams are closed.
@@ -282,11 +294,11 @@ std::optional<RuleResult> Worker::handle_exit(Time now) {
       2 * peak > limit ? cat("; its memory peaked at ", peak, " of ", limit, " MiB") : "";
   return failed(Errc::closed, FailureKind::crash,
                 cat("it ", exit.text(), " without an answer", grown,
-                    exit.status == 0 ? cat("; ", expected_of_a_program) : ""),
+                    exit.status == 0 ? cat("; ", options_->advice) : ""),
                 now);
 }
 
-RuleResult Worker::failed(Errc code, FailureKind kind, const std::string& what, Time now) {
+Answer Worker::failed(Errc code, FailureKind kind, const std::string& what, Time now) {
   const std::string last = stderr_log_.last();
   stderr_log_.end();
   process_.reset();

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -64,6 +65,12 @@ class StderrLog {
   int left_;
 };
 
+/// Advice for a program that has never answered.
+inline constexpr const char* expected_of_a_program =
+    "expected: it reads JSON lines from standard input and prints {\"id\": ..., \"reward\": ...} "
+    "for "
+    "each of them, flushed (docs/rewards.md)";
+
 /// Settings of the rule `command`.
 struct CommandOptions {
   std::vector<std::string> run;  ///< the program and its arguments
@@ -72,7 +79,10 @@ struct CommandOptions {
   int workers = 1;               ///< processes that share the requests
   bool fresh = false;            ///< start a new process for each request
   int answer_kb = 64;            ///< maximum KiB of a response
+  bool group = false;            ///< a request has all completions of a prompt
   sandbox::Limits limits;
+  std::string title;  ///< the program in messages; empty: the words of `run`
+  std::string advice = expected_of_a_program;  ///< if it has never answered
 
   static void each_field(auto& self, auto&& field) {
     field("run", self.run);
@@ -81,6 +91,7 @@ struct CommandOptions {
     field("workers", self.workers);
     field("fresh", self.fresh);
     field("answer_kb", self.answer_kb);
+    field("group", self.group);
     sandbox::Limits::each_field(self.limits, field);
   }
   /// Errc::usage with the key and its valid values.
@@ -95,14 +106,11 @@ std::chrono::milliseconds restart_delay(int failures);
 
 using protocol::FailureKind;
 
-/// Advice for a program that has never answered.
-inline constexpr const char* expected_of_a_program =
-    "expected: it reads JSON lines from standard input and prints {\"id\": ..., \"reward\": ...} "
-    "for "
-    "each of them, flushed (docs/rewards.md)";
-
 /// The error of a completion without a reward; its text begins with the name of `kind`.
 tl::unexpected<RuleError> failure(Errc code, FailureKind kind, const std::string& what);
+
+/// The results of a request's completions, or why none of them has one.
+using Answer = tl::expected<std::vector<RuleResult>, RuleError>;
 
 class Worker {
  public:
@@ -121,32 +129,37 @@ class Worker {
   bool busy() const { return request_.has_value(); }
   /// Earliest time of the next request.
   Time next_start() const { return next_start_; }
-  /// Sends a request to an idle worker. index() identifies it until it completes.
-  Result<> ask(std::size_t index, const protocol::RewardRequest& request, Time now);
+  /// Sends a request to an idle worker: one completion, with `group` those of one prompt, or none,
+  /// which a program that reads groups answers if it works.
+  /// index() identifies it until it completes.
+  Result<> ask(std::size_t index, std::span<const protocol::RewardRequest> requests, Time now);
   std::size_t index() const { return request_->index; }
 
   /// What to wait for while busy, and the deadline of the request.
   std::array<WatchedDescriptor, 4> watched() const;
   Time deadline() const { return request_->deadline; }
 
-  /// Continues after the wait. Returns nullopt while the request is in progress, then its reward or
-  /// its failure; a failure has killed the process and its descendants. The message starts with the
-  /// kind: "timeout", "crash", "malformed", "flood", "memory".
-  std::optional<RuleResult> advance(Time now);
+  /// Continues after the wait. Returns nullopt while the request is in progress, then its rewards
+  /// or its failure. A failure has killed the process and its descendants, unless the program named
+  /// it itself. The message starts with the kind: "timeout", "crash", "malformed", "flood",
+  /// "memory".
+  std::optional<Answer> advance(Time now);
 
  private:
   struct Request {
     std::size_t index = 0;
     std::uint64_t id = 0;
     std::string line;
-    std::size_t sent = 0;  ///< bytes of the line
+    std::size_t count = 0;  ///< completions
+    bool group = false;     ///< the line has a list of them
+    std::size_t sent = 0;   ///< bytes of the line
     Time deadline;
   };
 
-  RuleResult failed(Errc code, FailureKind kind, const std::string& what, Time now);
-  std::optional<RuleResult> handle_exit(Time now);
-  std::optional<RuleResult> parse_response(std::size_t line_end, Time now);
-  std::optional<RuleResult> retry(Time now);
+  Answer failed(Errc code, FailureKind kind, const std::string& what, Time now);
+  std::optional<Answer> handle_exit(Time now);
+  std::optional<Answer> parse_response(std::size_t line_end, Time now);
+  std::optional<Answer> retry(Time now);
   void send();
   void read_output();
   void read_errors();
