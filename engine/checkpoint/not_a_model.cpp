@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <vector>
 
 #include "engine/base/json.h"
 #include "engine/base/text.h"
@@ -55,7 +56,14 @@ std::string why_not_a_model(const std::string& path) {
                path, "), or merge them first (troupe merge --model ", base, " --adapter ", path,
                " --output NEW)");
   }
-  if (fs::is_directory(path, ignored)) return "has no config.json, so it is not a model directory";
+  if (fs::is_directory(path, ignored)) {
+    std::vector<std::string> models;
+    for (const char* name : {"latest", "best"})
+      if (fs::exists(cat(path, '/', name, "/config.json"), ignored))
+        models.push_back(cat(path, '/', name));
+    return cat("has no config.json, so it is not a model directory",
+               models.empty() ? "" : "; it is the folder of a run: name " + join(models, " or "));
+  }
   if (fs::exists(path, ignored)) return "is a file; a Hugging Face model directory is expected";
   if (is_hub_name(path)) {
     return cat(

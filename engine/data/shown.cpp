@@ -81,20 +81,74 @@ Result<> check_reasoning_shown(const Json& messages, const Json& tools, const st
       "one that does (chat_template), or remove the member");
 }
 
+namespace {
+
+// Names of members of calls, beside their functions' names and arguments.
+void add_call_members(const Json& message, std::set<std::string>& names) {
+  const Json* calls = message.find("tool_calls");
+  if (!calls || !calls->is_array()) return;
+  for (const Json& item : calls->array()) {
+    const Json* function = item.find("function");
+    if (!function || !function->is_object()) continue;
+    for (const auto& [name, value] : item.object())
+      if (name != "function" && !value.is_null() && !(name == "type" && value == Json("function")))
+        names.insert("tool_calls." + name);
+    for (const auto& [name, value] : function->object())
+      if (name != "name" && name != "arguments" && !value.is_null())
+        names.insert("tool_calls.function." + name);
+  }
+}
+
+// The message without the member at `path`, a name or that of a member of its calls.
+Json without_path(const Json& message, const std::string& path) {
+  constexpr std::string_view of_entry = "tool_calls.", of_function = "tool_calls.function.";
+  if (!path.starts_with(of_entry))
+    return without(message, [&](std::string_view each) { return each == path; });
+  Json out = message;
+  for (auto& [name, calls] : out.object()) {
+    if (name != "tool_calls" || !calls.is_array()) continue;
+    for (Json& entry : calls.array()) {
+      const Json* function = entry.find("function");
+      if (!function || !function->is_object()) continue;
+      if (!path.starts_with(of_function)) {
+        entry = without(entry, [&](std::string_view each) {
+          return each == std::string_view(path).substr(of_entry.size());
+        });
+        continue;
+      }
+      entry.set("function", without(*function, [&](std::string_view each) {
+                  return each == std::string_view(path).substr(of_function.size());
+                }));
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+bool has_unused_weight(const Json& prompt) {
+  if (!prompt.is_array()) return false;
+  return std::ranges::any_of(prompt.array(), [](const Json& message) {
+    const Json* weight = message.find("loss_weight");
+    return weight && *weight != Json(0.0);
+  });
+}
+
 std::vector<std::string> unshown_members(const Json& messages, const Json& tools,
                                          const TextEncoder& encoder) {
   std::set<std::string> names;
-  for (const Json& message : messages.array())
+  for (const Json& message : messages.array()) {
     for (const auto& [name, value] : message.object())
       if (is_other(name) && !value.is_null()) names.insert(name);
+    add_call_members(message, names);
+  }
   if (names.empty() || !encoder.has_chat_template()) return {};
   const auto whole = encoder.render_chat(messages, false, tools);
   if (!whole) return {};
   std::vector<std::string> out;
   for (const std::string& name : names) {
     Json::Array silent;
-    for (const Json& message : messages.array())
-      silent.push_back(without(message, [&](std::string_view each) { return each == name; }));
+    for (const Json& message : messages.array()) silent.push_back(without_path(message, name));
     if (renders_as(whole->text, Json(std::move(silent)), tools, false, encoder))
       out.push_back(name);
   }

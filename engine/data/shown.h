@@ -22,9 +22,13 @@ Result<> check_tools_shown(const Json& messages, const Json& tools, const std::s
 Result<> check_reasoning_shown(const Json& messages, const Json& tools, const std::string& text,
                                const TextEncoder& encoder);
 
-/// Names of other members of the messages ("name", "id") that do not change the rendered text.
+/// Names of other members of the messages ("name") and of their calls ("tool_calls.id") that do not
+/// change the rendered text.
 /// Empty without a chat template.
 std::vector<std::string> unshown_members(const Json& messages, const Json& tools,
                                          const TextEncoder& encoder);
+
+/// Whether a message of a prompt has a weight, as only answers are trained on.
+bool has_unused_weight(const Json& prompt);
 
 }  // namespace troupe::engine::data

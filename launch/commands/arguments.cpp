@@ -118,6 +118,26 @@ std::vector<std::string> with_set(const CLI::App& command, const std::vector<std
   return out;
 }
 
+namespace {
+
+// "--temperature: a number is expected, found "hot"" for the parser's "Could not convert:
+// --temperature = hot". "" for another text.
+std::string unconverted(const CLI::App& command, const std::string& message) {
+  constexpr std::string_view before = "Could not convert: ";
+  const auto equals = message.find(" = ");
+  if (!message.starts_with(before) || equals == message.npos) return "";
+  const std::string name = message.substr(before.size(), equals - before.size());
+  const CLI::Option* option = command.get_option_no_throw(name);
+  const std::string type = option ? option->get_type_name() : "";
+  return cat(name, ": ",
+             type.starts_with("FLOAT")                             ? "a number"
+             : type.starts_with("UINT") || type.starts_with("INT") ? "a whole number"
+                                                                   : "another value",
+             " is expected, found ", quote(message.substr(equals + 3), 60));
+}
+
+}  // namespace
+
 std::string parse_problem(const CLI::App& command, const std::vector<std::string>& words,
                           const CLI::ParseError& error) {
   if (error.get_name() == ArgumentProblem::name) return error.what();
@@ -125,6 +145,8 @@ std::string parse_problem(const CLI::App& command, const std::vector<std::string
   std::string problem = unknown_option(command, words);
   if (problem.empty() && dynamic_cast<const CLI::ExtrasError*>(&error))
     problem = unexpected_argument(command, words);
+  if (problem.empty() && dynamic_cast<const CLI::ConversionError*>(&error))
+    problem = unconverted(command, error.what());
   if (problem.empty()) problem = error.what();
   return cat(command.get_name(), ": ", problem);
 }

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <iostream>
 #include <optional>
@@ -78,22 +79,36 @@ Json settings_of(const RunConfig& config, const EvalItems& items) {
                       {"settings", std::move(settings)}};
 }
 
-void show_progress(std::size_t done, std::size_t items) {
-  if (::isatty(STDERR_FILENO) == 1)
-    std::cerr << "\revaluated " << done << " of " << items << (done == items ? "\n" : "")
-              << std::flush;
-}
+// On a terminal a line that is rewritten; in a log a line every half minute.
+class EvalProgress {
+ public:
+  void show(std::size_t done, std::size_t items) {
+    if (::isatty(STDERR_FILENO) == 1) {
+      std::cerr << "\revaluated " << done << " of " << items << (done == items ? "\n" : "")
+                << std::flush;
+      return;
+    }
+    const auto now = std::chrono::steady_clock::now();
+    if (done == items || now - shown_ < std::chrono::seconds(30)) return;
+    log_info(cat("evaluated ", done, " of ", items));
+    shown_ = now;
+  }
+
+ private:
+  std::chrono::steady_clock::time_point shown_ = std::chrono::steady_clock::now();
+};
 
 std::vector<Json> evaluate_all(EvalItems& items, std::optional<EvalFile>& file) {
   std::vector<Json> lines;
   if (file) lines = file->lines();
   if (!lines.empty()) log_info(cat("resuming at item ", lines.size(), " of ", items.size()));
+  EvalProgress progress;
   while (lines.size() < items.size()) {
     for (Json& line : items.evaluate(lines.size(), items.at_once())) {
       if (file) value_or_throw(file->append(line));
       lines.push_back(std::move(line));
     }
-    show_progress(lines.size(), items.size());
+    progress.show(lines.size(), items.size());
   }
   return lines;
 }

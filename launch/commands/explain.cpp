@@ -9,6 +9,7 @@
 #include "launch/cluster/cluster_memory.h"
 #include "launch/cluster/launcher.h"
 #include "launch/commands/explain/data_preview.h"
+#include "launch/commands/explain/example_json.h"
 #include "launch/commands/explain/example_text.h"
 #include "launch/commands/explain/preview_text.h"
 #include "launch/commands/explain/run_estimate.h"
@@ -44,14 +45,22 @@ bool is_untouched(const Resolved& run, const Field& field) {
   });
 }
 
-void print_configuration(const Resolved& run) {
+/// Keys with a value of their own, and those whose default depends on others; or `all`.
+void print_configuration(const Resolved& run, bool all) {
   std::cout << "Configuration (" << run.config.algorithm << ")\n";
+  std::int64_t others = 0;
   for (const Field& field : fields()) {
-    if (!reads(run.config.algorithm, field) || is_untouched(run, field)) continue;
+    if (!reads(run.config.algorithm, field)) continue;
+    if (!all && run.origins.at(field.key) == default_origin) {
+      ++others;
+      continue;
+    }
+    if (is_untouched(run, field)) continue;
     std::cout << "  " << padded(std::string(field.key), 30)
               << padded(for_terminal(value_text(field, run.config)), 28)
               << run.origins.at(std::string(field.key)) << '\n';
   }
+  if (!all) std::cout << "  " << others << " other keys have their defaults (explain --all)\n";
 }
 
 void print_model(const engine::models::DecoderSpec& spec) {
@@ -134,6 +143,39 @@ int refused(const Error& error) {
   return exit_code(error.code);
 }
 
+// The model's text, and the data settings of a run of its rows.
+struct RunRows {
+  std::shared_ptr<TextModel> text;
+  engine::data::DataOptions options;
+};
+Result<RunRows> rows_of(const RunConfig& config, const engine::models::DecoderSpec& spec) {
+  auto text = TextModel::load(config.model, config.chat_template, spec);
+  RETURN_IF_ERROR(text);
+  auto options = data_settings(config, spec, config.data.path);
+  RETURN_IF_ERROR(options);
+  recipe_of(config).prepare_rows(config, **text, *options);
+  return RunRows{std::move(*text), std::move(*options)};
+}
+
+TokenText token_text(const TextModel& text) {
+  if (!text.has_tokenizer()) return nullptr;
+  return [&text](std::span<const std::int32_t> ids) { return text.decode_all(ids); };
+}
+
+/// A line of JSON for each of the first examples. Throws Failure.
+void print_examples(const RunConfig& config, const engine::models::DecoderSpec& spec,
+                    std::int64_t count) {
+  if (reads_token_files(config))
+    throw Failure({Errc::usage,
+                   "--examples: the data of this run are token files (troupe "
+                   "preprocess), which have no rows"});
+  const RunRows rows = value_or_throw(rows_of(config, spec));
+  const auto preview = value_or_throw(preview_data(
+      config, rows.options, *rows.text, {.counted_bytes = 0, .shown = count, .examples = count}));
+  for (const ShownExample& example : preview.shown)
+    std::cout << example_json(example, token_text(*rows.text)).dump() << '\n';
+}
+
 int print_token_files(const RunConfig& config, const engine::models::DecoderSpec& spec,
                       const MachineOptions& machine) {
   const auto files = token_files(config);
@@ -154,27 +196,22 @@ int print_data(const RunConfig& config, const engine::models::DecoderSpec& spec,
                const MachineOptions& machine) {
   std::cout << "\nData\n";
   if (reads_token_files(config)) return print_token_files(config, spec, machine);
-  const auto text = TextModel::load(config.model, config.chat_template, spec);
-  if (!text) return refused(text.error());
-  auto options = data_settings(config, spec, config.data.path);
-  if (!options) return refused(options.error());
-  recipe_of(config).prepare_rows(config, **text, *options);
-  const auto preview = preview_data(config, *options, **text);
+  const auto rows = rows_of(config, spec);
+  if (!rows) return refused(rows.error());
+  const auto preview = preview_data(config, rows->options, *rows->text);
   if (!preview) return refused(preview.error());
   std::cout << rows_text(*preview) << histogram_text(preview->lengths);
   std::cout << "\nRun\n";
   const auto size = size_of_run(config, spec, *preview);
   if (!size) return refused(size.error());
   std::cout << run_estimate(config, spec, *size, machine);
-  const auto decode = [&](std::span<const std::int32_t> ids) { return (*text)->decode_all(ids); };
   const auto style = mask_style_of_stdout();
   const bool masked = preview->trained_tokens > 0;
   std::cout << "\nFirst example"
             << (!masked                     ? "\n"
                 : style == MaskStyle::color ? " (in green: trained on)\n"
                                             : " (in [[brackets]]: trained on)\n")
-            << example_text(*preview->first, (*text)->has_tokenizer() ? TokenText(decode) : nullptr,
-                            style);
+            << example_text(preview->shown.front(), token_text(*rows->text), style);
   return 0;
 }
 
@@ -217,7 +254,12 @@ int explain(const ExplainOptions& options) {
   }
   const ClusterRun cluster = resolved(options);
   const Resolved& run = cluster.run;
-  print_configuration(run);
+  if (options.examples > 0) {
+    print_examples(run.config, value_or_throw(spec_of(run.config, run.config.model)),
+                   options.examples);
+    return 0;
+  }
+  print_configuration(run, options.all);
   std::cout << "\nLoss\n  " << indented(recipe_of(run.config).formula(run.config)) << '\n';
   const auto spec = value_or_throw(spec_of(run.config, run.config.model));
   if (cluster.nodes.empty()) value_or_throw(check_grids(run.config));

@@ -55,7 +55,13 @@ void add_explain_options(CLI::App& command, ExplainOptions& options) {
                    "print the reference of all configuration keys instead");
   command.add_flag("--request-fields", options.request_fields,
                    "print the fields of requests to a server instead");
+  command.add_flag("--all", options.all, "print the keys that have their defaults, too");
   command.add_flag("!--no-data", options.data, "do not read the data, and do not estimate the run");
+  command
+      .add_option("--examples", options.examples,
+                  "print the first N examples as JSON lines instead: their texts with roles, and "
+                  "what is trained on")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
   add_machine(command, options.machine);
 }
 

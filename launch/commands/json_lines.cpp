@@ -1,6 +1,9 @@
 #include "launch/commands/json_lines.h"
 
+#include <unistd.h>
+
 #include <cmath>
+#include <iostream>
 #include <istream>
 #include <limits>
 #include <ostream>
@@ -57,6 +60,10 @@ Json answered(const std::string& line, bool too_long, std::size_t number,
 
 Result<> answer_lines(std::istream& in, std::ostream& out,
                       const std::function<Result<Json>(const Json&)>& answer) {
+  if (&in == &std::cin && ::isatty(STDIN_FILENO) == 1 && ::isatty(STDERR_FILENO) == 1)
+    std::cerr
+        << "reading lines of JSON from the terminal; Ctrl-D ends, --help lists what a line may "
+           "have\n";
   std::string line;
   bool too_long = false;
   try {

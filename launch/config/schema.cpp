@@ -127,6 +127,11 @@ std::string nearest_key(std::string_view key) {
     if (last_part(field.key) == last_part(key)) return field.key;
   }
   if (std::string found = shortest_beginning_with(key); !found.empty()) return found;
+  const std::string section(key.substr(0, key.size() - last_part(key).size()));
+  for (const Field& field : fields())  // "train.num_epochs" means "train.epochs"
+    if (field.key == cat(section, last_part(field.key)) &&
+        last_part(key).ends_with(cat('_', last_part(field.key))))
+      return field.key;
   if (std::string found = nearest(key, keys); !found.empty()) return found;
   const std::string part = nearest(last_part(key), last_parts);
   for (const Field& field : fields()) {

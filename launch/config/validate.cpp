@@ -205,6 +205,23 @@ void need_model(std::string_view key, const std::string& path, Findings& finding
           cat(key, " = ", quote(path, 400), ": ", engine::checkpoint::why_not_a_model(path)));
 }
 
+// What a path that does not exist may mean: a file beside it, or a data set of a hub.
+std::string meant_file(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  std::vector<std::string> names;
+  const fs::path folder = fs::path(path).parent_path();
+  for (const auto& file : fs::directory_iterator(folder.empty() ? "." : folder, ignored)) {
+    if (names.size() >= 1000) break;
+    names.push_back(file.path().filename().string());
+  }
+  const std::string near = nearest(fs::path(path).filename().string(), names);
+  if (!near.empty()) return cat("; did you mean ", quote((folder / near).string(), 400), "?");
+  if (!engine::checkpoint::is_hub_name(path)) return "";
+  return cat("; data sets are not downloaded automatically: hf download ", path,
+             " --repo-type dataset --local-dir ", path.substr(path.find('/') + 1));
+}
+
 void need_files(std::string_view key, const std::vector<std::string>& paths, Findings& findings) {
   std::error_code ignored;
   for (const std::string& path : paths) {
@@ -218,7 +235,8 @@ void need_files(std::string_view key, const std::vector<std::string>& paths, Fin
                             comma == std::string::npos
                                 ? ""
                                 : cat("; a list of files is written ", key, "=[",
-                                      path.substr(0, comma), ", ", path.substr(comma + 1), "]")));
+                                      path.substr(0, comma), ", ", path.substr(comma + 1), "]"),
+                            comma == std::string::npos ? meant_file(path) : ""));
     const auto found = pattern ? engine::data::list_data_files({path}) : std::vector<std::string>{};
     if (!found) missing(findings, cat(key, ": ", found.error().what));
   }

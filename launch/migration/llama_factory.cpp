@@ -32,8 +32,8 @@ train_on_prompt | sft.mask_prompt | true=false false= |
 mask_history | - sft.mask_history | every assistant turn is trained on
 streaming | data.stream | |
 buffer_size | data.shuffle_buffer | | used with data.stream
-mix_strategy | data.mix | concat= interleave_under=! interleave_over=! | data.path with several files concatenates; data.mix interleaves by weight
-interleave_probs | ~ data.mix | the weights of its sources
+mix_strategy | data.mix | @mix_strategy | concat: data.path with several files; interleave_under, interleave_over: data.mix with a weight for each data set
+interleave_probs | data.mix | @interleave_probs | the weights of its sources
 disable_shuffling | data.shuffle | true=false false= |
 max_samples | data.max_samples | | of each source
 val_size | data.split | @split | a fraction; a number of rows: split the file and name the held-out part in eval.path

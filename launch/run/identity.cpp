@@ -148,7 +148,11 @@ Comparison compare(const Identity& recorded, const Identity& now) {
   for (const auto& [key, value] : now.settings) {
     const auto was = std::ranges::find(recorded.settings, key, &Setting::first);
     if (was == recorded.settings.end() || was->second == value) continue;
-    if (std::ranges::find(fixed, key) != fixed.end())
+    if (key == "lora.rank" && (was->second == "0") != (value == "0"))
+      out.rejected.push_back(cat(key, ": ", was->second, " in the run, now ", value, ": its ",
+                                 "checkpoints are ", value == "0" ? "adapters" : "whole models",
+                                 "; write ", key, "=", was->second));
+    else if (std::ranges::find(fixed, key) != fixed.end())
       out.rejected.push_back(cat(key, ": ", was->second, " in the run, now ", value));
     else
       out.changed.push_back({key, was->second, value});

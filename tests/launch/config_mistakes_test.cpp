@@ -40,6 +40,7 @@ TEST(ConfigMistakes, EachIsOneProblemThatSaysWhatToWrite) {
        {Mistake{"profile.enable=true", "did you mean profile.enabled?"},
         Mistake{"grpo.group_sise=4", "did you mean grpo.group_size?"},
         Mistake{"grpo.gruop_size=4", "did you mean grpo.group_size?"},
+        Mistake{"train.num_epochs=2", "did you mean train.epochs?"},
         Mistake{"critic.learning_rat=1e-5", "did you mean critic.learning_rate?"},
         Mistake{"rollout.temperature=-1", "rollout.temperature = -1 (--set): must be at least 0"},
         Mistake{"reward.rule=boxed", "reward is one value and not a section; set all of it"},
@@ -52,6 +53,40 @@ TEST(ConfigMistakes, EachIsOneProblemThatSaysWhatToWrite) {
     EXPECT_THAT(refusal(sets),
                 AllOf(HasSubstr("the configuration has a problem:"), HasSubstr(each.message)));
   }
+}
+
+TEST(ConfigMistakes, PathsThatDoNotExistAreAnsweredWithWhatIsThere) {
+  namespace fs = std::filesystem;
+  const std::string folder = scratch_folder(), model = data("models/stories260k/hf");
+  EXPECT_TRUE(
+      write_file_durably(folder + "/rows.jsonl", "{\"prompt\":\"a\",\"completion\":\"b\"}\n"));
+  fs::create_directories(folder + "/run/latest");
+  fs::copy_file(model + "/config.json", folder + "/run/latest/config.json");
+  const auto said = [&](const std::string& of_model, const std::string& rows) {
+    return run_program(cat("train --algorithm sft --model ", of_model, " --data ", rows,
+                           " --output ", folder, "/out"))
+        .err;
+  };
+  EXPECT_THAT(said(model, folder + "/rows.json"),
+              HasSubstr(cat("did you mean \"", folder, "/rows.jsonl\"?")));
+  EXPECT_THAT(said(model, "some-org/some-set"),
+              HasSubstr("hf download some-org/some-set --repo-type dataset"));
+  EXPECT_THAT(said(folder + "/run", folder + "/rows.jsonl"),
+              HasSubstr(cat("it is the folder of a run: name ", folder, "/run/latest")));
+}
+
+TEST(ConfigMistakes, AnAdapterRunIsNotContinuedWithoutIt) {
+  const std::string folder = scratch_folder();
+  EXPECT_TRUE(
+      write_file_durably(folder + "/rows.jsonl", "{\"prompt\":\"a\",\"completion\":\"b\"}\n"));
+  const std::string run =
+      cat("train --algorithm sft --model ", data("models/stories260k/hf"), " --data ", folder,
+          "/rows.jsonl --quiet --output ", folder, "/out --set train.batch_size=1 ");
+  EXPECT_EQ(run_program(run + "--steps 1 --set lora.rank=2").code, 0);
+  const Said without = run_program(run + "--steps 2");
+  EXPECT_EQ(without.code, 2);
+  EXPECT_THAT(without.err,
+              AllOf(HasSubstr("lora.rank: 2 in the run, now 0"), HasSubstr("write lora.rank=2")));
 }
 
 TEST(ConfigMistakes, AToolsOwnNameIsAnsweredBeforeASimilarOneOfOurs) {

@@ -184,6 +184,36 @@ TEST(Import, LlamaFactorysRegisterGivesFilesAndColumns) {
   EXPECT_THAT(run_program("import " + file).err, HasSubstr("far: download org/set"));
 }
 
+TEST(Import, LlamaFactorysInterleavedDataSetsAreSourcesOfAMix) {
+  const std::string folder = scratch_folder(), file = folder + "/train.yaml";
+  std::filesystem::create_directory(folder + "/data");
+  value_or_throw(write_file_durably(folder + "/data/dataset_info.json",
+                                    R"({"a": {"file_name": "a.json"}, "b": {"file_name": "b.json",
+          "columns": {"prompt": "ask", "response": "say"}}})"));
+  const auto said = [&](const std::string& more) {
+    value_or_throw(write_file_durably(
+        file, cat("stage: sft\nmodel_name_or_path: M\noutput_dir: O\ndataset: a,b\n", more)));
+    return run_program("import " + file);
+  };
+  const Said weighted = said("mix_strategy: interleave_under\ninterleave_probs: 0.7,0.3\n");
+  EXPECT_EQ(weighted.code, 0) << weighted.err;
+  const RunConfig config = value_or_throw(config_of(weighted.out, "stdout"));
+  ASSERT_EQ(config.data.mix.size(), 2u);
+  EXPECT_EQ(config.data.mix[0].weight, 0.7);
+  EXPECT_EQ(config.data.mix[1].weight, 0.3);
+  EXPECT_EQ(config.data.mix[1].columns.at("prompt"), "ask");
+  EXPECT_THAT(weighted.err, HasSubstr("interleave_under ends with the first"));
+  EXPECT_EQ(value_or_throw(config_of(said("mix_strategy: interleave_over\n").out, "stdout"))
+                .data.mix[1]
+                .weight,
+            1);
+  EXPECT_THAT(said("mix_strategy: interleave_over\ninterleave_probs: 0.5\n").err,
+              HasSubstr("interleave_probs: expected a number above 0 for each of 2 data sets"));
+  const Said joined = said("mix_strategy: concat\ninterleave_probs: 0.7,0.3\n");
+  EXPECT_TRUE(value_or_throw(config_of(joined.out, "stdout")).data.mix.empty());
+  EXPECT_THAT(joined.err, HasSubstr("concat, which has no probabilities"));
+}
+
 TEST(Import, AMethodIsNeverGuessed) {
   const Said other = run_program(
       "import -- python3 -m verl.trainer.main_ppo algorithm.adv_estimator=optimal_token_baseline "

@@ -50,9 +50,22 @@ std::string Columns::file_name(const std::string& name) const {
 const Json* Columns::find(const std::string& name) const {
   const Json* value = look(name);
   if (!value) return nullptr;
-  const std::string path = file_name(name);
-  read_.insert(row_.find(path) ? path : path.substr(0, path.find('.')));
+  read_.insert(file_name(name));
   return value;
+}
+
+// Appends the member at `path` if it has not been read; of one that is read in part its members.
+void Columns::add_unread(const std::string& path, const Json& value,
+                         std::vector<std::string>& out) const {
+  if (value.is_null() || read_.contains(path)) return;
+  const std::string inside = path + ".";
+  const auto first = read_.lower_bound(inside);
+  if (first == read_.end() || !first->starts_with(inside)) return out.push_back(path);
+  if (value.is_object())
+    for (const auto& [key, member] : value.object()) add_unread(inside + key, member, out);
+  if (value.is_array())
+    for (std::size_t i = 0; i < value.array().size(); ++i)
+      add_unread(cat(inside, i), value.array()[i], out);
 }
 
 std::vector<std::string> Columns::unread() const {
@@ -61,8 +74,9 @@ std::vector<std::string> Columns::unread() const {
   for (const auto& [key, value] : row_.object()) {
     const auto mapped = names_.find(key);
     const bool left_out = mapped != names_.end() && mapped->second.empty();
-    if (!value.is_null() && !left_out && !read_.contains(key)) out.push_back(key);
+    if (!left_out) add_unread(key, value, out);
   }
+  out.insert(out.end(), unread_.begin(), unread_.end());
   return out;
 }
 

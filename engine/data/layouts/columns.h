@@ -28,13 +28,18 @@ class Columns {
 
   /// The member, or nullptr; null counts as absent. The member counts as read.
   const Json* find(const std::string& name) const;
+  /// The same, but the member does not count as read.
+  const Json* look(const std::string& name) const;
   const Json& row() const { return row_; }
   /// Whether the row has the member, which does not count as read.
   bool operator()(const std::string& name) const { return look(name) != nullptr; }
-  /// Counts a member of the row, under its name in the file, as read.
-  void mark_read(const std::string& key) const { read_.insert(key); }
+  /// Counts a member of the row, under its name in the file, as read: the whole of it, or, of a
+  /// path with dots, what is at its end.
+  void mark_read(const std::string& path) const { read_.insert(path); }
+  /// Counts a member inside of one that has been read as not read. `path` has no numbers of items.
+  void mark_unread(std::string path) const { unread_.insert(std::move(path)); }
   /// Names in the file of the members that are not null, have not been read and are not left out by
-  /// a "" in `names`.
+  /// a "" in `names`; of members that are read in part those of the rest, as paths with dots.
   std::vector<std::string> unread() const;
   /// Whether the row has the member, including null.
   bool has_key(const std::string& name) const { return row_.find(file_name(name)) != nullptr; }
@@ -54,12 +59,13 @@ class Columns {
   Result<std::string> optional_string(const std::string& name) const;
 
  private:
-  const Json* look(const std::string& name) const;
+  void add_unread(const std::string& path, const Json& value, std::vector<std::string>& out) const;
 
   const Json& row_;
   const std::map<std::string, std::string>& names_;
   const Tags& tags_;
-  mutable std::set<std::string> read_;  ///< names in the file
+  mutable std::set<std::string> read_;    ///< names in the file
+  mutable std::set<std::string> unread_;  ///< paths inside of members that are read
 };
 
 /// Checks the keys of a column map and of a tag map. Errc::usage for unknown ones, with the most

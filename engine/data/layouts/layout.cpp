@@ -85,10 +85,9 @@ std::vector<Layout> layouts_of(Purpose purpose) {
 std::string known_layouts(Purpose purpose) {
   switch (purpose) {
     case Purpose::sft:
-      return "input_ids (labels) | messages or conversations | prompt, completion | instruction, "
-             "output (input, system, history) | "
-             "question, answer | "
-             "problem, solution | text";
+      return "input_ids (labels) | messages or conversations | prompt and completion, response or "
+             "answer | instruction and output, completion or response (input, system, history) | "
+             "question, answer | problem, solution | text";
     case Purpose::pairs:
       return "chosen, rejected (with prompt, instruction, conversations, or whole dialogues) | "
              "chosen_input_ids, chosen_labels, "

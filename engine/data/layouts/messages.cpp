@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "engine/base/text.h"
+#include "engine/data/readers/exact_json.h"
 
 namespace troupe::engine::data {
 namespace {
@@ -42,11 +43,12 @@ const Json* member(const Json& item, const Tags& tags, const char* tag, const ch
   return found ? found : item.find(sharegpt);
 }
 
-Result<std::string> content_text(const Json& content) {
+// The text of a content. Members of its parts that are no text are added to `others`, under
+// "content.NAME".
+Result<std::string> content_text(const Json& content, Json::Object& others) {
   if (content.is_string()) return content.string();
   if (content.is_null()) return std::string();
-  if (!content.is_array())
-    return bad_row(cat("expected text as the content of a message, found ", content.type_name()));
+  if (!content.is_array()) return bad_row(cat("expected text, found ", content.type_name()));
   std::string text;
   for (const auto& part : content.array()) {
     const auto* type = part.find("type");
@@ -58,38 +60,52 @@ Result<std::string> content_text(const Json& content) {
       return bad_row(
           "expected {\"type\": \"text\", \"text\": ...} as a part of a message's content");
     text += value->string();
+    for (const auto& [name, member] : part.object())
+      if (&member != type && &member != value) others.emplace_back("content." + name, member);
   }
   return text;
 }
 
-// {"name", "arguments"} as an entry of tool_calls. Arguments as text are what APIs send; templates
-// want the object.
-std::optional<Json> call_entry(const Json& function, const Json* id) {
+// {"name", "arguments", ...} with arguments as an object, where they are JSON text: that is what
+// APIs send; templates want the object. Nullopt: it is no call.
+std::optional<Json> called_function(const Json& function) {
   const auto* name = function.find("name");
   const auto* arguments = function.find("arguments");
   if (!name || !name->is_string() || !arguments) return std::nullopt;
-  auto parsed =
-      arguments->is_string() ? parse_json(arguments->string(), "") : Result<Json>(*arguments);
-  Json inner;
-  inner.set("name", *name);
-  inner.set("arguments", parsed && parsed->is_object() ? std::move(*parsed) : *arguments);
-  Json entry;
-  if (id) entry.set("id", *id);
-  entry.set("type", "function");
-  entry.set("function", std::move(inner));
-  return entry;
+  Json out = function;
+  if (!arguments->is_string()) return out;
+  auto parsed = parse_exact_json(arguments->string(), "", {}, true);
+  if (parsed && parsed->is_object()) out.set("arguments", std::move(*parsed));
+  return out;
+}
+
+// An entry of tool_calls: {"type", "function", "id"...}, or the function alone.
+std::optional<Json> call_entry(const Json& item) {
+  const auto* inside = item.find("function");
+  auto function = called_function(inside ? *inside : item);
+  if (!function) return std::nullopt;
+  const auto* type = item.find("type");
+  Json::Object entry, rest;  // the id of a function alone is that of its entry
+  if (const auto* id = item.find("id")) entry.emplace_back("id", *id);
+  entry.emplace_back("type", type && inside ? *type : Json("function"));
+  for (const auto& [key, value] : inside ? item.object() : function->object())
+    if (key != "id" && (!inside || (key != "type" && key != "function")))
+      rest.emplace_back(key, value);
+  if (!inside) function = Json(std::move(rest));
+  entry.emplace_back("function", std::move(*function));
+  if (inside) entry.insert(entry.end(), rest.begin(), rest.end());
+  return Json(std::move(entry));
 }
 
 // One call, a list of them, or the text of either. Nullopt: it is none.
 std::optional<Json::Array> call_entries(const Json& value) {
   if (value.is_string()) {
-    const auto parsed = parse_json(value.string(), "");
+    const auto parsed = parse_exact_json(value.string(), "", {}, true);
     return parsed && !parsed->is_string() ? call_entries(*parsed) : std::nullopt;
   }
   Json::Array out;
   for (const auto& item : value.is_array() ? value.array() : Json::Array{value}) {
-    const auto* function = item.find("function");
-    auto entry = call_entry(function ? *function : item, item.find("id"));
+    auto entry = call_entry(item);
     if (!entry) return std::nullopt;
     out.push_back(std::move(*entry));
   }
@@ -97,12 +113,21 @@ std::optional<Json::Array> call_entries(const Json& value) {
   return out;
 }
 
-// A message whose text is a call has no other content.
-void add_calls(Json& out, const Json& calls, bool instead_of_text) {
-  auto entries = call_entries(calls);
-  if (!entries) return;
-  if (instead_of_text) out.set("content", "");
+// The calls of a member of a message: tool_calls, or the older function_call.
+Result<> add_calls(Json& out, const Json& message, const char* name) {
+  const Json* calls = message.find(name);
+  const bool none = !calls || calls->is_null() || (calls->is_array() && calls->array().empty()) ||
+                    (calls->is_string() && calls->string().empty());
+  if (none) return {};
+  auto entries = call_entries(*calls);
+  const auto is_object = [](const Json& each) { return each.is_object(); };
+  if (!entries && calls->is_array() && std::ranges::all_of(calls->array(), is_object))
+    entries = calls->array();  // of another form, which a template may know
+  if (!entries)
+    return bad_row(cat("expected calls ({\"name\": ..., \"arguments\": ...}) under ", quote(name),
+                       ", found ", quote(calls->dump(), 60)));
   out.set("tool_calls", std::move(*entries));
+  return {};
 }
 
 // Members with a weight: of LLaMA-Factory, OpenAI and Mistral, axolotl.
@@ -127,7 +152,7 @@ Result<> set_weight(const Json& item, Json& out) {
     weight = found;
   }
   if (!weight) return {};
-  if (is_assistant(out) && *weight != 1) out.set("loss_weight", *weight);
+  if (is_assistant(out)) out.set("loss_weight", *weight);
   if (!is_assistant(out) && *weight != 0)
     return bad_row(cat("weight ", *weight, " of a message of the role ",
                        quote(out.find("role")->string()),
@@ -139,23 +164,37 @@ Result<Json> to_message(const Json& item, const Tags& tags) {
   const auto *role = member(item, tags, "role_tag", "role", "from"),
              *content = member(item, tags, "content_tag", "content", "value");
   if (!role || !role->is_string())
-    return bad_row("expected a message ({\"role\": ..., \"content\": ...})" +
-                   cat(", found ", quote(item.dump())));
+    return bad_row(
+        "expected a message ({\"role\": ..., \"content\": ...} or {\"from\": ..., \"value\": "
+        "...})" +
+        cat(", found ", quote(item.dump())));
   const auto *calls = item.find("tool_calls"), *old_call = item.find("function_call");
   if (!content && !calls && !old_call)
-    return bad_row(cat("a message of role ", quote(role->string()), " has no content"));
-  auto text = content ? content_text(*content) : std::string();
-  RETURN_IF_ERROR(text);
+    return bad_row(cat("a message of role ", quote(role->string()),
+                       " has no content (\"content\" or \"value\")"));
+  Json::Object others;
+  auto text = content ? content_text(*content, others) : std::string();
+  if (!text)
+    return bad_row(
+        cat(quote(item.find("content") == content ? "content" : "value"), ": ", text.error().what));
   const auto name = role_name(role->string(), tags);
   Json out = message(name == call ? "assistant" : name, *text);
-  for (const auto& [key, value] : item.object())
-    if (key != "role" && key != "from" && key != "content" && key != "value" &&
-        key != "function_call" && !is_weight_member(key) && &value != role && &value != content)
-      out.set(key, value);
+  for (const auto& [key, value] : item.object()) {
+    if (&value == role || &value == content || key == "tool_calls" || key == "function_call" ||
+        is_weight_member(key))
+      continue;
+    if (key == "role" || key == "content")
+      return bad_row(cat("a message has ", quote(key), " beside the member that data.tags names"));
+    out.set(key, value);
+  }
+  for (auto& [key, value] : others) out.set(key, std::move(value));
   RETURN_IF_ERROR(set_weight(item, out));
-  if (name == call) add_calls(out, Json(*text), true);
-  if (old_call && old_call->is_object()) add_calls(out, *old_call, false);
-  if (calls) add_calls(out, *calls, false);
+  if (auto entries = name == call ? call_entries(Json(*text)) : std::nullopt) {
+    out.set("content", "");  // a message whose text is a call has no other content
+    out.set("tool_calls", std::move(*entries));
+  }
+  RETURN_IF_ERROR(add_calls(out, item, "function_call"));
+  RETURN_IF_ERROR(add_calls(out, item, "tool_calls"));
   return out;
 }
 
@@ -198,7 +237,7 @@ Result<Json> parsed_messages(const Json& value, const Tags& tags) {
   };
   const bool begins =
       is_member("role_tag", "role", "from") || is_member("content_tag", "content", "value");
-  auto parsed = parse_json(text, "the text");
+  auto parsed = parse_exact_json(text, "the text");
   if (!parsed && begins)
     return bad_row(
         cat("expected text, or messages as a list or its JSON text; found text that "
@@ -218,7 +257,7 @@ namespace {
 // A tool, or its parameters, that is given as JSON text, as the value; other texts as they are.
 void parse_text(Json& value) {
   if (!value.is_string()) return;
-  auto parsed = parse_json(value.string(), "");
+  auto parsed = parse_exact_json(value.string(), "", {}, true);
   if (parsed && parsed->is_object()) value = std::move(*parsed);
 }
 
@@ -245,7 +284,7 @@ Result<Json> to_tools(const Json* tools) {
   if (!tools->is_string())
     return bad_row(cat("expected a list of tools, found ", tools->type_name()));
   if (tools->string().find_first_not_of(" \t\r\n") == std::string::npos) return Json();
-  auto parsed = parse_json(tools->string(), "the text under \"tools\"");
+  auto parsed = parse_exact_json(tools->string(), "the text under \"tools\"", {}, true);
   if (!parsed) return parsed;
   return to_tools(&*parsed);
 }

@@ -139,9 +139,12 @@ Result<std::optional<Sample>> from_dialogues(const Columns& row, const Json& cho
   RETURN_IF_ERROR(sample);
   for (const char* name : {"prompt", "conversations", "messages"}) {
     if (!row(name)) continue;
+    // A text is not used (UltraFeedback), and listed as a column that is not read.
+    const auto text = parsed_messages(*row.look(name), row.tags());
+    if (text && text->is_string()) continue;
     const auto list = completion(row, name);
     RETURN_IF_ERROR(list);
-    if (list->is_array()) RETURN_IF_ERROR(agree(row, name, *list, *sample, chosen, rejected));
+    RETURN_IF_ERROR(agree(row, name, *list, *sample, chosen, rejected));
   }
   return std::optional(std::move(*sample));
 }
@@ -212,13 +215,16 @@ Result<Sample> from_prompt(const Columns& row, const LayoutOptions& options, con
   const auto given = prompt(row, options);
   RETURN_IF_ERROR(given);
   if (is_whole_dialogue(chosen) != is_whole_dialogue(rejected))
-    return bad_row(cat("expected two whole dialogues or two answers; only ",
-                       quote(row.file_name(is_whole_dialogue(chosen) ? "chosen" : "rejected")),
+    return bad_row(cat("expected two whole dialogues or two answers under ",
+                       quote(row.file_name("chosen")), " and ", quote(row.file_name("rejected")),
+                       "; only the ", is_whole_dialogue(chosen) ? "first" : "second",
                        " is a whole dialogue"));
   if (given->value.is_null()) {
     if (!chosen.is_string() || !rejected.is_string())
       return bad_row(
-          "there is no prompt: expected \"prompt\", or whole dialogues in chosen and rejected");
+          "there is no prompt: expected \"prompt\", \"conversations\", \"messages\", "
+          "\"instruction\", "
+          "\"question\" or \"input\", or whole dialogues in chosen and rejected");
     return split_texts(chosen.string(), rejected.string());
   }
   Sample out{.prompt = given->value, .completion = chosen, .rejected = rejected};
@@ -259,6 +265,10 @@ Result<Sample> pairwise_sample(const Columns& row, const LayoutOptions& options)
     RETURN_IF_ERROR(tools);
     sample->tools = std::move(*tools);
   }
+  for (const auto& [name, answer] :
+       {std::pair("chosen", &sample->completion), {"rejected", &sample->rejected}})
+    if (answer->is_array() && std::ranges::none_of(answer->array(), is_assistant))
+      return bad_row(cat(quote(row.file_name(name)), " has no message of the assistant"));
   const bool alpaca = !*whole && std::string_view("instruction") == prompt_column(row);
   if (!alpaca)
     RETURN_IF_ERROR(add_system(row, options, sample->prompt));  // alpaca_prompt() adds it

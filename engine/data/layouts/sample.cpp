@@ -58,10 +58,11 @@ Result<Sample> prompt_and_completion(const Columns& row, const char* prompt, con
 }
 
 Result<Sample> messages_of(const Columns& row, const LayoutOptions& options) {
-  const auto value = parsed_column(row, row.first_name({"messages", "conversations"}));
+  const auto name = row.first_name({"messages", "conversations"});
+  const auto value = parsed_column(row, name);
   RETURN_IF_ERROR(value);
   auto list = to_messages(*value, row.tags());
-  RETURN_IF_ERROR(list);
+  if (!list) return bad_row(cat(quote(row.file_name(name)), ": ", list.error().what));
   RETURN_IF_ERROR(add_system(row, options, *list));
   auto tools = to_tools(row.find("tools"));
   RETURN_IF_ERROR(tools);
@@ -69,11 +70,13 @@ Result<Sample> messages_of(const Columns& row, const LayoutOptions& options) {
 }
 
 // The label of a conversation applies to its last message.
-Result<Sample> split_last_message(Sample sample) {
+Result<Sample> split_last_message(const Columns& row, Sample sample) {
   auto& messages = sample.completion.array();
   if (messages.size() < 2 || !is_assistant(messages.back()))
     return bad_row(
-        "expected a conversation that ends with an assistant message, to which the label applies");
+        cat(quote(row.file_name(row.first_name({"messages", "conversations"}))),
+            ": expected a conversation that ends with an assistant message, to which the label "
+            "applies"));
   Json answer = Json::Array{std::move(messages.back())};
   messages.pop_back();
   sample.prompt = std::exchange(sample.completion, std::move(answer));
@@ -84,10 +87,11 @@ Result<Sample> conversation(const Columns& row, const LayoutOptions& options) {
   if (!row.first({"messages", "conversations"})) return bad_row("nothing under \"messages\"");
   auto sample = messages_of(row, options);
   if (!sample) return sample;
-  if (options.purpose == Purpose::unpaired) return split_last_message(std::move(*sample));
+  if (options.purpose == Purpose::unpaired) return split_last_message(row, std::move(*sample));
   for (const auto& item : sample->completion.array())
     if (is_assistant(item)) return sample;
-  return bad_row("the conversation has no assistant message to train on");
+  return bad_row(cat(quote(row.file_name(row.first_name({"messages", "conversations"}))),
+                     ": the conversation has no assistant message to train on"));
 }
 
 Result<Sample> text_row(const Columns& row) {
@@ -103,6 +107,12 @@ Result<Sample> alpaca(const Columns& row, const LayoutOptions& options) {
   RETURN_IF_ERROR(output);
   auto tools = tools_of(row, prompt->is_array());
   RETURN_IF_ERROR(tools);
+  // Fine-tuning trains on the answers of the history, too, as on those of any conversation
+  // (LLaMA-Factory without mask_history).
+  if (options.purpose == Purpose::sft && prompt->is_array() && row("history")) {
+    prompt->array().push_back(message("assistant", *output));
+    return Sample{.completion = std::move(*prompt), .tools = std::move(*tools)};
+  }
   Json completion =
       prompt->is_array() ? Json(Json::Array{message("assistant", *output)}) : Json(*output);
   return Sample{.prompt = std::move(*prompt),
@@ -110,10 +120,12 @@ Result<Sample> alpaca(const Columns& row, const LayoutOptions& options) {
                 .tools = std::move(*tools)};
 }
 
-// The prompt of a conversation ends before its last answer.
-Json without_last_messages(Json messages) {
+// The prompt of a conversation ends before its last answer, which is not read.
+Json without_last_answer(const Columns& row, const char* name, Json messages) {
   auto& list = messages.array();
+  const auto size = list.size();
   while (!list.empty() && is_assistant(list.back())) list.pop_back();
+  if (list.size() < size) row.mark_unread(row.file_name(name) + " (the last answer)");
   return messages;
 }
 
@@ -131,7 +143,7 @@ Result<Json> prompt_of(const Columns& row, const LayoutOptions& options, const c
   }
   auto sample = messages_of(row, options);
   RETURN_IF_ERROR(sample);
-  return without_last_messages(std::move(sample->completion));
+  return without_last_answer(row, name, std::move(sample->completion));
 }
 
 Result<Sample> prompt_and_answer(const Columns& row, const LayoutOptions& options) {
@@ -148,7 +160,7 @@ Result<Sample> prompt_and_answer(const Columns& row, const LayoutOptions& option
   static const std::map<std::string, std::string> verl = {{"answer", "reward_model.ground_truth"}};
   if (!answer) {
     answer = Columns(row.row(), verl, row.tags()).find("answer");
-    if (answer) row.mark_read("reward_model");
+    if (answer) row.mark_read(verl.at("answer"));
   }
   if (!answer && std::string_view(name) == "instruction") answer = row.find("output");
   if (answer) sample.answer = *answer;

@@ -86,6 +86,15 @@ Result<std::vector<std::int32_t>> classes_of_errors(const Columns& row, std::siz
   return out;
 }
 
+// Counts the members of `object` other than `read` as not read.
+void mark_others(const Columns& row, const Json& object, const std::string& path,
+                 std::initializer_list<std::string_view> read) {
+  if (!object.is_object()) return;
+  for (const auto& [name, value] : object.object())
+    if (!value.is_null() && std::ranges::find(read, name) == read.end())
+      row.mark_unread(cat(path, '.', name));
+}
+
 // The completion with which a step of PRM800K was continued, its class, and whether the solution
 // ends here. nullopt if it has no text.
 struct Prm800kStep {
@@ -93,16 +102,18 @@ struct Prm800kStep {
   std::int32_t label = -1;
   bool last = false;
 };
-Result<std::optional<Prm800kStep>> prm800k_step(const Json& step) {
+Result<std::optional<Prm800kStep>> prm800k_step(const Columns& row, const Json& step) {
   const auto *all = step.find("completions"), *chosen = step.find("chosen_completion"),
              *human = step.find("human_completion");
   const auto count = all && all->is_array() ? all->array().size() : 0;
   const Json* used = nullptr;
   bool last = false;
-  if (chosen && chosen->is_integer()) {
-    if (chosen->integer() < 0 || chosen->integer() >= static_cast<std::int64_t>(count))
-      return bad_row(cat("\"chosen_completion\": expected a number from 0 to ",
-                         static_cast<std::int64_t>(count) - 1, ", found ", chosen->integer()));
+  if (chosen && !chosen->is_null()) {
+    if (!chosen->is_integer() || chosen->integer() < 0 ||
+        chosen->integer() >= static_cast<std::int64_t>(count))
+      return bad_row(
+          cat("\"chosen_completion\": expected null or the number, from 0, of one of the ", count,
+              " entries of \"completions\", found ", quote(chosen->dump(), 24)));
     used = &all->array()[static_cast<std::size_t>(chosen->integer())];
   } else if (human && !human->is_null()) {
     used = human;
@@ -110,7 +121,13 @@ Result<std::optional<Prm800kStep>> prm800k_step(const Json& step) {
     used = &all->array()[0];
     last = true;
   }
+  mark_others(row, step, "label.steps", {"completions", "chosen_completion", "human_completion"});
   if (!used) return std::nullopt;
+  mark_others(row, *used,
+              used == human ? "label.steps.human_completion" : "label.steps.completions",
+              {"text", "rating"});
+  if (used == human ? count > 0 : count > 1) row.mark_unread("label.steps.completions");
+  if (human && used != human && !human->is_null()) row.mark_unread("label.steps.human_completion");
   const auto *text = used->find("text"), *rating = used->find("rating");
   if (!text || !text->is_string()) return bad_row("a completion of \"label.steps\" has no text");
   const bool rated =
@@ -234,7 +251,11 @@ Result<StepExample> with_placeholders(const Sample& sample, const TextEncoder& e
 }  // namespace
 
 Result<Sample> step_sample(const Columns& row, const LayoutOptions&) {
-  auto prompt = row.string(row.first_name({"prompt", "question", "problem", "input"}));
+  const auto* of_prompt = row.first_name({"prompt", "question", "problem", "input"});
+  if (!row(of_prompt))
+    return bad_row(
+        "expected text under \"prompt\", \"question\", \"problem\" or \"input\", found nothing");
+  auto prompt = row.string(of_prompt);
   RETURN_IF_ERROR(prompt);
   const auto* name = row.first_name({"completions", "steps"});
   auto steps = texts(row, name, "texts, one a step,");
@@ -275,9 +296,11 @@ Result<Sample> prm800k_sample(const Columns& row, const LayoutOptions&) {
     return bad_row(
         "expected a text under \"question.problem\" and a list under \"label.steps\", as PRM800K "
         "has them");
+  mark_others(row, *question, row.file_name("question"), {"problem"});
+  mark_others(row, *label, row.file_name("label"), {"steps"});
   StepLabels labels;
   for (const auto& item : steps->array()) {
-    auto step = prm800k_step(item);
+    auto step = prm800k_step(row, item);
     RETURN_IF_ERROR(step);
     if (!*step) break;
     labels.steps.push_back(std::move((*step)->text));
@@ -285,6 +308,7 @@ Result<Sample> prm800k_sample(const Columns& row, const LayoutOptions&) {
     if ((*step)->last) break;
   }
   if (labels.steps.empty()) return bad_row("\"label.steps\" is empty: it has no step");
+  if (labels.steps.size() < steps->array().size()) row.mark_unread("label.steps");
   return Sample{.prompt = *problem, .step_labels = std::move(labels)};
 }
 

@@ -43,12 +43,14 @@ Result<std::vector<std::int32_t>> integers(const Columns& row, const std::string
   return out;
 }
 
-// A row of 0 and 1, as long as the ids.
-Result<std::vector<std::int32_t>> zero_one_mask(const Columns& row, const std::string& name,
-                                                std::size_t count) {
+// A row of 0 and 1, as long as the ids of the same part of the row ("chosen_").
+Result<std::vector<std::int32_t>> zero_one_mask(const Columns& row, const std::string& part,
+                                                const std::string& column, std::size_t count) {
+  const std::string name = part + column;
   const auto* list = row.find(name);
   const auto wrong = [&](const std::string& found) {
-    return bad_row(cat("expected ", count, " values, 0 or 1, one for each token id, under ",
+    return bad_row(cat("expected ", count, " values, 0 or 1, one for each of ",
+                       quote(row.file_name(part + "input_ids")), ", under ",
                        quote(row.file_name(name)), ", found ", found));
   };
   if (!list->is_array()) return wrong(list->type_name());
@@ -66,7 +68,7 @@ Result<std::vector<std::int32_t>> zero_one_mask(const Columns& row, const std::s
 // Columns that say of a row that it is several sequences, or that it is padded.
 Result<> check_one_sequence(const Columns& row, const std::string& part, std::size_t count) {
   if (const std::string name = part + "attention_mask"; row(name)) {
-    const auto attended = zero_one_mask(row, name, count);
+    const auto attended = zero_one_mask(row, part, "attention_mask", count);
     RETURN_IF_ERROR(attended);
     if (std::ranges::find(*attended, 0) != attended->end())
       return bad_row(
@@ -97,7 +99,7 @@ Result<> apply_masks(const Columns& row, const std::string& part,
   for (const char* column : {"completion_mask", "assistant_masks", "assistant_mask", "loss_mask"}) {
     const std::string name = part + column;
     if (!row(name)) continue;
-    const auto trained = zero_one_mask(row, name, labels.size());
+    const auto trained = zero_one_mask(row, part, column, labels.size());
     RETURN_IF_ERROR(trained);
     for (std::size_t i = 0; i < labels.size(); ++i)
       if ((*trained)[i] == 0) labels[i] = not_trained;
@@ -105,21 +107,31 @@ Result<> apply_masks(const Columns& row, const std::string& part,
   return {};
 }
 
+// One more than the largest id.
+std::int64_t end_of_ids(const LayoutOptions& options) {
+  return options.vocabulary > 0 ? options.vocabulary
+                                : std::int64_t{std::numeric_limits<std::int32_t>::max()};
+}
+
+Result<std::vector<std::int32_t>> token_ids(const Columns& row, const std::string& name,
+                                            const LayoutOptions& options) {
+  auto ids = integers(row, name, 0, end_of_ids(options));
+  if (ids && ids->empty()) return bad_row(cat(quote(row.file_name(name)), " is empty"));
+  return ids;
+}
+
 Result<TokenRow> token_row(const Columns& row, const std::string& part,
                            const LayoutOptions& options) {
   const std::string ids = part + "input_ids", labels = part + "labels";
-  const auto end = options.vocabulary > 0 ? options.vocabulary
-                                          : std::int64_t{std::numeric_limits<std::int32_t>::max()};
-  auto tokens = integers(row, ids, 0, end);
+  auto tokens = token_ids(row, ids, options);
   RETURN_IF_ERROR(tokens);
-  if (tokens->empty()) return bad_row(cat(quote(row.file_name(ids)), " is empty"));
   RETURN_IF_ERROR(check_one_sequence(row, part, tokens->size()));
   if (!row(labels)) {
     TokenRow out{*tokens, *tokens};
     RETURN_IF_ERROR(apply_masks(row, part, out.labels));
     return out;
   }
-  auto targets = integers(row, labels, not_trained, end);
+  auto targets = integers(row, labels, not_trained, end_of_ids(options));
   RETURN_IF_ERROR(targets);
   if (targets->size() != tokens->size())
     return bad_row(cat("expected as many labels as token ids, found ", targets->size(), " under ",
@@ -154,9 +166,22 @@ Result<> add_token_prompt(const Columns& row, const LayoutOptions& options, Samp
   return {};
 }
 
+// A prompt of ids: labels and masks of a prompt have no effect, so they are not read.
+Result<Sample> token_prompt(const Columns& row, const LayoutOptions& options) {
+  const auto ids = token_ids(row, "input_ids", options);
+  RETURN_IF_ERROR(ids);
+  RETURN_IF_ERROR(check_one_sequence(row, "", ids->size()));
+  Sample sample;
+  sample.tokens = TokenRow{*ids, *ids};
+  if (const auto* answer = row.first({"answer", "ground_truth"})) sample.answer = *answer;
+  sample.columns = row.others({"input_ids"});
+  return sample;
+}
+
 }  // namespace
 
 Result<Sample> token_sample(const Columns& row, const LayoutOptions& options) {
+  if (options.purpose == Purpose::prompts) return token_prompt(row, options);
   Sample sample;
   const bool pairs = options.purpose == Purpose::pairs;
   auto tokens = token_row(row, pairs ? "chosen_" : "", options);
@@ -170,10 +195,6 @@ Result<Sample> token_sample(const Columns& row, const LayoutOptions& options) {
     const auto margin = margin_of(row);
     RETURN_IF_ERROR(margin);
     sample.margin = *margin;
-  }
-  if (options.purpose == Purpose::prompts) {
-    if (const auto* answer = row.first({"answer", "ground_truth"})) sample.answer = *answer;
-    sample.columns = row.others({"input_ids", "labels"});
   }
   return sample;
 }

@@ -104,6 +104,7 @@ std::vector<std::string> unshown(const Sample& sample, const TextEncoder& encode
     for (const auto& name : unshown_members(Json(std::move(messages)), sample.tools, encoder))
       names.insert(cat("messages.", name));
   }
+  if (has_unused_weight(sample.prompt)) names.insert("messages.weight");
   return {names.begin(), names.end()};
 }
 
@@ -322,6 +323,7 @@ Result<std::vector<T>> ExampleReader<T>::convert(const Row& row) {
       if (auto ok = options_->check_prompt(examples->front()); !ok) examples = fail(ok);
   if (!examples) return fail(examples.error().code, cat(row.where(), ": ", examples.error().what));
   if (examples->empty()) drop(row, *sample);
+  sample_ = std::move(*sample);
   return examples;
 }
 

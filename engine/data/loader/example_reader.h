@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "engine/data/layouts/sample.h"
 #include "engine/data/loader/dataset.h"
 
 namespace troupe::engine::data {
@@ -34,6 +35,8 @@ class ExampleReader {
   tl::unexpected<Error> no_examples() const;
 
   const std::vector<std::string>& files() const { return files_; }
+  /// The normal form of the row whose examples next() returned last.
+  const Sample& sample() const { return sample_; }
   /// Counts since open(), or since the caller reset them.
   DataReport& report() { return report_; }
 
@@ -53,6 +56,7 @@ class ExampleReader {
   LayoutOptions layout_;
   std::size_t layout_file_ = 0;  // from whose first row the layout was detected
   DataReport report_;
+  Sample sample_;
   std::unique_ptr<RowReader> reader_;  // reads files_[position_.file]; null: not open
   RowPosition position_;
 };

@@ -1,5 +1,6 @@
 #include "engine/data/megatron/pretraining_data.h"
 
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <numeric>
@@ -116,6 +117,10 @@ Result<PretrainingSample> PretrainingSplit::sample(std::int64_t index) const {
   return datasets_[static_cast<std::size_t>(chosen.dataset)].sample(chosen.sample);
 }
 
+namespace {
+constexpr std::array<std::string_view, split_count> part_names{"training", "validation", "test"};
+}  // namespace
+
 Result<PretrainingData> PretrainingData::open(const PretrainingOptions& options) {
   RETURN_IF_ERROR(check_options(options));
   const auto shares_of_splits = parse_split(options.split);
@@ -138,7 +143,9 @@ Result<PretrainingData> PretrainingData::open(const PretrainingOptions& options)
     for (std::size_t k = 0; k < sources->size(); ++k) {
       const auto ranges = split_ranges(*shares_of_splits, (*sources)[k]->sequences());
       auto dataset = GptDataset::build((*sources)[k], *ranges[i], sizes[k], options.sample);
-      RETURN_IF_ERROR(dataset);
+      if (!dataset)
+        return fail(dataset.error().code,
+                    cat("the ", part_names[i], " part of pretrain.split: ", dataset.error().what));
       datasets.push_back(std::move(*dataset));
     }
     std::optional<std::vector<BlendedSample>> blend;

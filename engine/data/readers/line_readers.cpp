@@ -1,6 +1,7 @@
 #include "engine/data/readers/line_readers.h"
 
 #include "engine/base/text.h"
+#include "engine/data/readers/exact_json.h"
 #include "engine/data/readers/row_reader.h"
 
 namespace troupe::engine::data {
@@ -102,7 +103,8 @@ Result<> check_row_size(std::size_t bytes, const Row& row) {
 
 Result<> parse_row(std::string_view text, Row& row) {
   RETURN_IF_ERROR(check_row_size(text.size(), row));
-  auto value = parse_json(text, row.where(), {.depth = max_row_depth, .bytes = max_row_bytes});
+  auto value =
+      parse_exact_json(text, row.where(), {.depth = max_row_depth, .bytes = max_row_bytes});
   if (!value) return fail(value.error().code, with_file_line(value.error().what, row.line));
   if (!value->is_object())
     return fail(Errc::bad_input,

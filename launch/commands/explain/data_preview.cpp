@@ -14,58 +14,86 @@ namespace {
 
 namespace data = engine::data;
 
-ShownExample shown(const data::SftExample& example, std::int64_t) {
-  return {{{"", example.ids, example.weights}}, {}};
+ShownExample shown(const data::SftExample& example, const data::Sample& sample,
+                   const data::EncodeOptions& options) {
+  return {{{"", example.ids, example.weights,
+            data::parts_of(sample, sample.completion, options.train_on_prompt)}},
+          {}};
 }
 
-ShownExample shown(const data::PairExample& pair, std::int64_t) {
-  ShownExample out{{{"chosen", pair.chosen.ids, pair.chosen.weights},
-                    {"rejected", pair.rejected.ids, pair.rejected.weights}},
-                   {}};
-  if (pair.margin) out.notes.push_back(cat("margin: ", static_cast<double>(*pair.margin)));
+ShownExample shown(const data::PairExample& pair, const data::Sample& sample,
+                   const data::EncodeOptions&) {
+  ShownExample out{
+      {{"chosen", pair.chosen.ids, pair.chosen.weights, data::parts_of(sample, sample.completion)},
+       {"rejected", pair.rejected.ids, pair.rejected.weights,
+        data::parts_of(sample, sample.rejected)}},
+      {}};
+  if (pair.margin) {
+    const double margin = *pair.margin;
+    out.notes.push_back(cat("margin: ", margin));
+    out.members.emplace_back("margin", margin);
+  }
   return out;
 }
 
-ShownExample shown(const data::UnpairedExample& example, std::int64_t max_length) {
-  ShownSequence sequence{example.desirable ? "desirable" : "undesirable", example.prompt,
-                         std::vector<float>(example.prompt.size(), 0.0f)};
+ShownExample shown(const data::UnpairedExample& example, const data::Sample& sample,
+                   const data::EncodeOptions& options) {
+  const bool of_pair = !sample.desirable;
+  ShownSequence sequence{
+      example.desirable ? "desirable" : "undesirable", example.prompt,
+      std::vector<float>(example.prompt.size(), 0.0f),
+      data::parts_of(sample, of_pair && !example.desirable ? sample.rejected : sample.completion)};
   sequence.ids.insert(sequence.ids.end(), example.answer.begin(), example.answer.end());
   sequence.weights.insert(sequence.weights.end(), example.weights.begin(), example.weights.end());
-  if (max_length > 0 && std::ssize(sequence.ids) > max_length) {
-    sequence.ids.resize(static_cast<std::size_t>(max_length));
-    sequence.weights.resize(static_cast<std::size_t>(max_length));
+  if (options.max_length > 0 && std::ssize(sequence.ids) > options.max_length) {
+    sequence.ids.resize(static_cast<std::size_t>(options.max_length));
+    sequence.weights.resize(static_cast<std::size_t>(options.max_length));
   }
   return {{std::move(sequence)}, {}};
 }
 
-ShownExample shown(const data::StepExample& example, std::int64_t) {
-  ShownSequence sequence{"", example.ids, {}};
+ShownExample shown(const data::StepExample& example, const data::Sample& sample,
+                   const data::EncodeOptions&) {
+  ShownSequence sequence{"", example.ids, {}, data::parts_of(sample, Json())};
   std::vector<std::string> classes;
+  Json::Array labels;
   for (const auto label : example.classes) {
     sequence.weights.push_back(label >= 0 ? 1.0f : 0.0f);
-    if (label >= 0) classes.push_back(std::to_string(label));
+    if (label < 0) continue;
+    classes.push_back(std::to_string(label));
+    labels.emplace_back(label);
   }
-  return {{std::move(sequence)}, {cat("classes of the marked tokens: ", join(classes, ", "))}};
+  ShownExample out{{std::move(sequence)},
+                   {cat("classes of the marked tokens: ", join(classes, ", "))}};
+  out.members.emplace_back("classes", std::move(labels));
+  return out;
 }
 
-ShownExample shown(const data::PromptRow& row, std::int64_t) {
-  ShownExample out{{{"prompt", row.ids, std::vector<float>(row.ids.size(), 0.0f)}}, {}};
+ShownExample shown(const data::PromptRow& row, const data::Sample& sample,
+                   const data::EncodeOptions&) {
+  ShownExample out{{{"prompt", row.ids, std::vector<float>(row.ids.size(), 0.0f),
+                     data::parts_of(sample, Json())}},
+                   {}};
   const Json& answer = row.answer;
   const std::string text = answer.is_string() ? answer.string() : answer.dump();
   out.notes.push_back(answer.is_null() ? "no answer" : cat("answer: ", quote(text, 200)));
+  if (!answer.is_null()) out.members.emplace_back("answer", answer);
   return out;
 }
 
 template <class T>
-void count(const T& example, std::int64_t max_length, DataPreview& out) {
-  ShownExample all = shown(example, max_length);
+void count(const T& example, const data::Sample& sample, const data::EncodeOptions& options,
+           const PreviewLimits& limits, DataPreview& out) {
+  ShownExample all = shown(example, sample, options);
   ++out.examples;
   for (const ShownSequence& sequence : all.sequences) {
     out.lengths.push_back(std::ssize(sequence.ids));
     out.tokens += std::ssize(sequence.ids);
     out.trained_tokens += std::ranges::count_if(sequence.weights, [](float w) { return w != 0; });
   }
-  if (!out.first) out.first = std::move(all);
+  if (std::ssize(out.shown) >= limits.shown) return;
+  if (!sample.tools.is_null()) all.members.emplace_back("tools", sample.tools);
+  out.shown.push_back(std::move(all));
 }
 
 std::uint64_t bytes_of(const std::vector<std::string>& files) {
@@ -130,11 +158,12 @@ Result<> preview_source(const data::DataOptions& options, const data::DataSource
   reader->report().bad = out.report.bad;  // the limit applies to all sources together
   const auto examples = out.examples, tokens = out.tokens;
   bool ended = false;
-  while (!ended && reader->position().number < limits.rows && out.tokens - tokens < limits.tokens) {
+  while (!ended && reader->position().number < limits.rows && out.tokens - tokens < limits.tokens &&
+         out.examples - examples < limits.examples) {
     const auto some = reader->next();
     RETURN_IF_ERROR(some);
     ended = some->empty();
-    for (const T& example : *some) count(example, options.encode.max_length, out);
+    for (const T& example : *some) count(example, reader->sample(), options.encode, limits, out);
   }
   reader->report().bad -= out.report.bad;
   if (out.examples == examples && ended) return reader->no_examples();
@@ -157,6 +186,7 @@ Result<DataPreview> preview(const data::DataOptions& options, const data::TextEn
   const auto parts = std::max<std::int64_t>(1, std::ssize(sources));
   limits.rows = std::max<std::int64_t>(1, limits.rows / parts);
   limits.tokens = std::max<std::int64_t>(1, limits.tokens / parts);
+  limits.examples = std::max<std::int64_t>(1, limits.examples / parts);
   for (const auto& source : sources)
     RETURN_IF_ERROR(preview_source<T>(options, source, text, limits, out));
   return out;

@@ -105,30 +105,16 @@ class MaskedLines {
   bool trained_ = false, colored_ = false;
 };
 
-// Token ids as text if there is no tokenizer.
-std::string ids_text(std::span<const std::int32_t> ids) {
-  std::string out;
-  for (const auto id : ids) out += cat(id, ' ');
-  return out;
-}
-
-// Writes tokens [begin, end) in runs of equal mask. The text of a run is what the text grows by
-// with its tokens: tokens have no text of their own where a character consists of several.
 void write_tokens(const ShownSequence& sequence, std::size_t begin, std::size_t end,
                   const TokenText& text, MaskedLines& lines) {
   const auto ids = std::span(sequence.ids).subspan(begin, end - begin);
-  std::string before;
-  for (std::size_t i = 0; i < ids.size();) {
-    const bool trained = sequence.weights[begin + i] != 0;
-    std::size_t next = i + 1;
-    while (next < ids.size() && (sequence.weights[begin + next] != 0) == trained) ++next;
-    const auto all = repair_utf8(text ? text(ids.first(next)) : ids_text(ids.first(next)));
-    const auto common = static_cast<std::size_t>(
-        std::mismatch(all.begin(), all.end(), before.begin(), before.end()).first - all.begin());
-    const auto known = complete_utf8_prefix(std::string_view(all).substr(0, common));
-    lines.run({all.substr(known), trained});
-    before = all;
-    i = next;
+  const auto weights = std::span(sequence.weights).subspan(begin, end - begin);
+  const auto runs = token_runs(ids, weights, text);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    MaskedRun run{runs[i].text, runs[i].weight != 0};
+    for (; i + 1 < runs.size() && (runs[i + 1].weight != 0) == run.trained; ++i)
+      run.text += runs[i + 1].text;
+    lines.run(run);
   }
 }
 

@@ -1,17 +1,12 @@
 // The text of an example as the model reads it, with the tokens marked that are trained on.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <span>
 #include <string>
 
 #include "launch/commands/explain/data_preview.h"
+#include "launch/commands/explain/token_runs.h"
 
 namespace troupe::launch {
-
-/// The text of token ids, special tokens included. Empty: the ids themselves are shown.
-using TokenText = std::function<std::string(std::span<const std::int32_t>)>;
 
 /// How tokens with a weight in the loss are marked: [[in brackets]], or in green.
 enum class MaskStyle { brackets, color };

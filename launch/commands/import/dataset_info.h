@@ -8,7 +8,7 @@
 namespace troupe::launch {
 
 /// Converts a value by one of the converters datasets (names of data sets, which become files and
-/// columns), dataset_dir and map_keys. False for another converter.
+/// columns), dataset_dir, map_keys, mix_strategy and interleave_probs. False for another converter.
 bool convert_dataset(ImportSettings& settings, std::string_view converter, const YamlNode& value);
 
 }  // namespace troupe::launch

@@ -65,8 +65,8 @@ TEST(Layouts, OfSupervisedRowsAreFoundAndBroughtIntoOneForm) {
           {R"({"instruction":"Add.","input":"2 2","output":"4"})",
            R"([{"role":"user","content":"Add.\n2 2"}] | [{"role":"assistant","content":"4"}])"},
           {R"({"instruction":"Go on.","input":"","output":"c","system":"S","history":[["a","b"]]})",
-           R"([{"role":"system","content":"S"},{"role":"user","content":"a"},{"role":"assistant","content":"b"},)"
-           R"({"role":"user","content":"Go on."}] | [{"role":"assistant","content":"c"}])"},
+           R"(null | [{"role":"system","content":"S"},{"role":"user","content":"a"},{"role":"assistant","content":"b"},)"
+           R"({"role":"user","content":"Go on."},{"role":"assistant","content":"c"}])"},
           {R"({"messages":[{"role":"user","content":[{"type":"text","text":"h"},{"type":"text","value":"i"}]},)"
            R"({"role":"assistant","content":"yes","loss_weight":0.0}]})",
            R"(null | [{"role":"user","content":"hi"},{"role":"assistant","content":"yes","loss_weight":0.0}])"},

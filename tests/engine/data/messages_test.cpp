@@ -126,7 +126,8 @@ TEST(KtoRows, HaveALabelInEveryLayout) {
           {R"({"messages":[{"role":"user","content":"p"},{"role":"assistant","content":"c"}],"label":true})",
            R"(messages [{"role":"user","content":"p"}] | [{"role":"assistant","content":"c"}] good)"},
           {R"({"conversations":[{"from":"human","value":"p"}],"kto_tag":true})",
-           "!rows.jsonl:7: expected a conversation that ends with an assistant message, to "
+           "!rows.jsonl:7: \"conversations\": expected a conversation that ends with an assistant "
+           "message, to "
            "which the label applies"},
           {R"({"prompt":"p","completion":"c","label":"maybe"})",
            "!rows.jsonl:7: expected true (a good answer) or false under \"label\", found "

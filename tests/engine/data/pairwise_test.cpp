@@ -113,7 +113,7 @@ TEST(PairwisePrompt, OfTwoWholeDialoguesThatContradictsThemIsRefused) {
                 Purpose::pairs, {{"messages", ""}}));
   EXPECT_THAT(
       normal_pair(pair_row(fine_dialogue, json_text("Bad"), {{"prompt", json_text("How?")}})),
-      HasSubstr("only \"chosen\" is a whole dialogue"));
+      HasSubstr("\"chosen\" and \"rejected\"; only the first is a whole dialogue"));
 }
 
 TEST(PairwisePrompt, ThatIsGivenHasTheAnswersBehindIt) {

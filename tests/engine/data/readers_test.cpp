@@ -151,6 +151,23 @@ TEST(Readers, ContentWinsOverAMisleadingName) {
   EXPECT_THAT(read_all(scratch.path("nothing.jsonl"))[0], HasSubstr("nothing.jsonl"));
 }
 
+TEST(JsonLines, IntegersBeyondSixtyThreeBitsAreNotRounded) {
+  Scratch scratch;
+  const auto read = [&](const std::string& text) {
+    return read_all(scratch.write("a.jsonl", text + "\n"))[0];
+  };
+  EXPECT_EQ(read(R"({"a": 9223372036854775807, "b": -9223372036854775808})"),
+            R"(1 {"a":9223372036854775807,"b":-9223372036854775808})");
+  EXPECT_EQ(read(R"({"a": 18446744073709551615, "b": [-123456789012345678901234567890]})"),
+            R"(1 {"a":"18446744073709551615","b":["-123456789012345678901234567890"]})");
+  EXPECT_EQ(read(R"({"a": "\\\"18446744073709551615", "b": 18446744073709551615e-5})"),
+            R"(1 {"a":"\\\"18446744073709551615","b":184467440737095.53})");
+  for (const char* row : {R"({"tools": [{"parameters": {"maximum": 18446744073709551615}}]})",
+                          R"({"messages": [{"tool_calls": [{"maximum": 18446744073709551615}]}]})"})
+    EXPECT_THAT(read(row), AllOf(HasSubstr("a.jsonl:1: \"maximum\""),
+                                 HasSubstr("18446744073709551615"), HasSubstr("write it as text")));
+}
+
 TEST(Readers, DamagedTextIsRefusedOrReadNeverTrusted) {
   Scratch scratch;
   const std::string list =

@@ -157,7 +157,8 @@ TEST(MessageWeight, IsThatOfTheLossUnderEveryName) {
     EXPECT_EQ(message.find("train"), nullptr);
   }
   const auto one = member_sample(message_with(R"("weight":1,"train":true)"));
-  EXPECT_EQ(one->completion.array()[1].object().size(), 2u);
+  EXPECT_EQ(one->completion.array()[1].find("loss_weight")->number(), 1);
+  EXPECT_EQ(one->completion.array()[1].object().size(), 3u);
 }
 
 TEST(MessageWeight, ThatIsNoneOrOfAnotherRoleIsRefused) {
@@ -194,9 +195,9 @@ TEST(TokenMasks, ExcludeTokensFromTheLoss) {
       "5- 6 7-");
   EXPECT_EQ(token_labels(R"("input_ids":[5,6,7],"labels":[-100,6,7],"loss_mask":[1,1,0])"),
             "5- 6 7-");
-  EXPECT_THAT(
-      token_labels(R"("input_ids":[5,6,7],"loss_mask":[0,1])"),
-      HasSubstr("expected 3 values, 0 or 1, one for each token id, under \"loss_mask\", found 2"));
+  EXPECT_THAT(token_labels(R"("input_ids":[5,6,7],"loss_mask":[0,1])"),
+              HasSubstr("expected 3 values, 0 or 1, one for each of \"input_ids\", under "
+                        "\"loss_mask\", found 2"));
   EXPECT_THAT(token_labels(R"("input_ids":[5,6],"loss_mask":[0,0.5])"), HasSubstr("0.5"));
   EXPECT_THAT(token_labels(R"("input_ids":[5,6],"loss_mask":"01")"), HasSubstr("loss_mask"));
 }

@@ -15,6 +15,7 @@ namespace troupe::engine::data::megatron {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Tokens = std::vector<std::int32_t>;
 
@@ -170,7 +171,8 @@ TEST(MegatronSamples, NeedEnoughTokens) {
   options.sample.sequence_length = 3;
   options.split = "1";
   EXPECT_THAT(PretrainingData::open(options).error().what,
-              HasSubstr("sequences 0 to 1 have 3 tokens: no sample of 3 + 1 tokens"));
+              AllOf(HasSubstr("the training part of pretrain.split: "),
+                    HasSubstr("sequences 0 to 1 have 3 tokens: no sample of 3 + 1 tokens")));
   options.sample.sequence_length = 2;
   EXPECT_EQ(value_or_throw(PretrainingData::open(options)).split(0)->size(), 1);
   options.samples[0] = std::int64_t{1} << 40;
