@@ -22,6 +22,15 @@ Result<std::size_t> tokens_before(std::size_t bytes, const MarkedText& marked, c
       std::mismatch(part->begin(), part->end(), ids.begin(), ids.end()).first - part->begin());
 }
 
+void add_begin_token(SftExample& row, const TextEncoder& encoder, const EncodeOptions& options) {
+  const auto first = encoder.begin_token();
+  if (options.begin_token == BeginToken::text || !first ||
+      (!row.ids.empty() && row.ids.front() == *first))
+    return;
+  row.ids.insert(row.ids.begin(), *first);
+  row.weights.insert(row.weights.begin(), 0.0f);
+}
+
 Result<SftExample> to_tokens(const MarkedText& marked, const TextEncoder& encoder,
                              const EncodeOptions& options) {
   auto ids = encoder.encode(marked.text, marked.add_special);
@@ -35,6 +44,7 @@ Result<SftExample> to_tokens(const MarkedText& marked, const TextEncoder& encode
     RETURN_IF_ERROR(end);
     for (auto t = *begin; t < *end; ++t) out.weights[t] = span.weight;
   }
+  add_begin_token(out, encoder, options);
   const auto last = encoder.end_token();
   const bool ends = marked.append_end && options.append_end_token;
   if ((ends || options.end_token == EndToken::always) && last &&

@@ -77,6 +77,13 @@ constexpr std::array<std::string_view, 2> names_of(EndToken) {
   return {"text", "always"};
 }
 
+/// Rows that get the begin token: those of plain text where the tokenizer adds it, or all that do not
+/// begin with it (as TRL's add_bos_token_if_needed).
+enum class BeginToken { text, always };
+constexpr std::array<std::string_view, 2> names_of(BeginToken) {
+  return {"text", "always"};
+}
+
 struct EncodeOptions {
   /// Maximum number of tokens of a sequence; longer ones are truncated at the end, but a longer
   /// *prompt* of PromptRow is skipped. 0: no limit.
@@ -85,6 +92,7 @@ struct EncodeOptions {
   /// Append the end token to completions of plain strings (chat templates write their own).
   bool append_end_token = true;
   EndToken end_token = EndToken::text;
+  BeginToken begin_token = BeginToken::text;
   /// Skip pairs longer than max_length instead of truncating them (reward models: a truncated
   /// completion has no meaningful score).
   bool skip_longer = false;

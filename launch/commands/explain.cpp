@@ -154,7 +154,7 @@ int print_data(const RunConfig& config, const engine::models::DecoderSpec& spec,
                const MachineOptions& machine) {
   std::cout << "\nData\n";
   if (reads_token_files(config)) return print_token_files(config, spec, machine);
-  const auto text = TextModel::load(config.model, config.chat_template, spec);
+  const auto text = TextModel::load(config, spec);
   if (!text) return refused(text.error());
   auto options = data_settings(config, spec, config.data.path);
   if (!options) return refused(options.error());

@@ -51,6 +51,7 @@ struct DataConfig {
   engine::data::LastBatch last_batch = engine::data::LastBatch::join;
   bool chunk = true;
   engine::data::ChatUse chat = engine::data::ChatUse::automatic;
+  engine::data::BeginToken begin_token = engine::data::BeginToken::text;
   engine::data::EndToken end_token = engine::data::EndToken::text;
   std::int64_t max_bad_rows = 0;
 
@@ -85,6 +86,9 @@ struct DataConfig {
     field("chat", self.chat,
           "apply the chat template to plain prompts as a user message; auto: alpaca rows only, if "
           "the model has a template");
+    field("begin_token", self.begin_token,
+          "begin token of rows: text: as the tokenizer adds it to plain text, and the chat template "
+          "writes it in conversations; always: before every row that does not begin with it");
     field("end_token", self.end_token,
           "end token of answers: text: after plain text, not after conversations, which end as the "
           "chat template ends them; always: after every row that does not end with it");

@@ -162,6 +162,7 @@ const std::vector<Preset> compat_reference_free = {
       {"simpo.nll_weight", "1"},
       {"train.learning_rate", "1e-6"},
       {"train.max_length", "1024"},
+      {"data.begin_token", "always"},
       {"data.end_token", "always"},
       {"data.last_batch", "keep"}}},
     {"mindspeed",
@@ -173,6 +174,7 @@ const std::vector<Preset> compat_reference_free = {
      "CPOTrainer of TRL 1.16",
      {{"train.learning_rate", "1e-6"},
       {"train.max_length", "1024"},
+      {"data.begin_token", "always"},
       {"data.end_token", "always"},
       {"data.last_batch", "keep"}}},
     {"trl",
@@ -180,6 +182,7 @@ const std::vector<Preset> compat_reference_free = {
      "ORPOTrainer of TRL 1.16",
      {{"train.learning_rate", "1e-6"},
       {"train.max_length", "1024"},
+      {"data.begin_token", "always"},
       {"data.end_token", "always"},
       {"data.last_batch", "keep"}}}};
 

@@ -134,5 +134,22 @@ TEST(Shown, EveryAnswerEndsWhereTheEndTokenIsWanted) {
   EXPECT_EQ(answers(TemplateEncoder(plain), EndToken::always), "good<eos>|bad<eos>");
 }
 
+TEST(Shown, EveryRowBeginsWithTheBeginTokenWhereItIsWanted) {
+  const Sample chat{.prompt = parsed(R"([{"role": "user", "content": "u"}])"),
+                    .completion = parsed(R"([{"role": "assistant", "content": "good"}])")};
+  const auto row = [](const Sample& sample, BeginToken begin) {
+    return *value_or_throw(encode_sft(sample, ByteEncoder(), {.begin_token = begin}));
+  };
+  const auto as_written = row(chat, BeginToken::text), begun = row(chat, BeginToken::always);
+  EXPECT_EQ(as_written.ids.front(), '<');
+  ASSERT_EQ(begun.ids.size(), as_written.ids.size() + 1);
+  EXPECT_EQ(begun.ids.front(), ByteEncoder::start);
+  EXPECT_EQ(begun.weights.front(), 0);
+  EXPECT_EQ(text_of_ids(begun.ids, &begun.weights), "good<eos>\n");
+  // Plain text has it already.
+  const Sample text{.prompt = "p", .completion = "c"};
+  EXPECT_EQ(row(text, BeginToken::always).ids, row(text, BeginToken::text).ids);
+}
+
 }  // namespace
 }  // namespace troupe::engine::data::shown
