@@ -85,6 +85,18 @@ Result<SftExample> encode_text(const Json& prompt, const Json& completion, const
   return example;
 }
 
+std::ptrdiff_t answer_start(const SftExample& row) {
+  return std::ranges::find_if(row.weights, [](float weight) { return weight != 0; }) -
+         row.weights.begin();
+}
+
+void begin_together(SftExample& one, SftExample& other) {
+  const auto start = std::min(answer_start(one), answer_start(other));
+  for (SftExample* row : {&one, &other})
+    if (const auto own = row->weights.begin() + answer_start(*row); own != row->weights.end())
+      std::fill(row->weights.begin() + start, own, *own);
+}
+
 // Tokens [begin, end) as an example; the first one is context only.
 SftExample piece_of(const SftExample& whole, std::size_t begin, std::size_t end) {
   const auto from = static_cast<std::ptrdiff_t>(begin), to = static_cast<std::ptrdiff_t>(end);
@@ -148,6 +160,8 @@ Result<std::optional<PairExample>> encode_pair(const Sample& sample, const TextE
                       ? of_token_row(*sample.rejected_tokens)
                       : encode_text(sample.prompt, sample.rejected, sample, encoder, plain);
   RETURN_IF_ERROR(rejected);
+  if (options.answer_start == AnswerStart::common && !sample.tokens)
+    begin_together(*chosen, *rejected);
   const bool first = finish(*chosen, plain), second = finish(*rejected, plain);
   if (!first || !second || (plain.skip_longer && chosen->cut_tokens + rejected->cut_tokens > 0))
     return std::nullopt;

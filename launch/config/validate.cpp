@@ -168,6 +168,8 @@ class General {
     if (!recipe) return;
     if (recipe->rows != engine::data::Purpose::sft)
       v_.unused("data.chunk", cat("not used, ", recipe->name, " does not read documents"));
+    if (recipe->rows != engine::data::Purpose::pairs)
+      v_.unused("data.answer_start", cat("not used, ", recipe->name, " reads no pairs"));
     if (recipe->rows == engine::data::Purpose::prompts ||
         recipe->rows == engine::data::Purpose::steps)
       for (const char* key : {"data.begin_token", "data.end_token"})

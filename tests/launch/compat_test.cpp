@@ -41,7 +41,8 @@ class CompatTrl : public testing::TestWithParam<std::string> {
     write(folder + "/rows.jsonl", rows);
     std::string out = cat("--model ", stories(), " --data ", folder, "/rows.jsonl --algorithm ",
                           run.find("algorithm")->string());
-    const std::string& form = golden_.find("templates")->find(run.find("template")->string())->string();
+    const std::string& form =
+        golden_.find("templates")->find(run.find("template")->string())->string();
     if (!form.empty()) {
       write(folder + "/template.jinja", form);
       out += cat(" --set chat_template=", folder, "/template.jinja");

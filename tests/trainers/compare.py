@@ -31,6 +31,7 @@ METHODS = [
     Method("SFT", "sft", "completions"),
     Method("SFT, whole rows", "sft", "messages", troupe=["sft.mask_prompt=false"]),
     Method("DPO", "dpo", "pairs"),
+    Method("DPO, no prompt column", "dpo", "whole pairs"),
     Method("DPO, continued adapter", "dpo", "pairs", adapter=True),
     Method("KTO", "kto", "unpaired"),
     Method("KTO, continued adapter", "kto", "unpaired", adapter=True),
@@ -121,9 +122,7 @@ def bad(result):
 def run(options, root):
     import inputs
     import torch
-    import transformers
     torch.set_num_threads(1)
-    transformers.logging.set_verbosity_error()
     print(", ".join(f"{name} {version}" for name, version in versions().items()), flush=True)
     if options.record:
         return record(options.record, options.data, root)

@@ -98,7 +98,7 @@ def questions(data, count=ROWS):
 
 
 def rows_of(data, kind, chat, count=ROWS):
-    """Rows of a kind (completions, messages, unpaired or pairs), conversations with `chat`."""
+    """Rows of a kind (completions, messages, unpaired, pairs or whole pairs), conversations with `chat`."""
     if chat:
         asked = lambda text: [{"role": "user", "content": text}]
         said = lambda text: [{"role": "assistant", "content": text}]
@@ -108,6 +108,8 @@ def rows_of(data, kind, chat, count=ROWS):
     for i, (question, good, bad) in enumerate(questions(data, count)):
         if kind == "pairs":
             rows.append({"prompt": asked(question), "chosen": said(good), "rejected": said(bad)})
+        elif kind == "whole pairs":
+            rows.append({"chosen": asked(question) + said(good), "rejected": asked(question) + said(bad)})
         elif kind == "unpaired":
             rows.append({"prompt": asked(question), "completion": said(bad if i % 2 else good), "label": i % 2 == 0})
         elif kind == "messages":

@@ -1,14 +1,17 @@
 """The losses of TRL's trainers, step by step."""
+import datasets
 import torch
 import transformers
 import trl
-from datasets import Dataset
 from peft import PeftModel
 from trl.experimental.cpo import CPOConfig, CPOTrainer
 from trl.experimental.orpo import ORPOConfig, ORPOTrainer
 
 import inputs
 
+datasets.disable_progress_bars()
+transformers.logging.set_verbosity_error()
+transformers.utils.logging.disable_progress_bar()
 RATE = 1e-4
 TRAINERS = {
     "sft": (trl.SFTTrainer, trl.SFTConfig),
@@ -35,6 +38,7 @@ def losses(method, folder, rows, output, adapter=None, epochs=3, **settings):
                           max_length=inputs.MAX_LENGTH, logging_steps=1, save_strategy="no", report_to="none", bf16=False, use_cpu=True,
                           gradient_checkpointing=False, disable_tqdm=True, train_sampling_strategy="sequential", **settings)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    trainer = trainer_class(model=model_of(method, folder, adapter), args=config, train_dataset=Dataset.from_list(rows), processing_class=tokenizer)
+    trainer = trainer_class(model=model_of(method, folder, adapter), args=config, train_dataset=datasets.Dataset.from_list(rows), processing_class=tokenizer)
+    trainer.remove_callback(transformers.PrinterCallback)
     trainer.train()
     return [step["loss"] for step in trainer.state.log_history if "loss" in step]

@@ -71,9 +71,9 @@ class TokenizerFile {
   }
 
   Result<> read_config() {
-    for (const auto& [name, into] : {std::pair("tokenizer_config.json", &config_),
-                                     std::pair("special_tokens_map.json", &map_),
-                                     std::pair("config.json", &model_)}) {
+    for (const auto& [name, into] :
+         {std::pair("tokenizer_config.json", &config_), std::pair("special_tokens_map.json", &map_),
+          std::pair("config.json", &model_)}) {
       const fs::path path = fs::path(folder_) / name;
       if (!path_exists(path) || (into == &model_ && ids_ == TokenizerIds::file)) continue;
       RETURN_IF_ERROR(store(read_json(path.string()), *into));
@@ -87,8 +87,9 @@ class TokenizerFile {
         !is_llama_tokenizer(Json(), config_, model_))
       return {};
     return fail(Errc::unsupported,
-                cat(folder_, ": the ids of transformers 5 need a tokenizer.json, and the folder "
-                             "has none; save its tokenizer once with transformers 5"));
+                cat(folder_,
+                    ": the ids of transformers 5 need a tokenizer.json, and the folder "
+                    "has none; save its tokenizer once with transformers 5"));
   }
 
   Result<> read_json_file() {
@@ -300,8 +301,7 @@ bool has_tokenizer_files(const std::string& folder) {
          path_exists(fs::path(folder) / qwen_tiktoken) || has_slow_files(folder);
 }
 
-Result<std::shared_ptr<const Pipeline>> read_tokenizer(const std::string& path,
-                                                       TokenizerIds ids) {
+Result<std::shared_ptr<const Pipeline>> read_tokenizer(const std::string& path, TokenizerIds ids) {
   std::error_code ignored;
   if (!fs::is_directory(path, ignored))
     return TokenizerFile(fs::path(path).parent_path().string(), path, ids).read();

@@ -17,18 +17,19 @@ constexpr std::string_view llama_class = "LlamaTokenizer", space_mark = "\u2581"
 // Architectures whose tokenizer.json is read as it is, whatever class the folder names
 // (models/auto/tokenization_auto.py: TOKENIZER_MAPPING_NAMES with TokenizersBackend, and
 // MODELS_WITH_INCORRECT_HUB_TOKENIZER_CLASS).
-constexpr std::string_view read_as_they_are[] = {
-    "arctic",    "flex_olmo",     "glm",       "glm4",       "glm4_moe",   "gpt_bigcode",
-    "granite",   "granitemoe",    "internlm2", "internlm3",  "iquestcoder", "jamba",
-    "kimi_linear", "mimo_v2_flash", "minicpm3",  "minimax_m2", "ministral",  "ministral3",
-    "mistral",   "mistral3",      "mixtral",   "nemotron",   "olmo2",      "olmo3",
-    "olmo_hybrid", "persimmon",   "phi3",      "phi3_v",     "phimoe",     "pixtral",
-    "qwen2",     "stablelm"};
+constexpr std::string_view types_with_own_file[] = {
+    "arctic",      "flex_olmo",     "glm",       "glm4",       "glm4_moe",    "gpt_bigcode",
+    "granite",     "granitemoe",    "internlm2", "internlm3",  "iquestcoder", "jamba",
+    "kimi_linear", "mimo_v2_flash", "minicpm3",  "minimax_m2", "ministral",   "ministral3",
+    "mistral",     "mistral3",      "mixtral",   "nemotron",   "olmo2",       "olmo3",
+    "olmo_hybrid", "persimmon",     "phi3",      "phi3_v",     "phimoe",      "pixtral",
+    "qwen2",       "stablelm"};
 
 bool has_text(const Json& value, std::string_view text) {
   if (value.is_string()) return value.string() == text;
   if (value.is_array())
-    return std::ranges::any_of(value.array(), [&](const Json& item) { return has_text(item, text); });
+    return std::ranges::any_of(value.array(),
+                               [&](const Json& item) { return has_text(item, text); });
   if (!value.is_object()) return false;
   return std::ranges::any_of(value.object(),
                              [&](const auto& member) { return has_text(member.second, text); });
@@ -54,13 +55,11 @@ std::string class_of(const Json& tokenizer_config, const Json& model_config) {
 
 Json decoder_of(bool prefix) {
   Json::Array stages{
-      Json::Object{{"type", "Replace"},
-                   {"pattern", Json::Object{{"String", space_mark}}},
-                   {"content", " "}},
+      Json::Object{
+          {"type", "Replace"}, {"pattern", Json::Object{{"String", space_mark}}}, {"content", " "}},
       Json::Object{{"type", "ByteFallback"}}, Json::Object{{"type", "Fuse"}}};
   if (prefix)
-    stages.push_back(
-        Json::Object{{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
+    stages.push_back(Json::Object{{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
   return Json::Object{{"type", "Sequence"}, {"decoders", std::move(stages)}};
 }
 
@@ -78,7 +77,7 @@ bool is_llama_tokenizer(const Json& file, const Json& tokenizer_config, const Js
   const Json* type = model_config.find("model_type");
   const bool reads_file =
       type && type->is_string() &&
-      std::ranges::find(read_as_they_are, type->string()) != std::end(read_as_they_are);
+      std::ranges::find(types_with_own_file, type->string()) != std::end(types_with_own_file);
   return !reads_file && !is_byte_level(file);
 }
 
@@ -87,7 +86,8 @@ Result<Json> as_llama_tokenizer(Json file, const Json& tokenizer_config, std::st
   const Json* type = model ? model->find("type") : nullptr;
   if (!type || *type != Json("BPE"))
     return fail(Errc::unsupported,
-                cat(where, ": transformers 5 builds a BPE tokenizer from the vocabulary of this "
+                cat(where,
+                    ": transformers 5 builds a BPE tokenizer from the vocabulary of this "
                     "class, and the file's model is ",
                     type && type->is_string() ? quote(type->string()) : "of no named type",
                     "; use the ids of the file"));

@@ -134,6 +134,20 @@ TEST(Shown, EveryAnswerEndsWhereTheEndTokenIsWanted) {
   EXPECT_EQ(answers(TemplateEncoder(plain), EndToken::always), "good<eos>|bad<eos>");
 }
 
+TEST(Shown, TheAnswersOfAPairMayBeginTogether) {
+  // "a" of the prompt and "b" of the first answer are one token.
+  const auto trained = [](const Sample& pair, AnswerStart start) {
+    const auto example = *value_or_throw(encode_pair(pair, ByteEncoder(), {.answer_start = start}));
+    return text_of_ids(example.chosen.ids, &example.chosen.weights) + "|" +
+           text_of_ids(example.rejected.ids, &example.rejected.weights);
+  };
+  const Sample pair{.prompt = "xa", .completion = "bc", .rejected = "dc"},
+      turned{.prompt = "xa", .completion = "dc", .rejected = "bc"};
+  EXPECT_EQ(trained(pair, AnswerStart::own), "abc<eos>|dc<eos>");
+  EXPECT_EQ(trained(pair, AnswerStart::common), "abc<eos>|adc<eos>");
+  EXPECT_EQ(trained(turned, AnswerStart::common), "adc<eos>|abc<eos>");
+}
+
 TEST(Shown, EveryRowBeginsWithTheBeginTokenWhereItIsWanted) {
   const Sample chat{.prompt = parsed(R"([{"role": "user", "content": "u"}])"),
                     .completion = parsed(R"([{"role": "assistant", "content": "good"}])")};

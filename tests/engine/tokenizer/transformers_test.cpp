@@ -45,8 +45,7 @@ TEST_P(AutoTokenizer, GivesTheSameIds) {
   const std::string folder = data + "/" + GetParam();
   const Json theirs = ids_by_transformers(folder);
   if (!theirs.is_array()) GTEST_SKIP() << "python3 (or $TROUPE_PYTHON) has no transformers here";
-  const Tokenizer tokenizer =
-      value_or_throw(Tokenizer::load(folder, TokenizerIds::transformers5));
+  const Tokenizer tokenizer = value_or_throw(Tokenizer::load(folder, TokenizerIds::transformers5));
   const Json texts = value_or_throw(read_json(data + "/expected/encodings/texts.json"));
   ASSERT_EQ(theirs.array().size(), texts.array().size());
   for (std::size_t i = 0; i < texts.array().size(); ++i) {
