@@ -201,6 +201,10 @@ void add_tokenize(CLI::App& app, Action& action) {
                     "add the special tokens of the post-processor, such as BOS");
   command->add_flag("--decode", options->decode,
                     "decode {\"ids\"} to {\"text\"}; skips special tokens");
+  command->add_flag_callback(
+      "--transformers5",
+      [options] { options->ids = engine::tokenizer::TokenizerIds::transformers5; },
+      "the ids of transformers 5 for the class LlamaTokenizer (tokenizer_ids)");
   command->callback([options, &action] { action = [options] { return tokenize(*options); }; });
 }
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The tests that continuous integration has no time for; hours. Usage: tests/long.sh [PART...] [schemas DIR]
+# The tests that continuous integration has no time for; hours. Usage: tests/long.sh [PART...] [trainers --latest] [schemas DIR]
 #   plain     every source compiled alone (no unity build), in build/plain, and every test
 #   asan      every test under AddressSanitizer and UBSan
 #   tsan      every test under ThreadSanitizer
@@ -10,6 +10,8 @@
 #   examples  a copy of the tree to which docs/adding-an-algorithm.md is applied: it compiles, and the method of the page trains
 #   differential  10,000 texts a tokenizer, 200 tokenizers, 10,000 programs and 2,000 renders against the libraries, in a virtual environment
 #   clients   the official openai and anthropic clients, openai-agents and instructor with troupe serve, in a virtual environment
+#   trainers [--latest]  every method with compat: trl beside TRL's trainers, 21 steps over three epochs, five chat templates: losses within 1e-4; in a virtual environment
+#             with the versions of tests/trainers/requirements.txt, or the newest
 #   async     100,000 seeds of the simulator; a commit within a Generate of 30 s; pinned runs with eta 0, 1 and 4 over 1, 2 and 7 rollouts, in one process and in clusters, with 10 seeds of delays, 20 kills and extensions: one SHA-256 of the weights per eta
 #   connections  the step rate of a launch with 1,500 connections held to what it listens on, with and without network namespaces
 #   pretrain  300 steps of a 15M model on TinyStories beside plain PyTorch: equal validation losses within 1 %
@@ -106,6 +108,16 @@ run_clients() {
     TROUPE_PYTHON=$venv/bin/python tests/differential/run_client.sh $client build/release/troupe .
   done
 }
+run_trainers() {
+  local venv=build/trainers-venv packages=(-r tests/trainers/requirements.txt)
+  [[ -e $venv/bin/python ]] || python3 -m venv "$venv"
+  if [[ -n $latest ]]; then
+    mapfile -t packages < <(sed 's/==.*//' tests/trainers/requirements.txt)
+    packages+=(--upgrade)
+  fi
+  "$venv/bin/pip" install -q "${packages[@]}" >&2
+  "$venv/bin/python" -B tests/trainers/compare.py build/release/troupe tests/data
+}
 run_connections() {
   local data=tests/data more
   for more in "" --without-namespaces; do
@@ -176,13 +188,16 @@ record() { # record PART SECONDS: replaces the part's line of tests/long.log
 
 # Every function run_PART above is a part, in the order of this file.
 mapfile -t known < <(sed -n 's/^run_\([a-z_]*\)() {.*/\1/p' tests/long.sh)
-parts=() schemas=
+parts=() schemas='' latest=''
 while (($#)); do
   part=$1
   parts+=("$part")
   shift
   if [[ $part == import && -d ${1:-} ]]; then
     scripts=$(realpath "$1")
+    shift
+  elif [[ $part == trainers && ${1:-} == --latest ]]; then
+    latest=yes
     shift
   elif [[ $part == schemas ]]; then
     schemas=${1:-}

@@ -16,9 +16,10 @@ namespace troupe::engine::checkpoint {
 namespace {
 
 constexpr std::size_t companion_bytes = std::size_t{1} << 30;
-constexpr std::string_view chat_template_file = "chat_template.jinja";
+constexpr std::string_view chat_template_file = "chat_template.jinja",
+                           tokenizer_file = "tokenizer.json";
 constexpr std::string_view companions[] = {"generation_config.json",
-                                           "tokenizer.json",
+                                           tokenizer_file,
                                            "tokenizer_config.json",
                                            "special_tokens_map.json",
                                            "added_tokens.json",
@@ -86,7 +87,7 @@ Result<> write_beside(const std::string& folder, const Json& index, const Json& 
     RETURN_IF_ERROR(write_new_file(cat(folder, "/", index_file), index.dump(2) + "\n"));
   if (!options.source.empty()) {
     RETURN_IF_ERROR(write_new_file(cat(folder, "/config.json"), config.dump(2) + "\n"));
-    RETURN_IF_ERROR(copy_companions(folder, options.source, options.chat_template));
+    RETURN_IF_ERROR(copy_companions(folder, options.source, options.texts));
   }
   return sync_directory(folder);
 }
@@ -118,15 +119,18 @@ Result<Json> config_of(const nn::Parameters& parameters, const SaveOptions& opti
 }  // namespace
 
 Result<std::vector<Companion>> companions_of(const std::string& source,
-                                             const std::string& chat_template) {
+                                             const CompanionTexts& texts) {
   std::vector<Companion> out;
-  if (!chat_template.empty()) out.push_back({std::string(chat_template_file), chat_template});
+  const bool own_template = texts.chat_template.empty();
+  if (!own_template) out.push_back({std::string(chat_template_file), texts.chat_template});
+  if (!texts.tokenizer.empty()) out.push_back({std::string(tokenizer_file), texts.tokenizer});
   std::vector<std::string> names(std::begin(companions), std::end(companions));
-  if (chat_template.empty())
+  if (own_template)
     for (const auto& name : file_names(cat(source, "/", additional_templates_folder), ".jinja"))
       names.push_back(cat(additional_templates_folder, "/", name));
   for (const auto& name : names) {
-    if (!chat_template.empty() && name.starts_with("chat_template.")) continue;
+    if (!own_template && name.starts_with("chat_template.")) continue;
+    if (!texts.tokenizer.empty() && name == tokenizer_file) continue;
     auto content = read_file(cat(source, "/", name), companion_bytes);
     if (!content && content.error().code == Errc::not_found) continue;
     RETURN_IF_ERROR(content);
@@ -136,8 +140,8 @@ Result<std::vector<Companion>> companions_of(const std::string& source,
 }
 
 Result<> copy_companions(const std::string& folder, const std::string& source,
-                         const std::string& chat_template) {
-  const auto files = companions_of(source, chat_template);
+                         const CompanionTexts& texts) {
+  const auto files = companions_of(source, texts);
   RETURN_IF_ERROR(files);
   for (const Companion& file : *files) {
     if (const auto slash = file.name.find('/'); slash != std::string::npos)

@@ -14,6 +14,12 @@
 
 namespace troupe::engine::checkpoint {
 
+/// Texts in place of the files of the model that is saved; empty: the file itself.
+struct CompanionTexts {
+  std::string chat_template;  ///< chat_template.jinja
+  std::string tokenizer;      ///< tokenizer.json
+};
+
 struct SaveOptions {
   /// Model folder that the weights started from: config.json (with dtype and tie_word_embeddings
   /// updated), generation_config.json and tokenizer files are copied. Empty: weights only.
@@ -23,8 +29,7 @@ struct SaveOptions {
   StoredType type = StoredType::f32;  ///< f32 keeps every bit; bf16, f16 round
   /// A larger model is split into several files with an index, as in transformers.
   std::size_t shard_bytes = 5000000000;
-  /// chat_template.jinja, in place of the source's; empty: the source's.
-  std::string chat_template;
+  CompanionTexts texts;
   std::size_t arena = 0;  ///< of the TensorParts, which has the values
 };
 
@@ -43,11 +48,11 @@ struct Companion {
   std::string name, content;
 };
 /// generation_config.json, the tokenizer files and the chat template of the model folder `source`,
-/// those that exist. `chat_template` replaces the source's, if it is not empty. Errc::io.
+/// those that exist, or the texts in their place. Errc::io.
 Result<std::vector<Companion>> companions_of(const std::string& source,
-                                             const std::string& chat_template = "");
+                                             const CompanionTexts& texts = {});
 /// Writes companions_of() the source into `folder`, durably. Errc::io.
 Result<> copy_companions(const std::string& folder, const std::string& source,
-                         const std::string& chat_template = "");
+                         const CompanionTexts& texts = {});
 
 }  // namespace troupe::engine::checkpoint

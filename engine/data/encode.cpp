@@ -22,6 +22,15 @@ Result<std::size_t> tokens_before(std::size_t bytes, const MarkedText& marked, c
       std::mismatch(part->begin(), part->end(), ids.begin(), ids.end()).first - part->begin());
 }
 
+void add_begin_token(SftExample& row, const TextEncoder& encoder, const EncodeOptions& options) {
+  const auto first = encoder.begin_token();
+  if (options.begin_token == BeginToken::text || !first ||
+      (!row.ids.empty() && row.ids.front() == *first))
+    return;
+  row.ids.insert(row.ids.begin(), *first);
+  row.weights.insert(row.weights.begin(), 0.0f);
+}
+
 Result<SftExample> to_tokens(const MarkedText& marked, const TextEncoder& encoder,
                              const EncodeOptions& options) {
   auto ids = encoder.encode(marked.text, marked.add_special);
@@ -35,6 +44,7 @@ Result<SftExample> to_tokens(const MarkedText& marked, const TextEncoder& encode
     RETURN_IF_ERROR(end);
     for (auto t = *begin; t < *end; ++t) out.weights[t] = span.weight;
   }
+  add_begin_token(out, encoder, options);
   const auto last = encoder.end_token();
   const bool ends = marked.append_end && options.append_end_token;
   if ((ends || options.end_token == EndToken::always) && last &&
@@ -73,6 +83,18 @@ Result<SftExample> encode_text(const Json& prompt, const Json& completion, const
   if (!example) return example;
   RETURN_IF_ERROR(check_vocabulary(example->ids, encoder));
   return example;
+}
+
+std::ptrdiff_t answer_start(const SftExample& row) {
+  return std::ranges::find_if(row.weights, [](float weight) { return weight != 0; }) -
+         row.weights.begin();
+}
+
+void begin_together(SftExample& one, SftExample& other) {
+  const auto start = std::min(answer_start(one), answer_start(other));
+  for (SftExample* row : {&one, &other})
+    if (const auto own = row->weights.begin() + answer_start(*row); own != row->weights.end())
+      std::fill(row->weights.begin() + start, own, *own);
 }
 
 // Tokens [begin, end) as an example; the first one is context only.
@@ -138,6 +160,8 @@ Result<std::optional<PairExample>> encode_pair(const Sample& sample, const TextE
                       ? of_token_row(*sample.rejected_tokens)
                       : encode_text(sample.prompt, sample.rejected, sample, encoder, plain);
   RETURN_IF_ERROR(rejected);
+  if (options.answer_start == AnswerStart::common && !sample.tokens)
+    begin_together(*chosen, *rejected);
   const bool first = finish(*chosen, plain), second = finish(*rejected, plain);
   if (!first || !second || (plain.skip_longer && chosen->cut_tokens + rejected->cut_tokens > 0))
     return std::nullopt;

@@ -78,6 +78,20 @@ constexpr std::array<std::string_view, 2> names_of(EndToken) {
   return {"text", "always"};
 }
 
+/// Rows that get the begin token: those of plain text where the tokenizer adds it, or all that do
+/// not begin with it (as TRL's add_bos_token_if_needed).
+enum class BeginToken { text, always };
+constexpr std::array<std::string_view, 2> names_of(BeginToken) {
+  return {"text", "always"};
+}
+
+/// Where the two answers of a pair begin if tokens cross the end of the prompt: each at its own
+/// first token that is not the prompt's, or both where the first of them does (as TRL's DPO).
+enum class AnswerStart { own, common };
+constexpr std::array<std::string_view, 2> names_of(AnswerStart) {
+  return {"own", "common"};
+}
+
 struct EncodeOptions {
   /// Maximum number of tokens of a sequence; longer ones are truncated at the end, but a longer
   /// *prompt* of PromptRow is skipped. 0: no limit.
@@ -86,6 +100,8 @@ struct EncodeOptions {
   /// Append the end token to completions of plain strings (chat templates write their own).
   bool append_end_token = true;
   EndToken end_token = EndToken::text;
+  BeginToken begin_token = BeginToken::text;
+  AnswerStart answer_start = AnswerStart::own;
   /// Skip pairs longer than max_length instead of truncating them (reward models: a truncated
   /// completion has no meaningful score).
   bool skip_longer = false;

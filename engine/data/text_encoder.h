@@ -31,6 +31,8 @@ class TextEncoder {
   virtual Result<RenderedChat> render_chat(const Json& messages, bool add_generation_prompt,
                                            const Json& tools) const = 0;
   virtual bool has_chat_template() const = 0;
+  /// The token that begins a text; nullopt: there is none.
+  virtual std::optional<std::int32_t> begin_token() const { return std::nullopt; }
   /// The token that ends a completion; nullopt: no token is appended.
   virtual std::optional<std::int32_t> end_token() const = 0;
   /// Size of the model's vocabulary: rows of ids outside it are malformed. 0: unknown, not checked.

@@ -82,8 +82,8 @@ bool Tokenizer::is_in(const std::string& folder) {
   return has_tokenizer_files(folder);
 }
 
-Result<Tokenizer> Tokenizer::load(const std::string& path) {
-  auto pipeline = read_tokenizer(path);
+Result<Tokenizer> Tokenizer::load(const std::string& path, TokenizerIds ids) {
+  auto pipeline = read_tokenizer(path, ids);
   RETURN_IF_ERROR(pipeline);
   return Tokenizer(std::move(*pipeline));
 }

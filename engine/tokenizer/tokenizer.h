@@ -12,6 +12,7 @@
 
 #include "engine/base/error.h"
 #include "engine/tokenizer/decoders/decoder.h"
+#include "engine/tokenizer/formats/transformers5.h"
 #include "engine/tokenizer/vocabulary.h"
 
 namespace troupe::engine::tokenizer {
@@ -33,9 +34,10 @@ class Tokenizer {
   /// Reads `path`: a folder with tokenizer.json, else with tokenizer.model (SentencePiece), else
   /// with vocab.json and merges.txt or vocab.txt of a slow class; or a tokenizer.json or a .model
   /// file itself. tokenizer_config.json, special_tokens_map.json and added_tokens.json beside it
-  /// are read as well. Errc::not_found, io, bad_input (malformed or contradictory), unsupported (an
-  /// unsupported component, by name).
-  static Result<Tokenizer> load(const std::string& path);
+  /// are read as well. `ids`: those of the file, or where transformers 5 builds the tokenizer
+  /// otherwise its ids. Errc::not_found, io, bad_input (malformed or contradictory), unsupported
+  /// (an unsupported component, by name).
+  static Result<Tokenizer> load(const std::string& path, TokenizerIds ids = TokenizerIds::file);
 
   /// The ids of `text`; ill-formed UTF-8 counts as U+FFFD. With `add_special`, the tokens of the
   /// post-processor (such as BOS) are added. Truncation and padding settings of the file are

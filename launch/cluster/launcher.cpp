@@ -99,8 +99,7 @@ class Controller final : public Placement {
     supervisor_.watch();
     run_.on_complete([this] { supervisor_.expect_exits(); });
     try {
-      const auto& config = session_.config();
-      text_ = value_or_throw(TextModel::load(config.model, config.chat_template, session_.spec()));
+      text_ = value_or_throw(TextModel::load(session_.config(), session_.spec()));
       const int code = run_.run(*this, *text_);
       if (!supervisor_.shut_down())
         log_warning("some processes did not exit at the end of the run and were killed");

@@ -104,8 +104,7 @@ class Worker {
 
   std::shared_ptr<const TextModel> text() const {
     const RunConfig& config = assignment_.config;
-    return value_or_throw(TextModel::load(config.model, config.chat_template,
-                                          spec_of_run(config, assignment_.resume_from)));
+    return value_or_throw(TextModel::load(config, spec_of_run(config, assignment_.resume_from)));
   }
 
   template <Role R>

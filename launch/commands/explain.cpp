@@ -149,7 +149,7 @@ struct RunRows {
   engine::data::DataOptions options;
 };
 Result<RunRows> rows_of(const RunConfig& config, const engine::models::DecoderSpec& spec) {
-  auto text = TextModel::load(config.model, config.chat_template, spec);
+  auto text = TextModel::load(config, spec);
   RETURN_IF_ERROR(text);
   auto options = data_settings(config, spec, config.data.path);
   RETURN_IF_ERROR(options);

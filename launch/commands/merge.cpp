@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "engine/adapter/adapter.h"
+#include "engine/base/file.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/checkpoint/manifest.h"
@@ -24,6 +25,17 @@ checkpoint::StoredType type_of(const std::string& dtype) {
   throw Failure({Errc::usage, cat("--dtype ", quote(dtype), ": expected f32, bf16 or f16")});
 }
 
+/// The template and the tokenizer (tokenizer_ids) that the adapter was trained with.
+checkpoint::CompanionTexts texts_of(const std::string& adapter) {
+  checkpoint::CompanionTexts out;
+  std::error_code failed;
+  if (std::filesystem::exists(adapter + "/chat_template.jinja", failed))
+    out.chat_template = value_or_throw(engine::tokenizer::ChatTemplate::load(adapter)).source();
+  if (const std::string path = adapter + "/tokenizer.json"; std::filesystem::exists(path, failed))
+    out.tokenizer = value_or_throw(read_file(path));
+  return out;
+}
+
 /// Everything that determines the bytes of the result.
 Result<Json> job_of(const MergeOptions& options, const checkpoint::SaveOptions& save) {
   const auto base = checkpoint::stamps_of_folder(options.model),
@@ -35,7 +47,7 @@ Result<Json> job_of(const MergeOptions& options, const checkpoint::SaveOptions& 
                            {"adapter", *adapter},
                            {"dtype", options.dtype},
                            {"overrides", save.overrides},
-                           {"chat_template", save.chat_template}});
+                           {"chat_template", save.texts.chat_template}});
 }
 
 Result<> write_result(const MergeOptions& options, const engine::nn::Parameters& parameters,
@@ -61,17 +73,11 @@ int merge(const MergeOptions& options) {
   value_or_throw(checkpoint::verify_model_files(options.adapter));
   const auto model = value_or_throw(checkpoint::load_decoder(*device, options.model, false));
   value_or_throw(engine::adapter::merge_adapter(*model, options.adapter));
-  const std::string own_template = options.adapter + "/chat_template.jinja";
-  std::error_code failed;
-  const bool has_template = std::filesystem::exists(own_template, failed);
-  const std::string chat_template =
-      has_template ? value_or_throw(engine::tokenizer::ChatTemplate::load(options.adapter)).source()
-                   : "";
   const checkpoint::SaveOptions save{.source = options.model,
                                      .overrides = options.overrides.values,
                                      .tied = model->spec().tied,
                                      .type = type,
-                                     .chat_template = chat_template};
+                                     .texts = texts_of(options.adapter)};
   value_or_throw(write_result(options, model->parameters(), save));
   std::cout << options.output << "\n";
   return 0;

@@ -55,6 +55,7 @@ Result<Model> Model::load(const ModelOptions& options, NeededHead head,
                           const engine::models::ModelPart& part) {
   Model model;
   model.part_ = part;
+  model.ids_ = options.tokenizer_ids;
   const auto precision = precision_of(options.dtype);
   RETURN_IF_ERROR(precision);
   model.precision_ = *precision;
@@ -87,7 +88,7 @@ Result<Model> Model::load(const ModelOptions& options, NeededHead head,
 
 Result<const engine::tokenizer::Tokenizer*> Model::tokenizer() {
   if (!tokenizer_) {
-    auto loaded = engine::tokenizer::Tokenizer::load(folders_.text);
+    auto loaded = engine::tokenizer::Tokenizer::load(folders_.text, ids_);
     RETURN_IF_ERROR(loaded);
     tokenizer_ = std::move(*loaded);
   }

@@ -21,6 +21,7 @@ struct ModelOptions {
   std::string dtype = "f32";
   int threads = 0;
   ModelOverrides overrides;  ///< of the model, the base where there is an adapter
+  engine::tokenizer::TokenizerIds tokenizer_ids = engine::tokenizer::TokenizerIds::file;
 };
 
 /// The output head that a command needs.
@@ -54,6 +55,7 @@ class Model {
   std::unique_ptr<engine::ops::Device> device_;
   std::unique_ptr<engine::models::Decoder> decoder_;
   engine::ops::Precision precision_ = engine::ops::Precision::f32;
+  engine::tokenizer::TokenizerIds ids_ = engine::tokenizer::TokenizerIds::file;
   std::optional<engine::tokenizer::Tokenizer> tokenizer_;
 };
 

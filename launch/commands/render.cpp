@@ -54,7 +54,8 @@ Json json_of(const std::vector<engine::tokenizer::TokenId>& ids) {
 }  // namespace
 
 int tokenize(const TokenizeOptions& options) {
-  const auto tokenizer = value_or_throw(engine::tokenizer::Tokenizer::load(options.model));
+  const auto tokenizer =
+      value_or_throw(engine::tokenizer::Tokenizer::load(options.model, options.ids));
   const auto encode = [&](const Json& line) -> Result<Json> {
     const auto text = get_string(line, "text", "the line");
     RETURN_IF_ERROR(text);

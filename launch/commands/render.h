@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "engine/tokenizer/formats/transformers5.h"
+
 namespace troupe::launch {
 
 struct RenderOptions {
@@ -17,6 +19,7 @@ struct TokenizeOptions {
   std::string model;     ///< a folder with tokenizer.json, or the file itself
   bool special = false;  ///< add the special tokens of the post-processor
   bool decode = false;   ///< from ids to text
+  engine::tokenizer::TokenizerIds ids = engine::tokenizer::TokenizerIds::file;
 };
 /// Returns the exit code. Throws Failure.
 int tokenize(const TokenizeOptions& options);

@@ -45,8 +45,7 @@ class InProcess final : public Placement {
   /// Runs the algorithm to its end or to a signal, and returns the exit code. Throws Failure.
   int run() {
     const Interrupts interrupts(run_.stop());
-    text_ = value_or_throw(
-        TextModel::load(session_.config().model, session_.config().chat_template, session_.spec()));
+    text_ = value_or_throw(TextModel::load(session_.config(), session_.spec()));
     addresses(Role::policy);
     return run_.run(*this, *text_);
   }

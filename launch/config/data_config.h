@@ -51,6 +51,8 @@ struct DataConfig {
   engine::data::LastBatch last_batch = engine::data::LastBatch::join;
   bool chunk = true;
   engine::data::ChatUse chat = engine::data::ChatUse::automatic;
+  engine::data::BeginToken begin_token = engine::data::BeginToken::text;
+  engine::data::AnswerStart answer_start = engine::data::AnswerStart::own;
   engine::data::EndToken end_token = engine::data::EndToken::text;
   std::int64_t max_bad_rows = 0;
 
@@ -82,17 +84,30 @@ struct DataConfig {
     each_order_field(self, field);
     field("chunk", self.chunk,
           "split documents of the text layout longer than train.max_length; false: truncate them");
-    field("chat", self.chat,
-          "apply the chat template to plain prompts as a user message; auto: alpaca rows only, if "
-          "the model has a template");
-    field("end_token", self.end_token,
-          "end token of answers: text: after plain text, not after conversations, which end as the "
-          "chat template ends them; always: after every row that does not end with it");
+    each_answer_field(self, field);
     field("max_bad_rows", self.max_bad_rows, count_from_0,
           "malformed rows that are skipped and counted; one more stops the run");
   }
 
  private:
+  /// What a row's tokens are beside those of its texts.
+  static void each_answer_field(auto& self, auto& field) {
+    field("chat", self.chat,
+          "apply the chat template to plain prompts as a user message; auto: alpaca rows only, if "
+          "the model has a template");
+    field(
+        "begin_token", self.begin_token,
+        "begin token of rows: text: as the tokenizer adds it to plain text, and the chat template "
+        "writes it in conversations; always: before every row that does not begin with it");
+    field("answer_start", self.answer_start,
+          "where the answers of a pair begin if a token crosses the end of the prompt: own: each "
+          "with its first token that is not the prompt's; common: both where the first of them "
+          "does");
+    field("end_token", self.end_token,
+          "end token of answers: text: after plain text, not after conversations, which end as the "
+          "chat template ends them; always: after every row that does not end with it");
+  }
+
   /// Which rows are used, and in what order.
   static void each_order_field(auto& self, auto& field) {
     field("stream", self.stream,

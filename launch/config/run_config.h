@@ -15,6 +15,7 @@
 #include "algorithms/weight_stream.h"
 #include "engine/adapter/lora_config.h"
 #include "engine/base/output_folder.h"
+#include "engine/tokenizer/formats/transformers5.h"
 #include "launch/config/data_config.h"
 #include "launch/config/model_overrides.h"
 #include "launch/config/parallel_config.h"
@@ -132,6 +133,7 @@ struct RunConfig : algorithms::MethodSettings {
   FileAccess output_mode = FileAccess::owner_only;
   std::string resume = "auto";
   std::string chat_template;
+  engine::tokenizer::TokenizerIds tokenizer_ids = engine::tokenizer::TokenizerIds::file;
   DataConfig data;
   TrainConfig train;
   ParallelConfig parallel;
@@ -168,6 +170,10 @@ struct RunConfig : algorithms::MethodSettings {
     field("chat_template", self.chat_template,
           "chat template file, the name of a MindSpeed prompt type (qwen, llama3, ...), or "
           "templates.json#NAME for one of its template files; empty: the model's own template");
+    field("tokenizer_ids", self.tokenizer_ids,
+          "ids of the class LlamaTokenizer (Llama 2 and models after it), which transformers 5 "
+          "builds from the vocabulary; file: those of tokenizer.json, as in transformers 4; "
+          "transformers5: its own, and checkpoints get a tokenizer.json that has them");
   }
 
   /// The sections, in the order of the reference page: that of the critic follows ppo, which alone

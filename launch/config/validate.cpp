@@ -168,9 +168,12 @@ class General {
     if (!recipe) return;
     if (recipe->rows != engine::data::Purpose::sft)
       v_.unused("data.chunk", cat("not used, ", recipe->name, " does not read documents"));
+    if (recipe->rows != engine::data::Purpose::pairs)
+      v_.unused("data.answer_start", cat("not used, ", recipe->name, " reads no pairs"));
     if (recipe->rows == engine::data::Purpose::prompts ||
         recipe->rows == engine::data::Purpose::steps)
-      v_.unused("data.end_token", cat("not used, ", recipe->name, " reads no answers"));
+      for (const char* key : {"data.begin_token", "data.end_token"})
+        v_.unused(key, cat("not used, ", recipe->name, " reads no answers"));
     if (c_.data.stream && !c_.data.mix.empty() &&
         c_.data.last_batch != engine::data::LastBatch::join)
       problem(

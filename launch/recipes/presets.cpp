@@ -133,7 +133,10 @@ const std::vector<Preset> compat_grpo = {{"trl",
 // RepeatSampler (GRPO) and PPOTrainer, and every data loader of verl, drop it. OpenRLHF and
 // Megatron go on accumulating with rows of the next epoch.
 const std::vector<Preset> compat_sft = {
-    {"trl", "sft", "SFTTrainer of TRL 1.16", {{"data.last_batch", "keep"}}},
+    {"trl",
+     "sft",
+     "SFTTrainer of TRL 1.16",
+     {{"data.chunk", "false"}, {"data.last_batch", "keep"}}},
     {"verl", "sft", "verl's SFT trainer", {{"data.last_batch", "drop"}}}};
 
 const std::vector<Preset> compat_dpo = {
@@ -143,6 +146,7 @@ const std::vector<Preset> compat_dpo = {
      {{"train.learning_rate", "1e-6"},
       {"train.max_length", "1024"},
       {"lora.reference", "initial"},
+      {"data.answer_start", "common"},
       {"data.last_batch", "keep"}}},
     {"openrlhf",
      "dpo",
@@ -162,6 +166,7 @@ const std::vector<Preset> compat_reference_free = {
       {"simpo.nll_weight", "1"},
       {"train.learning_rate", "1e-6"},
       {"train.max_length", "1024"},
+      {"data.begin_token", "always"},
       {"data.end_token", "always"},
       {"data.last_batch", "keep"}}},
     {"mindspeed",
@@ -173,6 +178,7 @@ const std::vector<Preset> compat_reference_free = {
      "CPOTrainer of TRL 1.16",
      {{"train.learning_rate", "1e-6"},
       {"train.max_length", "1024"},
+      {"data.begin_token", "always"},
       {"data.end_token", "always"},
       {"data.last_batch", "keep"}}},
     {"trl",
@@ -180,6 +186,7 @@ const std::vector<Preset> compat_reference_free = {
      "ORPOTrainer of TRL 1.16",
      {{"train.learning_rate", "1e-6"},
       {"train.max_length", "1024"},
+      {"data.begin_token", "always"},
       {"data.end_token", "always"},
       {"data.last_batch", "keep"}}}};
 

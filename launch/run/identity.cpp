@@ -10,8 +10,10 @@ namespace {
 
 using Setting = std::pair<std::string, std::string>;
 
-// A run cannot continue with other random numbers or with another architecture.
-constexpr std::array<std::string_view, 3> fixed{"train.seed", "lora.seed", "model_overrides"};
+// A run cannot continue with other random numbers or with another architecture or other
+// tokens.
+constexpr std::array<std::string_view, 4> fixed{"train.seed", "lora.seed", "model_overrides",
+                                                "tokenizer_ids"};
 
 std::string text_of(const PartFile& file) {
   return cat(file.bytes, " bytes, XXH3 ", file.xxh3);

@@ -83,7 +83,7 @@ roles::Saver trainer_saver(const RunConfig& config, const std::string& source,
                            const engine::parallel::Mesh* mesh) {
   const auto type = saved_type(config, source);
   Json identity = output ? recorded_identity(config.output) : Json();
-  return [config, source, type, chat_template = chat_template_of(config),
+  return [config, source, type, texts = companion_texts_of(config, source),
           output = std::move(output), mesh, identity = std::move(identity)](
              std::int64_t step, const actors::protocol::RunState& state,
              engine::train::Trainer& trainer) {
@@ -101,7 +101,7 @@ roles::Saver trainer_saver(const RunConfig& config, const std::string& source,
          .overrides = overrides_of(config, source),
          .tied = spec.tied,
          .type = spec.lora ? checkpoint::StoredType::f32 : type,
-         .chat_template = chat_template},
+         .texts = texts},
         optimizer.exp_avg(),
         optimizer.exp_avg_sq(),
         std::move(whole),

@@ -130,6 +130,8 @@ Result<engine::data::DataOptions> data_settings(const RunConfig& config,
                    .split = config.data.split,
                    .seed = static_cast<std::uint64_t>(config.train.seed)};
   out.encode.chunk = config.data.chunk;
+  out.encode.begin_token = config.data.begin_token;
+  out.encode.answer_start = config.data.answer_start;
   out.encode.end_token = config.data.end_token;
   out.encode.max_length = max_length(config, spec);
   out.encode.train_on_prompt = !config.sft.mask_prompt;

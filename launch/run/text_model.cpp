@@ -3,6 +3,7 @@
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/tokenizer/prompt_types.h"
+#include "launch/config/run_config.h"
 
 namespace troupe::launch {
 namespace tokenizer = engine::tokenizer;
@@ -26,17 +27,19 @@ std::vector<std::pair<std::size_t, std::size_t>> byte_spans(
 
 Result<std::shared_ptr<TextModel>> TextModel::load(const std::string& folder,
                                                    const std::string& template_file,
-                                                   const engine::models::DecoderSpec& spec) {
+                                                   const engine::models::DecoderSpec& spec,
+                                                   tokenizer::TokenizerIds ids) {
   auto model = std::make_shared<TextModel>();
   model->folder_ = folder;
   model->vocabulary_ = spec.vocabulary;
   if (tokenizer::Tokenizer::is_in(folder)) {
-    auto loaded = tokenizer::Tokenizer::load(folder);
+    auto loaded = tokenizer::Tokenizer::load(folder, ids);
     RETURN_IF_ERROR(loaded);
     if (static_cast<std::int64_t>(loaded->vocab_size()) > spec.vocabulary)
       log_warning(cat(folder, ": the tokenizer has ", loaded->vocab_size(), " tokens, the model ",
                       spec.vocabulary, "; rows with other tokens are rejected"));
     model->tokenizer_ = std::move(*loaded);
+    model->begin_ = model->tokenizer_->bos_id();
     model->end_ = model->tokenizer_->eos_id();
     model->tokens_ = tokenizer::template_tokens(folder);
     // The tokenizer also knows the tokens that its class has by default.
@@ -53,6 +56,11 @@ Result<std::shared_ptr<TextModel>> TextModel::load(const std::string& folder,
     return fail(found);
   }
   return model;
+}
+
+Result<std::shared_ptr<TextModel>> TextModel::load(const RunConfig& config,
+                                                   const engine::models::DecoderSpec& spec) {
+  return load(config.model, config.chat_template, spec, config.tokenizer_ids);
 }
 
 Result<std::vector<std::int32_t>> TextModel::encode(std::string_view text, bool add_special) const {

@@ -13,19 +13,26 @@
 
 namespace troupe::launch {
 
+struct RunConfig;
+
 class TextModel final : public engine::data::TextEncoder {
  public:
   /// `template_file`: a chat template that replaces the folder's own; may be empty. A folder
   /// without a tokenizer is accepted, for rows of token ids: encode() and render_chat() then fail.
   /// Returns the errors of the loaders.
-  static Result<std::shared_ptr<TextModel>> load(const std::string& folder,
-                                                 const std::string& template_file,
+  static Result<std::shared_ptr<TextModel>> load(
+      const std::string& folder, const std::string& template_file,
+      const engine::models::DecoderSpec& spec,
+      engine::tokenizer::TokenizerIds ids = engine::tokenizer::TokenizerIds::file);
+  /// That of the model of a run.
+  static Result<std::shared_ptr<TextModel>> load(const RunConfig& config,
                                                  const engine::models::DecoderSpec& spec);
 
   Result<std::vector<std::int32_t>> encode(std::string_view text, bool add_special) const override;
   Result<engine::data::RenderedChat> render_chat(const Json& messages, bool add_generation_prompt,
                                                  const Json& tools) const override;
   bool has_chat_template() const override { return template_.has_value(); }
+  std::optional<std::int32_t> begin_token() const override { return begin_; }
   std::optional<std::int32_t> end_token() const override { return end_; }
   std::int64_t vocabulary() const override { return vocabulary_; }
 
@@ -40,7 +47,7 @@ class TextModel final : public engine::data::TextEncoder {
   std::optional<engine::tokenizer::Tokenizer> tokenizer_;
   std::optional<engine::tokenizer::ChatTemplate> template_;
   engine::tokenizer::TemplateTokens tokens_;
-  std::optional<std::int32_t> end_;
+  std::optional<std::int32_t> begin_, end_;
   std::int64_t vocabulary_ = 0;
 };
 

@@ -268,9 +268,15 @@ std::unique_ptr<engine::train::Trainer> load_critic(const RoleParts& parts) {
   return std::make_unique<engine::train::Trainer>(std::move(*model), options, parts.mesh);
 }
 
-std::string chat_template_of(const RunConfig& config) {
-  if (config.chat_template.empty()) return "";
-  return value_or_throw(engine::tokenizer::load_file_or_prompt_type(config.chat_template)).source();
+checkpoint::CompanionTexts companion_texts_of(const RunConfig& config, const std::string& source) {
+  namespace tokenizer = engine::tokenizer;
+  checkpoint::CompanionTexts out;
+  if (!config.chat_template.empty())
+    out.chat_template =
+        value_or_throw(tokenizer::load_file_or_prompt_type(config.chat_template)).source();
+  if (config.tokenizer_ids == tokenizer::TokenizerIds::transformers5)
+    out.tokenizer = value_or_throw(tokenizer::rebuilt_tokenizer_file(source));
+  return out;
 }
 
 std::unique_ptr<models::Decoder> load_adapted_decoder(const RoleParts& parts) {
@@ -287,11 +293,11 @@ checkpoint::ModelWriter adapter_writer(const RunConfig& config, const models::De
   base.lora.reset();
   auto settings = add_adapter(config, base);
   return [settings = std::move(settings), spec, source = config.model,
-          chat_template = chat_template_of(config)](const std::string& folder,
-                                                    checkpoint::TensorParts& tensors) -> Result<> {
+          texts = companion_texts_of(config, config.model)](
+             const std::string& folder, checkpoint::TensorParts& tensors) -> Result<> {
     RETURN_IF_ERROR(adapter::save_adapter(folder, tensors, settings, spec, source));
     // As PEFT and TRL save the tokenizer.
-    const auto copy = [&] { return checkpoint::copy_companions(folder, source, chat_template); };
+    const auto copy = [&] { return checkpoint::copy_companions(folder, source, texts); };
     return tensors.agree(tensors.is_root() ? copy() : Result<>(), folder);
   };
 }

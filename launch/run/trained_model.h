@@ -38,9 +38,10 @@ std::string companion_checkpoint(const std::string& policy, std::string_view fol
 /// The base model with an adapter that has no effect until its weights arrive by message.
 std::unique_ptr<engine::models::Decoder> load_adapted_decoder(const RoleParts& parts);
 
-/// The text of the run's chat_template, or "" if it has none: a checkpoint is used with the
-/// template that it was trained with. Throws Failure.
-std::string chat_template_of(const RunConfig& config);
+/// What checkpoints of a model from `source` have in place of its files: they are used with the
+/// template and the tokenizer that they were trained with. Throws Failure.
+engine::checkpoint::CompanionTexts companion_texts_of(const RunConfig& config,
+                                                      const std::string& source);
 
 /// Writes a checkpoint's adapter in PEFT's format, with the base's tokenizer beside it.
 engine::checkpoint::ModelWriter adapter_writer(const RunConfig& config,

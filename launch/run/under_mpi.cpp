@@ -74,8 +74,7 @@ class Rank {
 
   std::shared_ptr<TextModel> text() {
     if (!text_)
-      text_ = value_or_throw(TextModel::load(config_.model, config_.chat_template,
-                                             spec_of_run(config_, resume_from_)));
+      text_ = value_or_throw(TextModel::load(config_, spec_of_run(config_, resume_from_)));
     return text_;
   }
 

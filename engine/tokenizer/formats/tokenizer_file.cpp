@@ -39,13 +39,15 @@ Result<> store(Result<T> made, T& into) {
 // Reads the files of one tokenizer into a Pipeline.
 class TokenizerFile {
  public:
-  TokenizerFile(std::string folder, std::string path)
+  TokenizerFile(std::string folder, std::string path, TokenizerIds ids)
       : folder_(std::move(folder)),
         path_(std::move(path)),
+        ids_(ids),
         pipeline_(std::make_shared<Pipeline>()) {}
 
   Result<std::shared_ptr<const Pipeline>> read() {
     Result<> done = read_config();
+    if (done) done = check_ids();
     if (done)
       done = is_tiktoken(path_, tokenizer_class_of(config_)) ? read_tiktoken_file()
              : path_.ends_with(".model")                     ? read_sentence_piece()
@@ -69,13 +71,25 @@ class TokenizerFile {
   }
 
   Result<> read_config() {
-    for (const auto& [name, into] : {std::pair("tokenizer_config.json", &config_),
-                                     std::pair("special_tokens_map.json", &map_)}) {
+    for (const auto& [name, into] :
+         {std::pair("tokenizer_config.json", &config_), std::pair("special_tokens_map.json", &map_),
+          std::pair("config.json", &model_)}) {
       const fs::path path = fs::path(folder_) / name;
-      if (!path_exists(path)) continue;
+      if (!path_exists(path) || (into == &model_ && ids_ == TokenizerIds::file)) continue;
       RETURN_IF_ERROR(store(read_json(path.string()), *into));
     }
     return check_config_settings(config_, folder_ + "/tokenizer_config.json");
+  }
+
+  // transformers 5 also builds the class from a SentencePiece model; troupe does not.
+  Result<> check_ids() const {
+    if (ids_ == TokenizerIds::file || path_.ends_with(".json") ||
+        !is_llama_tokenizer(Json(), config_, model_))
+      return {};
+    return fail(Errc::unsupported,
+                cat(folder_,
+                    ": the ids of transformers 5 need a tokenizer.json, and the folder "
+                    "has none; save its tokenizer once with transformers 5"));
   }
 
   Result<> read_json_file() {
@@ -84,6 +98,9 @@ class TokenizerFile {
     if (!file->is_object())
       return fail(Errc::bad_input, cat(path_, ": must be an object, found ", file->type_name()));
     RETURN_IF_ERROR(check_known_members(*file, path_));
+    if (ids_ == TokenizerIds::transformers5 && is_llama_tokenizer(*file, config_, model_))
+      file = as_llama_tokenizer(std::move(*file), config_, path_);
+    RETURN_IF_ERROR(file);
     RETURN_IF_ERROR(read_stages(*file));
     if (const Json* added = file->find("added_tokens")) added_ = *added;
     return {};
@@ -270,7 +287,8 @@ class TokenizerFile {
 
   static constexpr std::size_t max_added_bytes = std::size_t{1} << 21;
   std::string folder_, path_;  // path_ empty: slow files
-  Json config_, map_;          // tokenizer_config.json, special_tokens_map.json
+  TokenizerIds ids_;
+  Json config_, map_, model_;  // tokenizer_config.json, special_tokens_map.json, config.json
   Json names_,
       roles_;  // what a slow class names by itself; what a SentencePiece model calls its tokens
   Json added_;
@@ -283,14 +301,14 @@ bool has_tokenizer_files(const std::string& folder) {
          path_exists(fs::path(folder) / qwen_tiktoken) || has_slow_files(folder);
 }
 
-Result<std::shared_ptr<const Pipeline>> read_tokenizer(const std::string& path) {
+Result<std::shared_ptr<const Pipeline>> read_tokenizer(const std::string& path, TokenizerIds ids) {
   std::error_code ignored;
   if (!fs::is_directory(path, ignored))
-    return TokenizerFile(fs::path(path).parent_path().string(), path).read();
+    return TokenizerFile(fs::path(path).parent_path().string(), path, ids).read();
   for (const char* name : {"tokenizer.json", "tokenizer.model", qwen_tiktoken})
     if (path_exists(fs::path(path) / name))
-      return TokenizerFile(path, (fs::path(path) / name).string()).read();
-  if (has_slow_files(path)) return TokenizerFile(path, "").read();
+      return TokenizerFile(path, (fs::path(path) / name).string(), ids).read();
+  if (has_slow_files(path)) return TokenizerFile(path, "", ids).read();
   return fail(Errc::not_found,
               cat(path,
                   ": has no tokenizer: a tokenizer.json, a tokenizer.model, a "

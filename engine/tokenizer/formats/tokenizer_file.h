@@ -7,6 +7,7 @@
 #include <string>
 
 #include "engine/base/error.h"
+#include "engine/tokenizer/formats/transformers5.h"
 #include "engine/tokenizer/pipeline.h"
 
 namespace troupe::engine::tokenizer {
@@ -15,6 +16,6 @@ namespace troupe::engine::tokenizer {
 bool has_tokenizer_files(const std::string& folder);
 
 /// Implements Tokenizer::load().
-Result<std::shared_ptr<const Pipeline>> read_tokenizer(const std::string& path);
+Result<std::shared_ptr<const Pipeline>> read_tokenizer(const std::string& path, TokenizerIds ids);
 
 }  // namespace troupe::engine::tokenizer

@@ -20,18 +20,16 @@ void say_special(const char* key, const std::optional<engine::tokenizer::NamedTo
   report.say(key, token->text, cat(key, ": ", quote(token->text), id));
 }
 
-/// Whether transformers 5 builds the tokenizer from its vocabulary, otherwise than tokenizer.json
-/// (models/llama/tokenization_llama.py: no normalizer, a Metaspace pre-tokenizer).
-bool is_rebuilt_by_transformers(const std::string& folder) {
-  const auto config = read_json(folder + "/tokenizer_config.json"),
-             file = read_json(folder + "/tokenizer.json", {.bytes = std::size_t{1} << 28});
-  if (!config || !file) return false;
-  const Json *name = config->find("tokenizer_class"), *normalizer = file->find("normalizer"),
-             *before = file->find("pre_tokenizer");
-  if (!name || (*name != Json("LlamaTokenizer") && *name != Json("LlamaTokenizerFast")))
-    return false;
-  const Json* type = before ? before->find("type") : nullptr;
-  return (normalizer && !normalizer->is_null()) || !type || *type != Json("Metaspace");
+/// Which ids a folder's text gets, where transformers 5 gives others.
+void say_ids(const std::string& folder, Report& report) {
+  const auto rebuilt = engine::tokenizer::rebuilt_tokenizer_file(folder);
+  if (!rebuilt) return report.note(cat("transformers 5: ", rebuilt.error().what));
+  if (rebuilt->empty()) return;
+  report.say("ids", "file", "ids: those of tokenizer.json, as in transformers 4");
+  report.note(
+      "transformers 5 builds the tokenizers of this class from the vocabulary: behind special "
+      "tokens and at blanks its ids differ; tokenizer_ids: transformers5 trains with those "
+      "(docs/coming-from-trl.md)");
 }
 
 /// Renders one turn: a template may parse but need something that troupe does not support.
@@ -63,11 +61,7 @@ void inspect_tokenizer(const std::string& path, std::int64_t vocabulary, Report&
   report.say("tokens", size, cat(size, " tokens"));
   say_special("bos", loaded->bos(), report);
   say_special("eos", loaded->eos(), report);
-  if (is_rebuilt_by_transformers(path))
-    report.note(
-        "transformers 5 builds the tokenizers of this class from the vocabulary: behind special "
-        "tokens and at blanks its ids differ from those of tokenizer.json, which are used here "
-        "(docs/coming-from-trl.md)");
+  say_ids(path, report);
   if (vocabulary > 0 && size > vocabulary) {
     report.problem(
         {Errc::bad_input, cat("its largest id is ", size - 1, ", the model's is ", vocabulary - 1,

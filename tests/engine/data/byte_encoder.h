@@ -53,6 +53,7 @@ class ByteEncoder : public TextEncoder {
   }
 
   bool has_chat_template() const override { return chat_ != Template::none; }
+  std::optional<std::int32_t> begin_token() const override { return start; }
   std::optional<std::int32_t> end_token() const override { return end; }
   std::int64_t vocabulary() const override { return 259; }
 

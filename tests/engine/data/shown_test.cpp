@@ -134,5 +134,36 @@ TEST(Shown, EveryAnswerEndsWhereTheEndTokenIsWanted) {
   EXPECT_EQ(answers(TemplateEncoder(plain), EndToken::always), "good<eos>|bad<eos>");
 }
 
+TEST(Shown, TheAnswersOfAPairMayBeginTogether) {
+  // "a" of the prompt and "b" of the first answer are one token.
+  const auto trained = [](const Sample& pair, AnswerStart start) {
+    const auto example = *value_or_throw(encode_pair(pair, ByteEncoder(), {.answer_start = start}));
+    return text_of_ids(example.chosen.ids, &example.chosen.weights) + "|" +
+           text_of_ids(example.rejected.ids, &example.rejected.weights);
+  };
+  const Sample pair{.prompt = "xa", .completion = "bc", .rejected = "dc"},
+      turned{.prompt = "xa", .completion = "dc", .rejected = "bc"};
+  EXPECT_EQ(trained(pair, AnswerStart::own), "abc<eos>|dc<eos>");
+  EXPECT_EQ(trained(pair, AnswerStart::common), "abc<eos>|adc<eos>");
+  EXPECT_EQ(trained(turned, AnswerStart::common), "adc<eos>|abc<eos>");
+}
+
+TEST(Shown, EveryRowBeginsWithTheBeginTokenWhereItIsWanted) {
+  const Sample chat{.prompt = parsed(R"([{"role": "user", "content": "u"}])"),
+                    .completion = parsed(R"([{"role": "assistant", "content": "good"}])")};
+  const auto row = [](const Sample& sample, BeginToken begin) {
+    return *value_or_throw(encode_sft(sample, ByteEncoder(), {.begin_token = begin}));
+  };
+  const auto as_written = row(chat, BeginToken::text), begun = row(chat, BeginToken::always);
+  EXPECT_EQ(as_written.ids.front(), '<');
+  ASSERT_EQ(begun.ids.size(), as_written.ids.size() + 1);
+  EXPECT_EQ(begun.ids.front(), ByteEncoder::start);
+  EXPECT_EQ(begun.weights.front(), 0);
+  EXPECT_EQ(text_of_ids(begun.ids, &begun.weights), "good<eos>\n");
+  // Plain text has it already.
+  const Sample text{.prompt = "p", .completion = "c"};
+  EXPECT_EQ(row(text, BeginToken::always).ids, row(text, BeginToken::text).ids);
+}
+
 }  // namespace
 }  // namespace troupe::engine::data::shown
