@@ -97,7 +97,7 @@ double fall(double start) {
 
 }  // namespace
 
-void HealthMonitor::update(const HealthRule& rule, double value, State& state) const {
+void HealthMonitor::update(const HealthRule& rule, double value, State& state) {
   ++state.seen;
   state.last = value;
   const bool first = state.seen <= first_steps;
@@ -114,7 +114,9 @@ void HealthMonitor::update(const HealthRule& rule, double value, State& state) c
   const Position where = position(rule, state);
   state.outside = where == Position::outside ? state.outside + 1 : 0;
   state.inside = where == Position::inside ? state.inside + 1 : 0;
-  if (state.inside >= rule.steps) state.active = false;
+  if (state.inside < rule.steps) return;
+  if (rule.cause == Cause::equal_rewards && state.active) collapsed_ = false;
+  state.active = false;
 }
 
 HealthMonitor::Position HealthMonitor::position(const HealthRule& rule, const State& state) const {
@@ -164,7 +166,13 @@ double HealthMonitor::logp_bound(double limit, const State& state, bool started)
 }
 
 bool HealthMonitor::muted(const HealthRule& rule, bool reinforcement) const {
-  if (rule.cause == Cause::equal_rewards && reinforcement && !reward_.stopped()) return true;
+  const State& state = states_.at(&rule);
+  if (rule.cause == Cause::equal_rewards && reinforcement) {
+    if (!reward_.stopped()) return true;
+    // Where there were gradients, the next steps tell whether it is a collapse.
+    const bool had_some = rule.bound == Bound::at_most && state.start > 0;
+    if (had_some && !reward_.is_known() && !reward_.fell()) return true;
+  }
   return std::ranges::any_of(states_, [&](const auto& entry) {
     const Cause cause = entry.first->cause;
     // A collapsed policy may also never end its answers.
@@ -240,10 +248,15 @@ void HealthMonitor::check_spikes(std::int64_t step, const Metrics& metrics,
           ". If it recurs, consider a lower train.learning_rate or train.max_grad_norm"));
 }
 
-bool HealthMonitor::answers_are_equal() const {
-  return std::ranges::any_of(states_, [](const auto& entry) {
-    return entry.first->cause == Cause::equal_rewards && entry.second.outside > 0;
-  });
+RewardDecline::Answers HealthMonitor::answers() const {
+  using Answers = RewardDecline::Answers;
+  Answers found = Answers::different;
+  for (const auto& [rule, state] : states_) {
+    if (rule->cause != Cause::equal_rewards || state.outside == 0) continue;
+    if (state.outside >= rule->steps) return Answers::equal_for_long;
+    found = Answers::equal;
+  }
+  return found;
 }
 
 std::string HealthMonitor::key_of_kl() const {
@@ -260,7 +273,7 @@ std::string HealthMonitor::collapse_text(std::string_view how) const {
 
 void HealthMonitor::check_decline(std::int64_t step, const Metrics& metrics,
                                   std::vector<std::string>& warnings) {
-  const auto found = decline_.add(metrics, reward_, answers_are_equal());
+  const auto found = decline_.add(metrics, reward_, answers());
   if (!found) return;
   const std::string from = cat("eval/", found->name, " fell to ", three_digits(found->now),
                                ", from ", three_digits(found->start), " before training");
@@ -272,6 +285,9 @@ void HealthMonitor::check_decline(std::int64_t step, const Metrics& metrics,
                  "; train.keep_best keeps the best checkpoint");
       break;
     case RewardDecline::Kind::collapse:
+      collapsed_ = true;
+      for (auto& [rule, state] : states_)
+        if (rule->cause == Cause::equal_rewards) state.active = true;
       text = cat("policy collapse: ", from,
                  ", and the answers to a prompt have become equal. "
                  "Lower train.learning_rate or raise ",
@@ -309,24 +325,37 @@ std::vector<std::string> HealthMonitor::check(std::int64_t step, const Metrics& 
                            ". Consider a lower train.learning_rate or train.max_grad_norm"));
   }
   check_spikes(step, metrics, warnings);
+  std::vector<const HealthRule*> measured;
   for (const HealthRule& rule : *rules_) {
     const double* value = find(rule.metric);
     // The loss of reinforcement learning is around 0, whatever the policy does.
     if (!value || !applies(rule, metrics) || (reward && rule.bound == Bound::above_best)) continue;
-    State& state = states_[&rule];
-    update(rule, *value, state);
-    const bool again = rule.cause != Cause::divergence || !state.warned;
-    if (state.outside < rule.steps || state.active || !again || muted(rule, reward)) continue;
-    const HealthRule& shown = reported(rule);
-    state.active = state.warned = true;
-    states_[&shown].active = true;
-    const bool collapsed = rule.cause == Cause::equal_rewards && reward && reward_.fell();
-    if (collapsed) decline_.collapsed();
-    warnings.push_back(
-        cat("step ", step, ": ", collapsed ? collapse_text(collapse_sign(shown)) : text(shown)));
+    update(rule, *value, states_[&rule]);
+    measured.push_back(&rule);
   }
   check_decline(step, metrics, warnings);
+  for (const HealthRule* rule : measured)
+    if (auto warning = warning_of(*rule, reward)) warnings.push_back(cat("step ", step, ": ", *warning));
   return warnings;
+}
+
+std::optional<std::string> HealthMonitor::warning_of(const HealthRule& rule, bool reinforcement) {
+  State& state = states_[&rule];
+  const bool collapsed = rule.cause == Cause::equal_rewards && reinforcement && reward_.fell();
+  const bool again = rule.cause != Cause::divergence || !state.warned;
+  if (state.outside < rule.steps || !again || (collapsed && collapsed_)) return std::nullopt;
+  // Where only equal rewards were reported, a collapse is, too.
+  const bool more = collapsed && equal_reported_;
+  if (!more && (state.active || muted(rule, reinforcement))) return std::nullopt;
+  const HealthRule& shown = reported(rule);
+  state.active = state.warned = true;
+  states_[&shown].active = true;
+  if (rule.cause == Cause::equal_rewards)
+    equal_reported_ = !collapsed && shown.bound != Bound::below_start;
+  if (!collapsed) return text(shown);
+  collapsed_ = true;
+  decline_.collapsed();
+  return collapse_text(collapse_sign(shown));
 }
 
 }  // namespace troupe::algorithms

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -80,13 +81,15 @@ class HealthMonitor {
   Position position(const HealthRule& rule, const State& state) const;
   static double loss_bound(double limit, const State& state, bool started);
   static double logp_bound(double limit, const State& state, bool started);
-  void update(const HealthRule& rule, double value, State& state) const;
+  void update(const HealthRule& rule, double value, State& state);
   void check_spikes(std::int64_t step, const Metrics& metrics, std::vector<std::string>& warnings);
   static bool applies(const HealthRule& rule, const Metrics& metrics);
+  /// That of an updated rule; `reinforcement`: the step has rewards.
+  std::optional<std::string> warning_of(const HealthRule& rule, bool reinforcement);
   /// Evaluated rewards that fell.
   void check_decline(std::int64_t step, const Metrics& metrics, std::vector<std::string>& warnings);
   /// Whether entropy has collapsed, or groups have equal rewards, now.
-  bool answers_are_equal() const;
+  RewardDecline::Answers answers() const;
   bool muted(const HealthRule& rule, bool reinforcement) const;
   std::string text(const HealthRule& rule) const;
   std::string collapse_text(std::string_view how) const;
@@ -101,6 +104,8 @@ class HealthMonitor {
   RewardDecline decline_;
   LossSpikes spikes_;
   bool not_finite_ = false;
+  bool equal_reported_ = false;  // last, as what it is
+  bool collapsed_ = false;  // was reported, and answers have not become different since
 };
 
 }  // namespace troupe::algorithms

@@ -62,8 +62,11 @@ bool RewardTrend::stopped() const {
 bool RewardTrend::rose() const {
   if (window() < 2) return false;
   const auto [start, now, last, step_error] = change();
-  const double error = step_error / std::sqrt(static_cast<double>(window()));
-  return now > start + std::max(2 * error, 0.05 * std::abs(start));
+  const auto steps = static_cast<double>(window());
+  const auto above = [&](double before, double of_difference) {
+    return now > before + std::max(2 * step_error * of_difference, 0.05 * std::abs(before));
+  };
+  return above(start, std::sqrt(2 / steps)) || above(first_.front(), std::sqrt(1 + 1 / steps));
 }
 
 bool RewardTrend::fell() const {

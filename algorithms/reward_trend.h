@@ -22,8 +22,11 @@ class RewardTrend {
     double error;  ///< standard error of one step, from the differences of neighbors
   };
   Change change() const;
-  /// Whether the last steps are above the first ones by more than noise and a twentieth.
+  /// Whether the last steps are above the first ones, or above the very first one, which no update
+  /// has changed, by more than noise and a twentieth.
   bool rose() const;
+  /// Whether there are steps enough to tell a trend from noise.
+  bool is_known() const { return count_ >= 10; }
   /// Whether the last three are below them by more than noise and a half.
   bool fell() const;
 

@@ -28,9 +28,9 @@ Result<Grammar> compile(Reasoning before, Add add) {
 }  // namespace
 
 Result<Grammar> compile_schema(const Json& schema, Reasoning before,
-                               std::vector<std::string>* ignored) {
+                               std::vector<std::string>* notes) {
   std::vector<std::string> names;
-  auto& found = ignored == nullptr ? names : *ignored;
+  auto& found = notes == nullptr ? names : *notes;
   return compile(before, [&](Grammar& grammar) { return add_json_schema(grammar, schema, found); });
 }
 

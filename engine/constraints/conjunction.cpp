@@ -96,7 +96,7 @@ void Conjunctions::add(Conjunction& into, const Atom& atom) {
     if (atom.schema->boolean() == atom.negated) into.impossible = true;
     return;
   }
-  check_keywords(*atom.schema, *atom.where, ignored_);
+  check_keywords(*atom.schema, *atom.where, notes_);
   grammar_.spend(1 + atom.schema->object().size());
   if (atom.negated)
     add_negation(into, atom);

@@ -53,9 +53,9 @@ const Json::Array& schemas_of(const Atom& atom, std::string_view keyword);
 
 class Conjunctions {
  public:
-  /// `grammar`: charged. `ignored`: names of keywords and formats that are annotations are added.
-  Conjunctions(const Grammar& grammar, SchemaSource& source, std::vector<std::string>& ignored)
-      : grammar_(grammar), source_(source), ignored_(ignored) {}
+  /// `grammar`: charged. `notes`: of check_keywords().
+  Conjunctions(const Grammar& grammar, SchemaSource& source, std::vector<std::string>& notes)
+      : grammar_(grammar), source_(source), notes_(notes) {}
 
   /// A schema of the value at a place; `parent`: see Atom.
   Atom* atom(const Json& schema, const SchemaPath& where, const Atom* parent = nullptr);
@@ -93,7 +93,7 @@ class Conjunctions {
 
   const Grammar& grammar_;
   SchemaSource& source_;
-  std::vector<std::string>& ignored_;
+  std::vector<std::string>& notes_;
   std::deque<Atom> atoms_;
   std::deque<SchemaPath> paths_;
   std::deque<Json> made_;

@@ -5,9 +5,9 @@
 namespace troupe::engine::constraints {
 
 Grammar::Rule add_json_schema(Grammar& grammar, const Json& schema,
-                              std::vector<std::string>& ignored) {
+                              std::vector<std::string>& notes) {
   const SchemaPath root("#");
-  return SchemaCompiler(grammar, schema, ignored).compile(schema, root);
+  return SchemaCompiler(grammar, schema, notes).compile(schema, root);
 }
 
 }  // namespace troupe::engine::constraints

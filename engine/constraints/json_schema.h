@@ -16,10 +16,11 @@ namespace troupe::engine::constraints {
 
 /// A rule for the instances of `schema`. Throws Failure: Errc::bad_input for malformed schemas,
 /// unsupported for keywords that are not supported, full beyond the bounds. Messages have the place
-/// in the schema ("#/properties/name"). `ignored`: the first keywords of no draft, which are
-/// annotations, are added.
+/// in the schema ("#/properties/name"). What a user should know - keywords of
+/// no draft, which are annotations, and counts from above that are taken as max_repetitions - is
+/// added to `notes`.
 Grammar::Rule add_json_schema(Grammar& grammar, const Json& schema,
-                              std::vector<std::string>& ignored);
+                              std::vector<std::string>& notes);
 
 /// Keywords with an effect on the grammar, and those that are ignored.
 std::vector<std::string_view> schema_keywords();

@@ -59,7 +59,10 @@ bool contains(const List& list, std::string_view word) {
   return std::ranges::find(list, word) != std::ranges::end(list);
 }
 
-/// 2.0 is an integer, too. A bound from above may be any; larger texts are not written.
+constexpr std::string_view counts_from_above[] = {"maxLength", "maxItems", "maxProperties"};
+
+/// 2.0 is an integer, too. A bound from above may be any; larger texts are not written, which
+/// note_of() says.
 int count(const Json& value, std::string_view keyword, const SchemaPath& where,
           bool capped = false) {
   if (!value.is_number() || value.number() < 0 || value.number() != std::floor(value.number()))
@@ -127,20 +130,31 @@ std::vector<std::string_view> schema_annotations() {
           "contentEncoding", "contentMediaType", "contentSchema"};
 }
 
-void check_keywords(const Json& schema, const SchemaPath& where,
-                    std::vector<std::string>& ignored) {
+namespace {
+
+/// What a user should know about a keyword; nothing for one that means what the schema says.
+std::string note_of(const std::string& name, const Json& value, const SchemaPath& where) {
   static const auto keywords = schema_keywords(), annotations = schema_annotations();
-  constexpr std::size_t max_ignored = 32;
+  constexpr std::string_view unknown = " is of no draft of JSON Schema and is ignored";
+  if (contains(annotations, name)) return "";
+  if (name == "format" && value.is_string() && format_pattern(value.string()).empty())
+    return cat("the format ", quote(value.string()), unknown);
+  if (contains(counts_from_above, name) && value.is_number() && value.number() > max_repetitions)
+    return cat(name, " is above ", max_repetitions, ", and outputs are written as if it were that");
+  if (contains(keywords, name)) return "";
+  if (contains(unsupported_assertions, name))
+    schema_unsupported(where, cat("the keyword ", quote(name), " is not supported"));
+  return cat("the keyword ", quote(name), unknown);
+}
+
+}  // namespace
+
+void check_keywords(const Json& schema, const SchemaPath& where, std::vector<std::string>& notes) {
+  constexpr std::size_t max_notes = 32;
   for (const auto& [name, value] : schema.object()) {
-    if (contains(annotations, name)) continue;
-    std::string noted = name;
-    if (name == "format" && value.is_string() && format_pattern(value.string()).empty())
-      noted = cat("format: ", value.string());
-    else if (contains(keywords, name))
-      continue;
-    else if (contains(unsupported_assertions, name))
-      schema_unsupported(where, cat("the keyword ", quote(name), " is not supported"));
-    if (ignored.size() < max_ignored && !contains(ignored, noted)) ignored.push_back(noted);
+    std::string note = note_of(name, value, where);
+    if (!note.empty() && notes.size() < max_notes && !contains(notes, note))
+      notes.push_back(std::move(note));
   }
 }
 

@@ -17,11 +17,11 @@ constexpr int max_effort = 4;
 }  // namespace
 
 SchemaCompiler::SchemaCompiler(Grammar& grammar, const Json& root,
-                               std::vector<std::string>& ignored)
+                               std::vector<std::string>& notes)
     : grammar_(grammar),
       rules_(grammar),
       source_(grammar, root),
-      conjunctions_(grammar, source_, ignored),
+      conjunctions_(grammar, source_, notes),
       patterns_(grammar.work()),
       check_(grammar, source_, patterns_) {
 }

@@ -19,7 +19,7 @@ namespace troupe::engine::constraints {
 
 class SchemaCompiler {
  public:
-  SchemaCompiler(Grammar& grammar, const Json& root, std::vector<std::string>& ignored);
+  SchemaCompiler(Grammar& grammar, const Json& root, std::vector<std::string>& notes);
 
   /// A rule for the values that satisfy all of the atoms; equal sets of atoms have one rule.
   Grammar::Rule compile(Atoms atoms, int depth);

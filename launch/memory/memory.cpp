@@ -31,8 +31,11 @@ bool has_two_gradients(const RunConfig& config, const engine::models::DecoderSpe
   return spec.tied && spec.labels == 0 && !score_head && !adapts(config);
 }
 
-/// Resident memory of the program without a model: code, libraries, tokenizer and data.
-constexpr std::uint64_t program_bytes = std::uint64_t{40} << 20;
+/// Resident memory of the program without a model: about 20 MiB of code and libraries, of which
+/// more is resident where the system maps larger parts of files, tokenizer and data.
+constexpr std::uint64_t program_bytes = std::uint64_t{30} << 20;
+/// What MPI's libraries add.
+constexpr std::uint64_t mpi_bytes = std::uint64_t{10} << 20;
 
 /// With the buffers of MPI and those for messages to other ranks (decisions/0026).
 std::uint64_t program_under_mpirun(const RunConfig& config) {
@@ -41,7 +44,7 @@ std::uint64_t program_under_mpirun(const RunConfig& config) {
                          (grid.tp - 1) + (grid.dp * grid.cp - 1) + (grid.cp - 1) + (grid.pp - 1),
                      neighbours = grid.pp == 1 ? 0 : std::min<std::int64_t>(2, grid.pp - 1),
                      each = grid.vpp == 1 ? 32 : 64;
-  return program_bytes + (count_of(2 * others + each * neighbours) << 20);
+  return program_bytes + mpi_bytes + (count_of(2 * others + each * neighbours) << 20);
 }
 
 enum class Held { always, at_most };

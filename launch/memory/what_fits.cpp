@@ -9,6 +9,7 @@
 #include "launch/memory/memory.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/model_spec.h"
+#include "launch/recipes/recipes.h"
 
 namespace troupe::launch {
 
@@ -23,6 +24,13 @@ void train_adapter(RunConfig& config) {
 void round_states(RunConfig& config) {
   if (!adapts(config)) config.train.weights = WeightType::bf16;
   config.train.gradients = config.train.moments = StateType::bf16;
+}
+
+/// Rows, or completions, of one update.
+std::int64_t examples_of_update(const RunConfig& config) {
+  const RowUse use = recipe_of(config).row_use(config);
+  return config.train.batch_size * use.batches * std::max<std::int64_t>(1, use.samples) /
+         std::max<std::int64_t>(1, use.updates);
 }
 
 constexpr const char* bf16_keys = "train.weights, train.gradients and train.moments = bf16";
@@ -45,6 +53,7 @@ class Search {
     for (int hosts = 2; hosts <= 1024; hosts *= 2) {
       RunConfig changed = config_;
       divide(changed.parallel, hosts);
+      if (changed.parallel.dp > examples_of_update(config_)) return;  // some would have none
       const auto fixed = fixed_of(changed, false);
       if (!fixed || !fits(*fixed, 1)) continue;
       found_.push_back(

@@ -84,7 +84,7 @@ class Rewards(unittest.TestCase):
 
     def test_mistakes_are_named(self):
         cases = [("/pooling", {}, "input"), ("/pooling", {"input": []}, "input"), ("/pooling", {"input": ["a", 5]}, "input[1]"),
-                 ("/pooling", {"input": [1] * 3000}, "input"), ("/pooling", {"input": "1", "encoding_format": "bytes"}, "encoding_format"),
+                 ("/pooling", {"input": [1] * 3000}, "input"), ("/pooling", {"input": "1", "encoding_format": "byte"}, "encoding_format"),
                  ("/score", {"text_1": "1"}, "text_2"), ("/score", {"text_1": ["1", "2"], "text_2": ["1", "2", "3"]}, "text_2"),
                  ("/v1/embeddings", {"input": "1"}, None), ("/v1/completions", {"prompt": "1"}, None),
                  ("/v1/chat/completions", {"messages": [{"role": "user", "content": "1"}]}, None)]

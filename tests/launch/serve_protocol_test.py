@@ -80,6 +80,16 @@ class Text(unittest.TestCase):
         events = self.server.stream("/v1/completions", prompt="Once upon a time", temperature=0, max_tokens=40, stop=[","], min_tokens=20)
         self.assertEqual(events[0]["choices"][0]["text"], ",")
 
+    def test_bad_words_are_not_written(self):
+        free = self.choice(max_tokens=60)["text"]
+        words = free.replace(",", " ").replace(".", " ").split()
+        for word in set(words[:4]):
+            found = self.choice(max_tokens=60, bad_words=[word])["text"]
+            self.assertNotIn(word, found.replace(",", " ").replace(".", " ").split(), free)
+        self.assertEqual(self.choice(max_tokens=60, bad_words=[" " + words[0]])["text"], self.choice(max_tokens=60, bad_words=words[0])["text"])
+        for value in ([""], [" "], [5], ["a"] * 1025, "a" * 1025):
+            self.assertTrue(self.error("/v1/completions", prompt="a", bad_words=value).startswith("bad_words"))
+
     def test_whole_numbers_may_have_a_point(self):
         self.assertEqual(self.choice(max_tokens=5.0), self.choice(max_tokens=5))
         self.assertEqual(self.choice(n_predict=5, max_tokens=None), self.choice(max_tokens=5))
@@ -338,6 +348,27 @@ class Vectors(unittest.TestCase):
                         values = struct.unpack(f"<{len(plain)}f", struct.pack(f"<{len(plain)}I", *(half << 16 for half in halves)))
                     for value, expected in zip(values, plain):
                         self.assertAlmostEqual(value, expected, delta=error * abs(expected) + (1e-7 if error else 0))
+            for dtype, mantissa, bias in (("fp8_e4m3", 3, 7), ("fp8_e5m2", 2, 15)):
+                coded = server.post("/v1/embeddings", input="Once upon a time", encoding_format="base64", embed_dtype=dtype)
+                for byte, expected in zip(base64.b64decode(coded["data"][0]["embedding"], validate=True), plain, strict=True):
+                    exponent, steps = max((byte & 127) >> mantissa, 1), byte & ((1 << mantissa) - 1)
+                    steps += (1 << mantissa) if (byte & 127) >> mantissa else 0
+                    step = 2.0 ** (exponent - bias - mantissa)
+                    self.assertAlmostEqual((-1 if byte & 128 else 1) * steps * step, expected, delta=step / 2)
+            texts = {"input": ["Once", "upon a time"], "embed_dtype": "float16"}
+            numbers = [entry["embedding"] for entry in server.post("/v1/embeddings", **dict(texts, encoding_format="base64"))["data"]]
+            expected = b"".join(base64.b64decode(each) for each in numbers)
+            status, headers, data = server.request("POST", "/v1/embeddings", dict(texts, encoding_format="bytes"))
+            self.assertEqual((status, headers["content-type"], data), (200, "application/octet-stream", expected))
+            described = json.loads(headers["metadata"])
+            half = len(expected) // 2
+            self.assertEqual([(each["index"], each["start"], each["end"], each["shape"], each["embed_dtype"], each["endianness"]) for each in described["data"]],
+                             [(0, 0, half, [half // 2], "float16", "little"), (1, half, 2 * half, [half // 2], "float16", "little")])
+            self.assertGreater(described["usage"]["prompt_tokens"], 2)
+            status, headers, data = server.request("POST", "/v1/embeddings", dict(texts, encoding_format="bytes_only"))
+            self.assertEqual((status, data, headers.get("metadata")), (200, expected, None))
+            rows = json.loads(server.request("POST", "/pooling", {"input": [[3, 4, 5]], "task": "token_embed", "encoding_format": "bytes"})[1]["metadata"])
+            self.assertEqual(rows["data"][0]["shape"], [3, len(plain)])
             raw = server.post("/v1/embeddings", input="Once upon a time", use_activation=False)["data"][0]["embedding"]
             self.assertEqual(raw, server.post("/pooling", input="Once upon a time")["data"][0]["data"])
             tokens = server.post("/tokenize", prompt="Once upon a time")["tokens"]
@@ -349,8 +380,9 @@ class Vectors(unittest.TestCase):
             self.assertEqual(server.post("/pooling", input=tokens, task="embed")["data"][0]["data"], plain)
             cut = server.post("/v1/embeddings", input=tokens, truncate_prompt_tokens=3)["data"][0]["embedding"]
             self.assertEqual(cut, server.post("/v1/embeddings", input=tokens[-3:])["data"][0]["embedding"])
-            for fields, param in (({"task": "classify"}, "task"), ({"task": "x"}, "task"), ({"embed_dtype": "fp8_e4m3"}, "embed_dtype"),
-                                  ({"endianness": "middle"}, "endianness"), ({"encoding_format": "bytes"}, "encoding_format")):
+            for fields, param in (({"task": "classify"}, "task"), ({"task": "x"}, "task"), ({"embed_dtype": "fp8"}, "embed_dtype"),
+                                  ({"endianness": "middle"}, "endianness"), ({"encoding_format": "byte"}, "encoding_format"),
+                                  ({"encoding_format": "bytes", "input": ["a"] * 257}, "encoding_format")):
                 status, _, body = server.request("POST", "/pooling", dict({"input": "a"}, **fields))
                 self.assertEqual((status, json.loads(body)["error"]["param"]), (400, param), body)
         finally:

@@ -55,14 +55,26 @@ std::string disk_text(const RunConfig& config, const engine::models::DecoderSpec
   return text;
 }
 
-/// Of a run in one process, with micro-batches that are as full as those of its updates. With
-/// completions it is that of the longest ones.
+/// Tokens of the largest of the run's updates, each of which has as many sequences drawn at random:
+/// the mean and what the largest of that many normal variables is above it.
+double largest_update(const RunSize& size) {
+  const TokenCounts& all = size.most;
+  const auto updates = static_cast<double>(size.steps);
+  if (all.count == 0) return 0;
+  const double mean = all.tokens / all.count,
+               variance = std::max(0.0, all.squares / all.count - mean * mean),
+               sequences = size.passes * all.count / updates;
+  return sequences * mean + std::sqrt(2 * std::log(updates) * sequences * variance);
+}
+
+/// Of a run in one process, with micro-batches that are as full as those of its largest update.
+/// With completions it is that of the longest ones.
 std::string peak_text(const RunConfig& config, const engine::models::DecoderSpec& spec,
-                      const RunSize& size, double update_tokens) {
+                      const RunSize& size) {
   if (size.steps == 0) return "";
   RunConfig filled = config;
-  const double of_replica =
-      std::ceil(update_tokens / static_cast<double>(config.parallel.dp * config.parallel.cp));
+  const double of_replica = std::ceil(
+      largest_update(size) / static_cast<double>(config.parallel.dp * config.parallel.cp));
   filled.train.micro_batch_tokens = static_cast<std::int64_t>(
       std::clamp(of_replica, 1.0, static_cast<double>(config.train.micro_batch_tokens)));
   return labelled_line("peak memory", cat(size.samples > 0 ? "up to " : "about ",
@@ -78,7 +90,7 @@ std::string run_estimate(const RunConfig& config, const engine::models::DecoderS
       size.passes * size.most.tokens / static_cast<double>(std::max<std::int64_t>(1, size.steps));
   return size_text(config, size) +
          time_text(config, spec, size, size.steps > 0 ? rate_of(machine, config) : MachineRate()) +
-         peak_text(config, spec, size, tokens) + pipeline_text(config, tokens) +
+         peak_text(config, spec, size) + pipeline_text(config, tokens) +
          disk_text(config, spec, size.steps, !machine.is_other());
 }
 

@@ -26,12 +26,13 @@ TokenCounts counts_of(const DataPreview& preview, std::int64_t added, std::int64
     const auto all = static_cast<double>(std::max(length, std::min(length + added, longest)));
     out.tokens += all;
     out.squares += all * all;
+    ++out.count;
   }
   return out;
 }
 
 TokenCounts scaled(TokenCounts counts, double factor) {
-  return {factor * counts.tokens, factor * counts.squares};
+  return {factor * counts.tokens, factor * counts.squares, factor * counts.count};
 }
 
 std::string about(const RunSize& size) {
@@ -99,7 +100,7 @@ Result<RunSize> size_of_run(const RunConfig& config, std::int64_t length,
   out.examples =
       static_cast<double>(config.train.batch_rampup.consumed(plan->steps, config.train.batch_size));
   const auto tokens = static_cast<double>(length);
-  out.least = out.most = {out.examples * tokens, out.examples * tokens * tokens};
+  out.least = out.most = {out.examples * tokens, out.examples * tokens * tokens, out.examples};
   double all = 0;
   for (const TokenFile& file : files) all += (*split)[0] * static_cast<double>(file.tokens);
   if (all > 0 && config.data.mix.empty()) out.epochs = out.most.tokens / all;

@@ -16,6 +16,7 @@ namespace troupe::launch {
 struct TokenCounts {
   double tokens = 0;   ///< sum of the lengths
   double squares = 0;  ///< sum of the squared lengths
+  double count = 0;    ///< of sequences
 };
 
 struct RunSize {

@@ -27,10 +27,10 @@ bool has_room(const Constraint& constraint) {
   return constraint.bytes() < kept_bytes && constraint.used_work() < kept_work;
 }
 
-Result<Grammar> compile_grammar(const ConstraintText& text, std::vector<std::string>& ignored) {
+Result<Grammar> compile_grammar(const ConstraintText& text, std::vector<std::string>& notes) {
   switch (text.kind) {
     case ConstraintKind::schema:
-      return engine::constraints::compile_schema(text.value, text.before, &ignored);
+      return engine::constraints::compile_schema(text.value, text.before, &notes);
     case ConstraintKind::regex:
       return engine::constraints::compile_regex(text.value.string(), text.before);
     case ConstraintKind::grammar:
@@ -84,22 +84,21 @@ std::shared_ptr<const engine::constraints::TokenTable> OutputConstraints::tokens
   return table().tokens;
 }
 
-/// Once for each keyword, and for a bounded number of them: a client cannot fill the log.
-void OutputConstraints::log_ignored(const std::vector<std::string>& keywords) {
+/// Once each, and a bounded number of them: a client cannot fill the log.
+void OutputConstraints::log_notes(const std::vector<std::string>& notes) {
   constexpr std::size_t max_logged = 100;
   const std::lock_guard lock(mutex_);
-  for (const std::string& each : keywords) {
-    if (logged_.size() >= max_logged || !logged_.insert(quote(each)).second) continue;
-    log_warning(cat("JSON schemas: the keyword ", quote(each),
-                    " is of no draft of JSON Schema and is ignored"));
+  for (const std::string& each : notes) {
+    if (logged_.size() >= max_logged || !logged_.insert(each).second) continue;
+    log_warning(cat("JSON schemas: ", each));
   }
 }
 
 Result<std::shared_ptr<Constraint>> OutputConstraints::compile_alone(const ConstraintText& text) {
-  std::vector<std::string> ignored;
-  auto grammar = compile_grammar(text, ignored);
+  std::vector<std::string> notes;
+  auto grammar = compile_grammar(text, notes);
   RETURN_IF_ERROR(grammar);
-  log_ignored(ignored);
+  log_notes(notes);
   try {
     return std::make_shared<Constraint>(std::move(*grammar), tokens());
   } catch (const Failure& failure) {

@@ -62,7 +62,7 @@ class OutputConstraints {
     bool drops_first_space = false;
   };
   const Table& table();
-  void log_ignored(const std::vector<std::string>& keywords);
+  void log_notes(const std::vector<std::string>& notes);
   void check_room(const OutputConstraint& made);
   std::shared_ptr<const engine::constraints::TokenTable> tokens();
 
@@ -71,7 +71,7 @@ class OutputConstraints {
   std::mutex mutex_;  // of what follows
   std::optional<Table> table_;
   std::list<OutputConstraint> latest_;  // the last used first
-  std::set<std::string> logged_;        // ignored keywords of schemas
+  std::set<std::string> logged_;        // notes on schemas
   /// All that compile() has returned and that are not yet gone.
   std::list<
       std::pair<std::weak_ptr<engine::constraints::Constraint>, std::shared_ptr<const std::string>>>

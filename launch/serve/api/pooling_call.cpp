@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "launch/serve/api/failure.h"
+#include "launch/serve/api/pooling_answer.h"
 
 namespace troupe::launch::api {
 
@@ -52,7 +53,7 @@ void PoolingCall::on_end(std::size_t text, Result<std::vector<float>> values) {
   answers_.post([self = shared_from_this()] {
     if (self->responder_.disconnected()) return;
     self->responder_.respond(
-        {.body = pooling_answer(self->request_, *self->served_->model, self->id_, self->values_)});
+        pooling_answer(self->request_, *self->served_->model, self->id_, self->values_));
   });
 }
 

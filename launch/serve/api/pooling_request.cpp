@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
-#include <ctime>
 #include <initializer_list>
 #include <limits>
 #include <span>
@@ -20,10 +18,7 @@ namespace troupe::launch::api {
 
 namespace {
 
-const char* id_prefix(Pooling endpoint) {
-  constexpr const char* names[] = {"pool", "classify", "score", "rerank", "embd"};
-  return names[static_cast<int>(endpoint)];
-}
+constexpr std::size_t max_described = 256;  // texts of an answer whose metadata is a header
 
 void check_endpoint(Pooling endpoint, const ServedModel& model) {
   if (endpoint == Pooling::embeddings && model.labels() > 0)
@@ -153,19 +148,25 @@ bool read_task(RequestFields& fields, const ServedModel& model, PoolingRequest& 
   return model.labels() == 0;
 }
 
+/// The index of a name among `names`; the first one when absent.
+std::size_t read_name(RequestFields& fields, const char* field,
+                      std::span<const std::string_view> names) {
+  const auto name = fields.text(field);
+  if (!name) return 0;
+  const auto found = std::ranges::find(names, *name);
+  if (found == names.end())
+    refuse(field, cat(field, ": expected ",
+                      join(std::vector<std::string>(names.begin(), names.end()), ", "), ", found ",
+                      quote(*name)));
+  return static_cast<std::size_t>(found - names.begin());
+}
+
 NumberFormat read_numbers(RequestFields& fields) {
   NumberFormat out;
   if (!fields.has("encoding_format")) return out;
-  const auto format = fields.text("encoding_format").value_or("float");
-  if (format != "float" && format != "base64")
-    refuse("encoding_format",
-           cat("encoding_format: expected float or base64, found ", quote(format)));
-  out.base64 = format == "base64";
-  const auto type = fields.text("embed_dtype").value_or("float32");
-  if (type != "float32" && type != "float16" && type != "bfloat16")
-    refuse("embed_dtype",
-           cat("embed_dtype: expected float32, float16 or bfloat16, found ", quote(type)));
-  if (type != "float32") out.type = type == "float16" ? NumberType::f16 : NumberType::bf16;
+  out.encoding =
+      static_cast<NumberEncoding>(read_name(fields, "encoding_format", number_encodings));
+  out.type = static_cast<NumberType>(read_name(fields, "embed_dtype", number_types));
   const auto order = fields.text("endianness").value_or("native");
   if (order != "native" && order != "little" && order != "big")
     refuse("endianness", cat("endianness: expected native, little or big, found ", quote(order)));
@@ -183,120 +184,6 @@ void truncate(RequestFields& fields, std::int64_t context, PoolingRequest& reque
   for (auto& text : request.texts) truncation.apply(text, context);
 }
 
-std::vector<double> probabilities(std::span<const float> row) {
-  if (row.size() == 1) return {1 / (1 + std::exp(-static_cast<double>(row[0])))};
-  const auto largest = static_cast<double>(*std::ranges::max_element(row));
-  std::vector<double> out;
-  double sum = 0;
-  for (const float value : row) {
-    out.push_back(std::exp(static_cast<double>(value) - largest));
-    sum += out.back();
-  }
-  for (double& value : out) value /= sum;
-  return out;
-}
-
-/// The embedding with length 1.
-std::vector<float> normalized(std::span<const float> values) {
-  double squares = 0;
-  for (const float value : values) squares += static_cast<double>(value) * value;
-  const double scale = squares > 0 ? 1 / std::sqrt(squares) : 0;
-  std::vector<float> out;
-  for (const float value : values) out.push_back(static_cast<float>(value * scale));
-  return out;
-}
-
-/// The numbers of a row as they are reported.
-std::vector<float> reported_row(const PoolingRequest& request, const ServedModel& model,
-                                std::span<const float> row) {
-  if (!request.activation) return {row.begin(), row.end()};
-  if (model.labels() == 0) return normalized(row);
-  const std::vector<double> values = probabilities(row);
-  return {values.begin(), values.end()};
-}
-
-Json row_json(const PoolingRequest& request, const ServedModel& model, std::span<const float> row) {
-  Json::Array out;
-  if (request.activation && model.labels() > 0)
-    for (const double value : probabilities(row)) out.emplace_back(value);
-  else
-    for (const float value : reported_row(request, model, row))
-      out.emplace_back(static_cast<double>(value));
-  return out;
-}
-
-Json class_json(const PoolingRequest& request, const ServedModel& model,
-                std::span<const float> values) {
-  const auto best = static_cast<std::size_t>(std::ranges::max_element(values) - values.begin());
-  return Json::Object{{"label", model.label(best)},
-                      {"probs", row_json(request, model, values)},
-                      {"num_classes", static_cast<std::int64_t>(values.size())}};
-}
-
-Json rows_json(const PoolingRequest& request, const ServedModel& model,
-               std::span<const float> values) {
-  const auto columns =
-      request.every_token
-          ? static_cast<std::size_t>(model.labels() > 0 ? model.labels() : model.width())
-          : values.size();
-  std::vector<float> numbers;
-  Json::Array rows;
-  for (std::size_t at = 0; at < values.size(); at += columns) {
-    const auto row = values.subspan(at, columns);
-    if (!request.numbers.base64) {
-      rows.push_back(row_json(request, model, row));
-      continue;
-    }
-    for (const float value : reported_row(request, model, row)) numbers.push_back(value);
-  }
-  if (request.numbers.base64) return base64(numbers, request.numbers);
-  return request.every_token ? Json(std::move(rows)) : std::move(rows.front());
-}
-
-double score_of(const PoolingRequest& request, const ServedModel& model,
-                std::span<const float> values) {
-  return row_json(request, model, values).array()[0].number();
-}
-
-Json entry_json(const PoolingRequest& request, const ServedModel& model,
-                std::span<const float> values) {
-  if (request.endpoint == Pooling::classify) return class_json(request, model, values);
-  if (request.endpoint == Pooling::score)
-    return Json::Object{{"object", "score"}, {"score", score_of(request, model, values)}};
-  if (request.endpoint == Pooling::embeddings)
-    return Json::Object{{"object", "embedding"}, {"embedding", rows_json(request, model, values)}};
-  return Json::Object{{"object", "pooling"}, {"data", rows_json(request, model, values)}};
-}
-
-std::int64_t tokens_of(const PoolingRequest& request) {
-  std::int64_t tokens = 0;
-  for (const auto& text : request.texts) tokens += std::ssize(text);
-  return tokens;
-}
-
-/// The best documents first.
-std::string ranking_answer(const PoolingRequest& request, const ServedModel& model,
-                           const std::string& id, const std::vector<std::vector<float>>& values) {
-  std::vector<std::pair<double, std::size_t>> order;
-  for (std::size_t n = 0; n < values.size(); ++n)
-    order.emplace_back(-score_of(request, model, values[n]), n);
-  std::ranges::sort(order);
-  Json::Array results;
-  for (const auto& [negative, n] : std::span(order).first(request.top)) {
-    Json entry = Json::Object{{"index", static_cast<std::int64_t>(n)}};
-    if (!request.documents.empty())
-      entry.set("document", Json::Object{{"text", request.documents[n]}});
-    results.push_back(entry.set("relevance_score", -negative));
-  }
-  const std::int64_t tokens = tokens_of(request);
-  const Json out =
-      Json::Object{{"id", cat(id_prefix(request.endpoint), "-", id)},
-                   {"model", model.name()},
-                   {"usage", Json::Object{{"prompt_tokens", tokens}, {"total_tokens", tokens}}},
-                   {"results", std::move(results)}};
-  return out.dump();
-}
-
 }  // namespace
 
 PoolingRequest read_pooling_request(const Json& body, Pooling endpoint, const ServedModel& model,
@@ -310,31 +197,13 @@ PoolingRequest read_pooling_request(const Json& body, Pooling endpoint, const Se
   read_texts(fields, model, request);
   truncate(fields, model.context(), request);
   check_lengths(request, model);
+  if (request.numbers.encoding == NumberEncoding::bytes && request.texts.size() > max_described)
+    refuse("encoding_format",
+           cat("encoding_format: bytes describes each text in a header, which has room for ",
+               max_described, ", and the request has ", request.texts.size(),
+               "; use bytes_only, or fewer texts"));
   unknown = fields.unknown();
   return request;
-}
-
-std::string pooling_answer(const PoolingRequest& request, const ServedModel& model,
-                           const std::string& id, const std::vector<std::vector<float>>& values) {
-  if (request.endpoint == Pooling::rerank) return ranking_answer(request, model, id, values);
-  Json out = Json::Object{{"id", cat(id_prefix(request.endpoint), "-", id)},
-                          {"object", "list"},
-                          {"created", static_cast<std::int64_t>(std::time(nullptr))},
-                          {"model", model.name()}};
-  std::string text = out.dump();
-  text.pop_back();
-  text += ",\"data\":[";
-  for (std::size_t n = 0; n < values.size(); ++n) {
-    Json entry = Json::Object{{"index", static_cast<std::int64_t>(n)}};
-    const Json members = entry_json(request, model, values[n]);
-    for (const auto& [name, value] : members.object()) entry.set(name, value);
-    if (n > 0) text += ',';
-    text += entry.dump();
-  }
-  const std::int64_t tokens = tokens_of(request);
-  const Json usage =
-      Json::Object{{"prompt_tokens", tokens}, {"total_tokens", tokens}, {"completion_tokens", 0}};
-  return text += "],\"usage\":" + usage.dump() + "}";
 }
 
 }  // namespace troupe::launch::api

@@ -32,9 +32,4 @@ struct PoolingRequest {
 PoolingRequest read_pooling_request(const Json& body, Pooling endpoint, const ServedModel& model,
                                     UnknownFields& unknown);
 
-/// The text of the answer; `values` [columns], or [tokens, columns] of a token classifier, by text.
-/// `id`: of the HTTP request.
-std::string pooling_answer(const PoolingRequest& request, const ServedModel& model,
-                           const std::string& id, const std::vector<std::vector<float>>& values);
-
 }  // namespace troupe::launch::api

@@ -50,10 +50,11 @@ std::int64_t reported_of_prompts(const GenerationRequest& request) {
 
 void check_products(const GenerationRequest& request) {
   const std::int64_t sequences = std::ssize(request.prompts) * request.best_of;
-  const std::int64_t biases = std::ssize(request.params.token_rules.sequence_bias);
+  const auto& rules = request.params.token_rules;
+  const std::int64_t biases = std::ssize(rules.sequence_bias) + std::ssize(rules.bad_words);
   if (sequences * biases > max_request_biases)
     refuse("logit_bias",
-           cat("logit_bias has ", biases, " entries, and the request ", sequences,
+           cat("logit_bias and bad_words have ", biases, " entries, and the request ", sequences,
                " sequences (prompts x n or best_of); allowed: a product of ", max_request_biases));
   const std::int64_t tokens = generated_tokens(request, request.best_of);
   if (tokens > max_request_tokens)
@@ -89,6 +90,8 @@ std::size_t bytes_of(const GenerationRequest& request) {
   for (const auto& text : request.prompt_texts) bytes += text.size();
   for (const auto& stop : request.params.stop_strings) bytes += stop.size();
   bytes += request.params.token_rules.sequence_bias.size() * bytes_per_bias;
+  for (const auto& ids : request.params.token_rules.bad_words)
+    bytes += bytes_per_bias + ids.size() * sizeof(std::int32_t);
   if (request.allowed) bytes += request.allowed->bytes();
   if (request.constraint.source) bytes += request.constraint.source->size();
   if (const auto& constraint = request.constraint.compiled) {

@@ -19,6 +19,8 @@ namespace {
 constexpr std::int64_t any_low = std::numeric_limits<std::int64_t>::min(),
                        any_high = std::numeric_limits<std::int64_t>::max();
 
+constexpr std::size_t max_bad_words = 1024, max_bad_word_bytes = 1024;
+
 void read_filters(RequestFields& fields, SamplingParams& params) {
   params.temperature = fields.number("temperature", 0, 1000).value_or(params.temperature);
   if (params.temperature > 0 && params.temperature < 1e-3)
@@ -59,6 +61,19 @@ void read_logit_bias(RequestFields& fields, std::int64_t vocabulary, SamplingPar
   }
 }
 
+/// A word has other tokens within a text than at its beginning.
+void read_bad_words(RequestFields& fields, const ServedModel& model, SamplingParams& params) {
+  auto& lists = params.token_rules.bad_words;
+  for (const std::string& text : fields.texts("bad_words", max_bad_words, max_bad_word_bytes)) {
+    const std::string word = text.substr(std::min(text.find_first_not_of(' '), text.size()));
+    if (word.empty()) refuse("bad_words", "bad_words: a text is empty");
+    const auto alone = value_or_refuse("bad_words", model.encode(word, false));
+    const auto within = value_or_refuse("bad_words", model.encode(" " + word, false));
+    lists.push_back(alone);
+    if (within != alone) lists.push_back(within);
+  }
+}
+
 }  // namespace
 
 std::shared_ptr<const TokenMask> read_allowed(RequestFields& fields, const ServedModel& model) {
@@ -94,6 +109,7 @@ SamplingParams read_sampling(RequestFields& fields, const ServedModel& model) {
       static_cast<std::int32_t>(fields.integer("min_tokens", 0, model.context()).value_or(0));
   params.ignore_eos = fields.flag("ignore_eos", false);
   read_logit_bias(fields, model.vocabulary(), params);
+  read_bad_words(fields, model, params);
   return params;
 }
 

@@ -36,7 +36,7 @@ TranslatedRequest translated_count(const Json& body, const ServedModel& model) {
 }  // namespace
 
 std::vector<ChatFormat> chat_formats() {
-  const auto anthropic = std::make_shared<const http::ClientForm>(
+  const auto own_form = std::make_shared<const http::ClientForm>(
       http::ClientForm{.key_field = "x-api-key", .error = anthropic_error});
   std::vector<ChatFormat> formats;
   formats.push_back({.path = "/v1/responses",
@@ -45,12 +45,12 @@ std::vector<ChatFormat> chat_formats() {
                      .names = response_field_names(),
                      .answer = response_answer});
   formats.push_back({.path = "/v1/messages",
-                     .form = anthropic,
+                     .form = own_form,
                      .read = translated_message,
                      .names = message_field_names(),
                      .answer = message_answer});
   formats.push_back({.path = "/v1/messages/count_tokens",
-                     .form = anthropic,
+                     .form = own_form,
                      .read = translated_count,
                      .names = message_field_names(),
                      .answer = nullptr});

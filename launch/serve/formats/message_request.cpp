@@ -17,26 +17,6 @@ constexpr FieldName message_names[] = {{"max_completion_tokens", "max_tokens"},
                                        {"tool_choice.function", "tool_choice"},
                                        {"stop", "stop_sequences"}};
 
-void refuse_unsupported_members(RequestFields& fields) {
-  refuse_chat_fields(
-      fields, {"max_completion_tokens", "response_format", "reasoning_effort", "logprobs",
-               "top_logprobs", "prompt_logprobs", "functions", "function_call", "echo",
-               "return_token_ids", "return_tokens_as_token_ids", "continue_final_message", "stop",
-               "parallel_tool_calls", "modalities", "audio"});
-  fields.integer("n", 1, 1);
-  for (const char* name : {"container", "mcp_servers"})
-    refuse_member(fields, name, "the server runs no tools");
-  refuse_member(fields, "context_management", "the server drops nothing of a conversation");
-  refuse_member(fields, "inference_geo", "the server has one place");
-  refuse_member(fields, "diagnostics", "the server compares no requests");
-  refuse_member(fields, "output_format", "use output_config");
-  if (const auto speed = fields.text("speed"); speed && *speed != "standard")
-    refuse_unsupported("speed", "speed: only standard is supported");
-  // Prompts are always cached.
-  accept_members(fields, {"metadata", "service_tier", "cache_control", "user_profile_id",
-                          "workspace_id", "return_weight_versions", "request_id"});
-}
-
 /// Whether the template lets the model think; the reasoning then has its own blocks. The budget is
 /// without effect: max_tokens bounds reasoning and text together.
 void read_thinking(RequestFields& fields, const ServedModel& model, TranslatedRequest& request) {
@@ -96,6 +76,19 @@ void read_conversation_of(RequestFields& fields, TranslatedRequest& request) {
   request.chat.set("messages", conversation.take());
 }
 
+void read_sampling_of(RequestFields& fields, TranslatedRequest& request) {
+  pass_sampling(fields, request.chat);
+  const auto most = fields.integer("max_tokens", 1, 1 << 30);
+  if (!most) refuse("max_tokens", "max_tokens is missing");
+  request.chat.set("max_completion_tokens", *most);
+  const Json* stops = fields.find("stop_sequences");
+  if (stops == nullptr) return;
+  if (!stops->is_array())
+    refuse("stop_sequences",
+           cat("stop_sequences: expected a list of strings, found ", stops->type_name()));
+  request.chat.set("stop", *stops);
+}
+
 }  // namespace
 
 std::span<const FieldName> message_field_names() {
@@ -103,21 +96,15 @@ std::span<const FieldName> message_field_names() {
 }
 
 TranslatedRequest read_message_request(const Json& body, const ServedModel& model, bool counts) {
-  RequestFields fields(body);
+  RequestFields fields(body,
+                       fields_of(counts ? "/v1/messages/count_tokens" : "/v1/messages"));
   TranslatedRequest request;
-  refuse_unsupported_members(fields);
   read_conversation_of(fields, request);
-  pass_fields(fields, {}, request.chat);
-  if (const auto most = fields.integer("max_tokens", 1, 1 << 30))
-    request.chat.set("max_completion_tokens", *most);
-  else if (!counts)
-    refuse("max_tokens", "max_tokens is missing");
-  if (const Json* stops = fields.find("stop_sequences")) {
-    if (!stops->is_array())
-      refuse("stop_sequences",
-             cat("stop_sequences: expected a list of strings, found ", stops->type_name()));
-    request.chat.set("stop", *stops);
-  }
+  pass_fields(fields, {"chat_template_kwargs", "documents"}, request.chat);
+  if (counts)
+    pass_fields(fields, {"add_special_tokens"}, request.chat);
+  else
+    read_sampling_of(fields, request);
   read_thinking(fields, model, request);
   read_output_config(fields, request);
   read_message_tools(fields, request);

@@ -8,7 +8,7 @@
 
 namespace troupe::launch::api {
 
-/// `counts`: of /v1/messages/count_tokens, which needs no max_tokens. Throws ApiFailure.
+/// `counts`: of /v1/messages/count_tokens, which reads the prompt only. Throws ApiFailure.
 TranslatedRequest read_message_request(const Json& body, const ServedModel& model, bool counts);
 
 /// ChatFormat::names.

@@ -23,31 +23,6 @@ constexpr FieldName response_names[] = {{"messages", "input"},
                                         {"reasoning_effort", "reasoning.effort"},
                                         {"tool_choice.function", "tool_choice"}};
 
-void refuse_state(RequestFields& fields) {
-  const char* stateless = "the server keeps no responses; send the whole conversation as input";
-  for (const char* name : {"previous_response_id", "conversation"})
-    refuse_member(fields, name, stateless);
-  refuse_member(fields, "background", "the answer is that of the request");
-  refuse_member(fields, "prompt", "the server has no stored prompts; send input");
-  refuse_member(fields, "context_management", "the server drops nothing of a conversation");
-  refuse_member(fields, "image", "answers are text");
-  refuse_member(fields, "background_options", "the answer is that of the request");
-  refuse_member(fields, "access_programs", "the server has none");
-  refuse_member(fields, "moderation", "the server has no moderation model");
-  if (const auto mode = fields.text("truncation"); mode && *mode != "disabled")
-    refuse_unsupported("truncation", cat("truncation: ", quote(*mode),
-                                         " is not supported; the server drops nothing of a "
-                                         "conversation (disabled)"));
-}
-
-void refuse_names_of_chat(RequestFields& fields) {
-  refuse_chat_fields(fields, {"messages", "max_tokens", "max_completion_tokens", "response_format",
-                              "reasoning_effort", "logprobs", "prompt_logprobs", "functions",
-                              "function_call", "echo", "return_token_ids", "continue_final_message",
-                              "return_tokens_as_token_ids", "modalities", "audio"});
-  fields.integer("n", 1, 1);
-}
-
 /// The format of the text as the chat request has it.
 Json response_format(const Json& format) {
   RequestFields members(format, "text.format.");
@@ -136,13 +111,6 @@ void read_others(RequestFields& fields, TranslatedRequest& request) {
     const auto text = fields.text(name);
     request.repeated.set(name, text ? Json(*text) : Json());
   }
-  if (fields.integer("top_logprobs", 0, max_alternatives).value_or(0) > 0)
-    refuse_unsupported("top_logprobs",
-                       "top_logprobs is not supported; use logprobs of "
-                       "/v1/chat/completions");
-  // max_tool_calls counts calls of built-in tools, of which there are none.
-  accept_members(fields, {"store", "service_tier", "max_tool_calls", "prompt_cache_retention",
-                          "prompt_cache_options", "return_weight_versions", "request_id"});
   if (const Json* options = fields.find("stream_options")) {
     RequestFields members(*options, "stream_options.");
     accept_members(members,
@@ -158,10 +126,8 @@ std::span<const FieldName> response_field_names() {
 }
 
 TranslatedRequest read_response_request(const Json& body) {
-  RequestFields fields(body);
+  RequestFields fields(body, fields_of("/v1/responses"));
   TranslatedRequest request;
-  refuse_state(fields);
-  refuse_names_of_chat(fields);
   ConversationBuilder conversation;
   const auto instructions = fields.text("instructions");
   if (instructions) conversation.add_message("system", *instructions);
@@ -177,7 +143,9 @@ TranslatedRequest read_response_request(const Json& body) {
   drop_format_beside_call(request.chat);
   read_metadata(fields, request);
   read_others(fields, request);
-  pass_fields(fields, {"stop"}, request.chat);
+  pass_fields(fields, {"stop", "include_reasoning", "chat_template_kwargs", "documents"},
+              request.chat);
+  pass_sampling(fields, request.chat);
   add_unknown(fields, request.unknown);
   return request;
 }

@@ -6,33 +6,11 @@
 #include <vector>
 
 #include "engine/base/text.h"
+#include "launch/serve/api/fields/sampling_rows.h"
 
 namespace troupe::launch::api {
 
 namespace {
-
-constexpr std::string_view shared_fields[] = {"model",
-                                              "stream",
-                                              "temperature",
-                                              "top_p",
-                                              "top_k",
-                                              "min_p",
-                                              "seed",
-                                              "presence_penalty",
-                                              "frequency_penalty",
-                                              "repetition_penalty",
-                                              "min_tokens",
-                                              "ignore_eos",
-                                              "stop_token_ids",
-                                              "logit_bias",
-                                              "allowed_token_ids",
-                                              "include_stop_str_in_output",
-                                              "skip_special_tokens",
-                                              "add_special_tokens",
-                                              "cache_salt",
-                                              "structured_outputs",
-                                              "chat_template_kwargs",
-                                              "documents"};
 
 const std::string& text_of(const Json& part, const std::string& where) {
   const Json* text = part.find("text");
@@ -45,10 +23,14 @@ const std::string& text_of(const Json& part, const std::string& where) {
 }  // namespace
 
 void pass_fields(RequestFields& fields, std::initializer_list<std::string_view> names, Json& chat) {
-  std::vector<std::string_view> all(names);
-  all.insert(all.end(), std::begin(shared_fields), std::end(shared_fields));
-  for (const std::string_view name : all)
+  const auto pass = [&](std::string_view name) {
     if (const Json* value = fields.find(name)) chat.set(std::string(name), *value);
+  };
+  for (const std::string_view name : names) pass(name);
+}
+
+void pass_sampling(RequestFields& fields, Json& chat) {
+  for (const FieldRow& row : sampling_rows()) pass_fields(fields, {row.name}, chat);
 }
 
 const Json& required_member(RequestFields& fields, const char* name) {
@@ -74,11 +56,6 @@ void refuse_member(RequestFields& fields, std::string_view name, const std::stri
   const Json* found = fields.find(name);
   if (found == nullptr || *found == Json(false) || *found == Json(Json::Array{})) return;
   refuse_unsupported(fields.path(name), cat(fields.path(name), " is not supported: ", why));
-}
-
-void refuse_chat_fields(RequestFields& fields, std::initializer_list<std::string_view> names) {
-  for (const std::string_view name : names)
-    refuse_member(fields, name, "it is a field of /v1/chat/completions only");
 }
 
 void drop_format_beside_call(Json& chat) {

@@ -11,9 +11,10 @@
 
 namespace troupe::launch::api {
 
-/// Copies the fields that mean the same in both formats: `names`, and vLLM's additions for
-/// sampling and constraints (`seed`, `top_k`, `structured_outputs` ...).
+/// Copies fields that mean the same in both formats.
 void pass_fields(RequestFields& fields, std::initializer_list<std::string_view> names, Json& chat);
+/// Copies those of sampling_rows().
+void pass_sampling(RequestFields& fields, Json& chat);
 
 /// A member that must be there. Status 400 otherwise.
 const Json& required_member(RequestFields& fields, const char* name);
@@ -25,10 +26,6 @@ void add_unknown(RequestFields& fields, UnknownFields& into);
 void accept_members(RequestFields& fields, std::initializer_list<std::string_view> names);
 /// Status 400 where the member has a value other than null, false and an empty list.
 void refuse_member(RequestFields& fields, std::string_view name, const std::string& why);
-
-/// Refuses fields of /v1/chat/completions that the answer could not show or that have another name
-/// here; null and false are accepted.
-void refuse_chat_fields(RequestFields& fields, std::initializer_list<std::string_view> names);
 
 /// Removes the format of texts from a chat request whose answer must be a call: it has no text.
 void drop_format_beside_call(Json& chat);

@@ -161,17 +161,35 @@ TEST(JsonSchema, MistakesAreNamed) {
   }
 }
 
+TEST(JsonSchema, CountsFromAboveThatAreTooLargeAreNoted) {
+  std::vector<std::string> notes;
+  const Json schema = schema_of(R"({"type": "object", "properties": {
+      "a": {"type": "string", "maxLength": 65536}, "b": {"type": "array", "maxItems": 65537}},
+      "maxProperties": 1e9})");
+  ASSERT_TRUE(compile_schema(schema, Reasoning::none, &notes));
+  EXPECT_THAT(notes, testing::ElementsAre(HasSubstr("maxProperties is above 65536"),
+                                          HasSubstr("maxItems is above 65536")));
+  // A count from below may not be lowered.
+  for (const char* text : {R"({"type": "string", "minLength": 65537})",
+                           R"({"type": "string", "not": {"maxLength": 65536}})"}) {
+    const auto found = compile_schema(schema_of(text));
+    ASSERT_FALSE(found) << text;
+    EXPECT_THAT(found.error().what, HasSubstr("at most 65536")) << text;
+  }
+}
+
 TEST(JsonSchema, KeywordsOfNoDraftAreAnnotations) {
-  std::vector<std::string> ignored;
+  std::vector<std::string> notes;
   const Json schema = schema_of(R"({"id": "http://x/y", "type": "object", "x-order": 1,
       "properties": {"a": {"type": "string", "example": "b", "x-order": 2}, "b": {"const": 1, "x-c": 0}},
       "required": ["b"], "minProperties": null, "javaType": {"not": {}}})");
   Json known = schema;
   std::erase_if(known.object(), [](const auto& each) { return each.first == "minProperties"; });
-  Automaton automaton(value_or_throw(compile_schema(known, Reasoning::none, &ignored)), {});
+  Automaton automaton(value_or_throw(compile_schema(known, Reasoning::none, &notes)), {});
   EXPECT_TRUE(test::matches(automaton, R"({"a":"b","b":1})"));
   EXPECT_FALSE(test::matches(automaton, R"({"a":1,"b":1})"));
-  EXPECT_THAT(ignored, testing::ElementsAre("x-order", "javaType", "example", "x-c"));
+  EXPECT_THAT(notes, testing::ElementsAre(HasSubstr("\"x-order\""), HasSubstr("\"javaType\""),
+                                          HasSubstr("\"example\""), HasSubstr("\"x-c\"")));
   for (const char* keyword : {"contains", "unevaluatedItems", "extends", "$dynamicRef"}) {
     const auto found = compile_schema(Json::Object{{keyword, Json::Object{}}});
     ASSERT_FALSE(found) << keyword;

@@ -99,6 +99,15 @@ TEST(WhatFits, NamesOnlyWhatTheRunAcceptsAndWhatFits) {
   EXPECT_THAT(text(config_with({"lora.rank=4"}), 1000), Not(HasSubstr("lora.rank")));
 }
 
+TEST(WhatFits, LeavesNoReplicaWithoutRows) {
+  // The states of the optimizer, 8 of 16 bytes for each parameter, are divided.
+  const auto text = [&](const char* batch) {
+    return what_fits(config_with({batch}), place_of(9 * parameters));
+  };
+  EXPECT_THAT(text("train.batch_size=16"), HasSubstr("parallel.dp = 8 over 8 hosts"));
+  EXPECT_THAT(text("train.batch_size=4"), Not(HasSubstr("parallel.dp")));
+}
+
 // Each proposal, applied, is accepted.
 TEST(WhatFits, IsTrueOfTheRunsThatItProposes) {
   const RunConfig lora = config_with({"lora.rank=8"}),

@@ -5,6 +5,7 @@
 
 #include "engine/base/check.h"
 #include "engine/base/text.h"
+#include "launch/serve/api/fields/format_rows.h"
 #include "launch/serve/api/fields/generation_rows.h"
 #include "launch/serve/api/fields/pooling_rows.h"
 
@@ -35,6 +36,7 @@ bool is_absent_value(const FieldRow& row, const Json& value) {
 const std::vector<EndpointFields>& field_tables() {
   static const std::vector<EndpointFields> tables = [] {
     std::vector<EndpointFields> all = generation_tables();
+    std::ranges::move(format_tables(), std::back_inserter(all));
     std::ranges::move(pooling_tables(), std::back_inserter(all));
     return all;
   }();

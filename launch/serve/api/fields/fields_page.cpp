@@ -11,14 +11,17 @@ constexpr std::string_view head =
     "# Fields of requests\n\n"
     "This page is generated: `troupe explain --request-fields`. [Serving a model](serving.md) "
     "describes the endpoints.\n\n"
-    "Each table has the fields that an endpoint knows, and which of OpenAI, vLLM, llama.cpp and "
-    "SGLang define them. Fields\nthat are *refused* get status 400 with their name. `null` counts "
-    "as absent everywhere, and so does the value in the last\ncolumn. Fields that no table has are "
-    "ignored, and the log names each of them once.\n";
+    "Each table has the fields that an endpoint knows, and which of OpenAI, Anthropic, vLLM, "
+    "llama.cpp and SGLang define them, some\nat other endpoints only. Fields that are *refused* get "
+    "status 400 with their name. `null` counts as absent everywhere, and so\ndoes the value in the "
+    "last column. Fields that no table has are ignored, and the log names each of them once.\n";
 
-std::string peers_text(unsigned peers) {
+/// Rows are shared by endpoints of OpenAI's and of Anthropic's API.
+std::string peers_text(unsigned peers, const EndpointFields& table) {
   std::vector<std::string> names;
-  if (peers & openai) names.emplace_back("OpenAI");
+  const bool of_anthropic = table.path().starts_with("/v1/messages");
+  if (peers & openai && !of_anthropic) names.emplace_back("OpenAI");
+  if (peers & anthropic && of_anthropic) names.emplace_back("Anthropic");
   if (peers & vllm) names.emplace_back("vLLM");
   if (peers & llama) names.emplace_back("llama.cpp");
   if (peers & sglang) names.emplace_back("SGLang");
@@ -29,7 +32,7 @@ std::string rows_text(const EndpointFields& table, Effect effect) {
   std::string out;
   for (const FieldRow* row : table.rows()) {
     if (row->effect != effect) continue;
-    out += cat("| `", row->name, "` | ", peers_text(row->peers), " | ", row->note, " |");
+    out += cat("| `", row->name, "` | ", peers_text(row->peers, table), " | ", row->note, " |");
     if (effect == Effect::refused) {
       if (row->absent.empty())
         out += " |";

@@ -1,0 +1,15 @@
+// The fields of sampling and constraints, which mean the same at every endpoint that generates text.
+#pragma once
+
+#include <span>
+
+#include "launch/serve/api/fields/field_table.h"
+
+namespace troupe::launch::api {
+
+/// Those that act.
+std::span<const FieldRow> sampling_rows();
+/// Those that are without effect or refused.
+std::span<const FieldRow> unsupported_rows();
+
+}  // namespace troupe::launch::api
