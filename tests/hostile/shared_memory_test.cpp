@@ -54,8 +54,8 @@ class SharedMemoryNames : public test::SystemRuns {
     return command(
         cat("launch --cluster '", path("cluster.yaml"), "' -- ", arguments("sft", "out", more)));
   }
-  /// `command` with a directory for temporary files of its own, and the mark. Open MPI frees not all
-  /// of its memory at its end.
+  /// `command` with a directory for temporary files of its own, and the mark. Open MPI frees not
+  /// all of its memory at its end.
   std::string prepared(const std::string& command) const {
     return cat("env -u XDG_RUNTIME_DIR ASAN_OPTIONS=detect_leaks=0 TMPDIR='", place_, "' ", mark_,
                " ", command);
