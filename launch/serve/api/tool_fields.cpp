@@ -10,7 +10,7 @@ namespace troupe::launch::api {
 
 namespace {
 
-const std::string& name_of(const Json& tool) {
+const std::string& function_name(const Json& tool) {
   return tool.find("function")->find("name")->string();
 }
 
@@ -55,7 +55,7 @@ std::string read_tool_name(const Json& choice, const std::string& where, const J
                       "\"function\": {\"name\": ...}} or allowed_tools"));
   const auto name = RequestFields(*function, where + ".function.").text("name");
   const auto& tools = list.array();
-  if (!name || std::ranges::find(tools, *name, name_of) == tools.end())
+  if (!name || std::ranges::find(tools, *name, function_name) == tools.end())
     refuse(where + ".function.name",
            cat(where, ".function.name: ", name ? quote(*name) : "it is missing",
                "; expected the name of one of the tools"));
@@ -79,7 +79,7 @@ void read_allowed_tools(const Json& choice, Tools& tools) {
   for (const Json& each : list->array())
     names.push_back(read_tool_name(each, cat(where, ".tools[", names.size(), "]"), tools.list));
   std::erase_if(tools.list.array(), [&](const Json& tool) {
-    return std::ranges::find(names, name_of(tool)) == names.end();
+    return std::ranges::find(names, function_name(tool)) == names.end();
   });
   tools.choice = mode == "auto" ? ToolChoice::automatic : ToolChoice::required;
 }
@@ -120,7 +120,7 @@ Json parameters_of(const Json& tool, Json& definitions) {
 }
 
 Json call_schema(const Json& tool, Json& definitions) {
-  Json name = Json::Object{{"const", name_of(tool)}};
+  Json name = Json::Object{{"const", function_name(tool)}};
   return Json::Object{
       {"type", "object"},
       {"properties",
@@ -163,7 +163,7 @@ std::optional<ConstraintText> tool_constraint(const Tools& tools) {
   if (tools.choice == ToolChoice::required)
     return ConstraintText{ConstraintKind::schema, list_schema(tools), "tools"};
   if (tools.choice != ToolChoice::function) return std::nullopt;
-  const Json& tool = *std::ranges::find(tools.list.array(), tools.function, name_of);
+  const Json& tool = *std::ranges::find(tools.list.array(), tools.function, function_name);
   Json definitions = Json::Object{};
   Json parameters = parameters_of(tool, definitions);
   return ConstraintText{ConstraintKind::schema,
