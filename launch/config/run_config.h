@@ -203,7 +203,8 @@ struct RunConfig : algorithms::MethodSettings {
     section("reward", self.reward,
             "list of rules, summed by weight: {rule: exact_match, weight: 1, label: ..., and the "
             "options of the rule}; the rules are exact_match, gsm8k, boxed, gsm8k_published, "
-            "math_published, format, regex, length, command, model, process (docs/rewards.md)");
+            "math_published, format, regex, length, command, python, model, process "
+            "(docs/rewards.md)");
   }
 };
 

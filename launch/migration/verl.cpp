@@ -140,7 +140,8 @@ critic.* | = | the critic has the policy's passes and kernels
 
 # Reward and trainer
 custom_reward_function.path, reward.custom_reward_function.path | reward | @rewards | the rule {rule: python, function: FILE.py:NAME, signature: verl}
-custom_reward_function.name, custom_reward_function.reward_kwargs.*, reward.custom_reward_function.name, reward.custom_reward_function.reward_kwargs.* | reward | @reward_part | NAME and arguments of the rule python
+custom_reward_function.name, reward.custom_reward_function.name | reward | @reward_part | NAME of the rule python
+custom_reward_function.reward_kwargs.*, reward.custom_reward_function.reward_kwargs.* | reward | @reward_part | arguments of the rule python
 custom_reward_function.*, reward.custom_reward_function.*, reward_model.reward_manager, reward_manager.*, reward_model.reward_loop_*, reward_model.use_reward_loop, reward_model.launch_reward_fn_async, reward_model.sandbox_fusion.*, reward_model.num_workers | ~ reward | a list of rules in reward; a Python function is a rule python (docs/rewards.md)
 reward_model.enable | = | a rule {rule: model, path: DIR} in reward
 reward_model.model.path | reward | @reward_model | the rule {rule: model, path: DIR}

@@ -26,7 +26,7 @@ METHODS = {
     "reinforce_plus_plus_baseline": "reinforce_pp_baseline", "remax": "remax", "reinforce":
     "reinforce_pp", "reinforce_baseline": "reinforce_pp_baseline", "group_norm": "grpo", "dr_grpo":
     "dr_grpo", "opo": "grpo", "gpg": "grpo", "grpo_passk": "grpo", "rloo_vectorized": "rloo",
-    "ray_ppo": "ppo", "ray_grpo": "grpo", "trl_ppo": "ppo",
+    "orm": "orm", "simpo": "simpo", "pretrain": "pretrain", "ray_ppo": "ppo", "ray_grpo": "grpo", "trl_ppo": "ppo",
 }
 # Presets of the method that algorithm.adv_estimator names.
 KINDS = {"grpo": {"cispo", "gspo", "sapo", "gmpo", "dapo", "dr_grpo", "drgrpo", "vespo"},
@@ -127,7 +127,8 @@ def with_placeholders(words):
     """A placeholder, as in "--save your model save path", as one word: its user replaces it."""
     out = []
     for word in words:
-        inside = out and out[-1].startswith("your") and not word.startswith("-")
+        inside = (out and out[-1].startswith("your") and
+                  not word.startswith("-") and not word.endswith(".py"))
         out[-1:] = [f"{out[-1]}_{word}"] if inside else [*out[-1:], word]
     return out
 
@@ -192,7 +193,7 @@ def main():
                         counts["bad run files"] += 1
                 if expected in (None, "?"):
                     counts["converted" if made and said.returncode == 0 else "unconverted"] += 1
-                    if made and said.returncode == 0:
+                    if made and said.returncode == 0 and expected is None:
                         wrong.append(f"{name}: converted to {made}, exit code 0")
                     continue
                 counts["train"] += 1

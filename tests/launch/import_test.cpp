@@ -310,18 +310,20 @@ TEST(Import, PythonRewardFunctionsAreRules) {
   EXPECT_EQ(reward_of("-- openrlhf.cli.train_ppo_ray --pretrain M --prompt_data D --save_path O "
                       "--reward.remote_url /functions/math.py"),
             R"({"function":"/functions/math.py:reward_func","signature":"openrlhf"})");
-  EXPECT_EQ(reward_of("-- python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo "
-                      "actor_rollout_ref.model.path=M data.train_files=D "
-                      "reward.custom_reward_function.path=recipe/retool.py "
-                      "reward.custom_reward_function.name=score_of "
-                      "+reward.custom_reward_function.reward_kwargs.scale=0.5 "
-                      "+reward.custom_reward_function.reward_kwargs.mode=strict"),
-            R"({"function":"recipe/retool.py:score_of","signature":"verl",)"
-            R"("arguments":{"scale":0.5,"mode":"strict"}})");
-  EXPECT_EQ(reward_of("-- python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo "
-                      "actor_rollout_ref.model.path=M data.train_files=D "
-                      "custom_reward_function.path=gsm8k.py"),
-            R"({"function":"gsm8k.py:compute_score","signature":"verl"})");
+  EXPECT_EQ(
+      reward_of("-- python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo "
+                "actor_rollout_ref.model.path=M data.train_files=D actor_rollout_ref.rollout.n=4 "
+                "reward.custom_reward_function.path=recipe/retool.py "
+                "reward.custom_reward_function.name=score_of "
+                "+reward.custom_reward_function.reward_kwargs.scale=0.5 "
+                "+reward.custom_reward_function.reward_kwargs.mode=strict"),
+      R"({"function":"recipe/retool.py:score_of","signature":"verl",)"
+      R"("arguments":{"scale":0.5,"mode":"strict"}})");
+  EXPECT_EQ(
+      reward_of("-- python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo "
+                "actor_rollout_ref.model.path=M data.train_files=D actor_rollout_ref.rollout.n=4 "
+                "custom_reward_function.path=gsm8k.py"),
+      R"({"function":"gsm8k.py:compute_score","signature":"verl"})");
   EXPECT_EQ(reward_of("-- trl grpo --model_name_or_path M --dataset_name D --output_dir O "
                       "--reward_funcs my_lib.rewards.custom_reward"),
             R"({"function":"my_lib/rewards.py:custom_reward","signature":"trl"})");
@@ -381,18 +383,19 @@ TEST(Import, NumbersThatMeanNothingAreRefusedByName) {
   EXPECT_THAT(refused("cutoff_len: 1e30\n"), HasSubstr("is no value for train.max_length: "));
   EXPECT_THAT(refused("num_train_epochs: -2\n"), HasSubstr("is no value for train.epochs: "));
   EXPECT_THAT(refused("adam_beta1: two\n"), HasSubstr("is no value for train.betas: "));
-  EXPECT_EQ(run_program("import -- python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo "
-                        "actor_rollout_ref.model.path=M data.train_files=D "
-                        "actor_rollout_ref.actor.clip_ratio_low=10 "
-                        "actor_rollout_ref.actor.optim.betas=\"'[0.9,0.95]'\" "
-                        "algorithm.rollout_correction.rollout_is_threshold=0.5_4.0 "
-                        "algorithm.rollout_correction.rollout_rs_threshold=0.6_1.6,2.5")
-                .code,
-            0);
+  EXPECT_EQ(
+      run_program("import -- python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo "
+                  "actor_rollout_ref.model.path=M data.train_files=D actor_rollout_ref.rollout.n=4 "
+                  "actor_rollout_ref.actor.clip_ratio_low=10 "
+                  "actor_rollout_ref.actor.optim.betas=\"'[0.9,0.95]'\" "
+                  "algorithm.rollout_correction.rollout_is_threshold=0.5_4.0 "
+                  "algorithm.rollout_correction.rollout_rs_threshold=0.6_1.6,2.5")
+          .code,
+      0);
   const auto verl = [](const std::string& words) {
     return run_program(
                "import -- python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo "
-               "actor_rollout_ref.model.path=M data.train_files=D " +
+               "actor_rollout_ref.model.path=M data.train_files=D actor_rollout_ref.rollout.n=4 " +
                words)
         .err;
   };

@@ -95,6 +95,9 @@ BatchNumbers of_rollouts(std::string_view batch, double batch_default, std::stri
                          double rollout_default, const NumberOf& number) {
   Product rows(number), minibatches(number);
   rows.times(batch, batch_default);
+  // verl's fully asynchronous trainer has no rollout batch, but generates prompt by prompt.
+  if (number(rollout, rollout_default) == 0 && number("data.gen_batch_size", 0) > 0)
+    return {rows.whole(), 1, rows.text(), ""};
   minibatches.times(rollout, rollout_default);
   minibatches.by(batch, batch_default);
   return {rows.whole(), minibatches.whole(), rows.text(), minibatches.text()};

@@ -34,6 +34,12 @@ std::string refusal(const std::string& key, const YamlNode& value) {
   return why;
 }
 
+/// True for a setting of this name, or of it in a section.
+bool is_name_of(const ForeignSetting& setting, std::string_view name) {
+  const std::string key = normal_name(setting.key);
+  return key == name || key.ends_with(cat('.', name));
+}
+
 /// A number, or a word: not another way of writing several numbers, which a tool may have.
 bool means_no_number(std::string_view text) {
   double value = 0;
@@ -61,9 +67,12 @@ std::string yaml_of(const YamlNode& value) {
 }
 
 ImportSettings::ImportSettings(Tool of, const ForeignRun& from) : tool(of), run(from) {
+  // A name that means the same setting counts, but not one that only has the same answer.
   for (const ForeignSetting& each : run.settings)
     for (const ToolKey* row : rows_of(tool, each.key))
-      for (const std::string_view name : row->names) by_name_[name].push_back(&each);
+      for (const std::string_view name : row->names)
+        if (row->equivalent == Equivalent::setting || is_name_of(each, name))
+          by_name_[name].push_back(&each);
 }
 
 void ImportSettings::begin(const std::string& algorithm, const std::string& recipe_name) {
@@ -82,7 +91,11 @@ bool ImportSettings::given(std::string_view name) const {
 std::string ImportSettings::theirs(std::string_view name, const std::string& otherwise) const {
   const auto found = by_name_.find(name);
   if (found == by_name_.end()) return otherwise;
-  const ForeignSetting& last = *found->second.back();
+  const auto& all = found->second;
+  const auto own = std::find_if(all.rbegin(), all.rend(), [&](const ForeignSetting* each) {
+    return is_name_of(*each, name);
+  });
+  const ForeignSetting& last = own == all.rend() ? *all.back() : **own;
   if (last.unknown.empty()) return text_of(last.value);
   missing_ = cat(last.key, " depends on ", last.unknown);
   return otherwise;
