@@ -201,7 +201,7 @@ TEST(Import, LlamaFactorysInterleavedDataSetsAreSourcesOfAMix) {
   ASSERT_EQ(config.data.mix.size(), 2u);
   EXPECT_EQ(config.data.mix[0].weight, 0.7);
   EXPECT_EQ(config.data.mix[1].weight, 0.3);
-  EXPECT_EQ(config.data.mix[1].columns.at("prompt"), "ask");
+  EXPECT_EQ(config.data.mix[1].columns.at("instruction"), "ask");
   EXPECT_THAT(weighted.err, HasSubstr("interleave_under ends with the first"));
   EXPECT_EQ(value_or_throw(config_of(said("mix_strategy: interleave_over\n").out, "stdout"))
                 .data.mix[1]

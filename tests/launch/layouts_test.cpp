@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
+#include <optional>
 
 #include "engine/base/file.h"
 #include "engine/base/text.h"
@@ -32,16 +33,19 @@ std::string model_folder() {
   return folder;
 }
 
-/// What the program shows of the rows of a layout, one object an example.
-std::vector<Json> shown(const Json& layout, const std::string& folder) {
+/// What the program shows of the rows of a layout, one object an example; nullopt: the program is
+/// built without Arrow and cannot read the file.
+std::optional<std::vector<Json>> shown(const Json& layout, const std::string& folder) {
   const std::string name = layout.find("name")->string();
+  const Json* file = layout.find("file");
   std::string command =
       cat("explain --examples 100 --algorithm ", layout.find("algorithm")->string(), " --model ",
-          folder, " --data ", data(cat("layouts/", name, ".jsonl")), " --output ", folder,
-          "/x --set rollout.max_new_tokens=64 --set chat_template=",
+          folder, " --data ", data("layouts/" + (file ? file->string() : name + ".jsonl")),
+          " --output ", folder, "/x --set rollout.max_new_tokens=64 --set chat_template=",
           data("chat_templates/qwen2.5-training.jinja"));
   for (const Json& set : layout.find("set")->array()) command += cat(" --set '", set.string(), "'");
   const Said said = run_program(command);
+  if (file && said.err.find("cmake/fetch_arrow.sh") != said.err.npos) return std::nullopt;
   EXPECT_EQ(said.code, 0) << name << ": " << said.err;
   return json_lines(said.out);
 }
@@ -152,13 +156,14 @@ TEST(Layouts, AreReadAsTheirToolsReadThem) {
     const Json file = value_or_throw(read_json(data(cat("layouts/", name, ".expected.json"))));
     const Json::Array& wanted = file.find("rows")->array();
     const auto examples = shown(layout, folder);
-    const Json::Array sequences = sequences_of(examples),
+    if (!examples) continue;
+    const Json::Array sequences = sequences_of(*examples),
                       expected = sequences_of({wanted.begin(), wanted.end()});
     EXPECT_EQ(sequences.size(), expected.size()) << name;
     if (sequences.size() != expected.size()) continue;
     for (std::size_t i = 0; i < expected.size(); ++i)
       expect_sequence(sequences[i], expected[i], name);
-    expect_members(examples, wanted, name);
+    expect_members(*examples, wanted, name);
   }
 }
 

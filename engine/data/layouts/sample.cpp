@@ -95,6 +95,10 @@ Result<Sample> conversation(const Columns& row, const LayoutOptions& options) {
 }
 
 Result<Sample> text_row(const Columns& row) {
+  if (row("role") && row.has_key("parent_id"))
+    return bad_row(
+        "\"role\" and \"parent_id\": a row is one message of a tree of conversations "
+        "(OpenAssistant), which are not put together; write each conversation as \"messages\"");
   auto text = row.string("text");
   RETURN_IF_ERROR(text);
   return Sample{.prompt = Json(), .completion = Json(std::move(*text))};

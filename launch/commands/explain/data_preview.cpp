@@ -84,14 +84,16 @@ ShownExample shown(const data::PromptRow& row, const data::Sample& sample,
 template <class T>
 void count(const T& example, const data::Sample& sample, const data::EncodeOptions& options,
            const PreviewLimits& limits, DataPreview& out) {
-  ShownExample all = shown(example, sample, options);
+  static const data::Sample not_shown;  // its texts are not needed
+  const bool kept = std::ssize(out.shown) < limits.shown;
+  ShownExample all = shown(example, kept ? sample : not_shown, options);
   ++out.examples;
   for (const ShownSequence& sequence : all.sequences) {
     out.lengths.push_back(std::ssize(sequence.ids));
     out.tokens += std::ssize(sequence.ids);
     out.trained_tokens += std::ranges::count_if(sequence.weights, [](float w) { return w != 0; });
   }
-  if (std::ssize(out.shown) >= limits.shown) return;
+  if (!kept) return;
   if (!sample.tools.is_null()) all.members.emplace_back("tools", sample.tools);
   out.shown.push_back(std::move(all));
 }

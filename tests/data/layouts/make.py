@@ -149,6 +149,16 @@ def read_by_verl(row, algorithm):
 READERS = {"trl": read_by_trl, "llamafactory": read_by_llamafactory, "verl": read_by_verl}
 
 
+def rows_of(layout):
+    path = os.path.join(HERE, layout.get("file", layout["name"] + ".jsonl"))
+    if path.endswith(".parquet"):
+        import pyarrow.parquet
+
+        return pyarrow.parquet.read_table(path).to_pylist()
+    with open(path, encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
 def main():
     with open(os.path.join(HERE, "layouts.json"), encoding="utf-8") as file:
         layouts = json.load(file)
@@ -157,8 +167,7 @@ def main():
         tool = peer.pop("tool")
         if tool == "by hand":
             continue
-        with open(os.path.join(HERE, layout["name"] + ".jsonl"), encoding="utf-8") as file:
-            rows = [READERS[tool](json.loads(line), layout["algorithm"], **peer) for line in file]
+        rows = [READERS[tool](row, layout["algorithm"], **peer) for row in rows_of(layout)]
         version = f"{tool} {importlib.metadata.version(tool)}"
         if tool == "trl":
             version += f", transformers {importlib.metadata.version('transformers')}"

@@ -192,6 +192,8 @@ const std::vector<BadCase> malformed_rows = {
     {Purpose::sft, Layout::alpaca, R"({"instruction":"a","output":"b","history":[["a"]]})",
      "expected [question, answer] in history"},
     {Purpose::sft, Layout::text, R"({"text":[]})", "expected text under text, found array"},
+    {Purpose::sft, Layout::text, R"({"text":"a","role":"prompter","parent_id":null})",
+     "one message of a tree of conversations"},
     {Purpose::sft, Layout::messages, R"({"messages":[]})",
      "expected a list of messages, found an empty one"},
     {Purpose::sft, Layout::messages, R"({"messages":"hi"})",

@@ -14,8 +14,8 @@
 namespace troupe::engine::data::megatron {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Tokens = std::vector<std::int32_t>;
 
