@@ -9,6 +9,7 @@ Exit code 77: a library is missing. The versions are those of requirements.txt.
 """
 import argparse
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -74,7 +75,7 @@ def compared(program, method, template, folder, data, root):
     ours = troupe_losses(program, method, used, adapter, name + ".jsonl", name + "-troupe")
     with open(name + ".json", "w", encoding="utf-8") as file:
         json.dump({"trl": theirs, "troupe": ours}, file)
-    differences = [abs(a - b) for a, b in zip(theirs, ours)]
+    differences = [abs(a - b) if math.isfinite(a) and math.isfinite(b) else math.inf for a, b in zip(theirs, ours)]
     worst = max(range(len(differences)), key=differences.__getitem__)
     return len(theirs), len(ours), differences[worst], worst + 1
 
