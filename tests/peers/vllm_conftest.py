@@ -93,6 +93,11 @@ class Item:
         self.__dict__.update(members)
 
 
+def build_metadata_items(embed_dtype, endianness, shape, n_request):
+    size = int(np.prod(shape)) * int(DTYPES[embed_dtype][1])
+    return [Item(embed_dtype=embed_dtype, endianness=endianness, shape=shape, start=i * size, end=(i + 1) * size) for i in range(n_request)]
+
+
 def decode_pooling_output(items, body):
     return [binary2tensor(body[item.start:item.end], tuple(item.shape), item.embed_dtype, item.endianness) for item in items]
 
@@ -136,12 +141,11 @@ REAL = {
     "vllm.transformers_utils.repo_utils": real("vllm.transformers_utils.repo_utils", hf_api=Hub),
     **torch_modules(),
     "vllm.tokenizers": real("vllm.tokenizers", get_tokenizer=get_tokenizer),
+    "vllm.platforms": real("vllm.platforms", current_platform=Item(is_rocm=lambda: False, is_cpu=lambda: True, is_cuda=lambda: False)),
     "vllm.version": real("vllm.version", __version__="0.33.0"),
     "vllm.utils.serial_utils": real("vllm.utils.serial_utils", EMBED_DTYPES=DTYPES, ENDIANNESS=("native", "big", "little"), binary2tensor=binary2tensor),
     "vllm.entrypoints.pooling.utils": real("vllm.entrypoints.pooling.utils", MetadataItem=Item, decode_pooling_output=decode_pooling_output,
-                                           build_metadata_items=lambda dtype, order, shape, n: [
-                                               Item(embed_dtype=dtype, endianness=order, shape=shape, start=i * int(np.prod(shape)) * int(DTYPES[dtype][1]),
-                                                    end=(i + 1) * int(np.prod(shape)) * int(DTYPES[dtype][1])) for i in range(n)]),
+                                           build_metadata_items=build_metadata_items),
     "tests.models.utils": real("tests.models.utils", check_embeddings_close=check_embeddings_close),
 }
 

@@ -21,14 +21,22 @@ IGNORED = {"--dtype": 1, "--enforce-eager": 0, "--gpu-memory-utilization": 1, "-
            "--kv-cache-dtype": 1, "--enable-force-include-usage": 0, "--convert": 1, "--tool-server": 1, "--kv-sharing-fast-prefill": 0,
            "--show-hidden-metrics-for-version": 1, "--max-logprobs": 1, "--disable-log-stats": 0, "--attention-backend": 1, "--generation-config": 1,
            "--pooler-config": 1, "--disable-uvicorn-access-log": 0}
-RENAMED = {"--served-model-name": "--served-model-name", "--tool-call-parser": "--tool-call-parser", "--reasoning-parser": "--reasoning-parser",
-           "--chat-template": "--template"}
+RENAMED = {"--served-model-name": "--served-model-name", "--tool-call-parser": "--tool-call-parser", "--reasoning-parser": "--reasoning-parser"}
 
 
 def skip(why):
     import pytest
 
     pytest.skip(why)
+
+
+def template_file(value):
+    """A template may be given as text."""
+    if os.path.exists(value):
+        return value
+    with tempfile.NamedTemporaryFile("w", suffix=".jinja", delete=False) as file:
+        file.write(value)
+    return file.name
 
 
 def translated(words):
@@ -48,6 +56,8 @@ def translated(words):
                 each = rest.pop(0)
                 pair = json.loads(each) if each.startswith("{") else dict(zip(("name", "path"), each.split("=", 1)))
                 out += ["--adapter", f"{pair['name']}={pair['path']}"]
+        elif word == "--chat-template":
+            out += ["--template", template_file((value or [rest.pop(0)])[0])]
         elif word in RENAMED:
             out += [RENAMED[word], (value or [rest.pop(0)])[0]]
         else:
@@ -94,7 +104,7 @@ class RemoteOpenAIServer:
         return f"http://{self.host}:{self.port}"
 
     def url_for(self, *parts):
-        return self.url_root + "/" + "/".join(parts)
+        return "/".join([self.url_root, *(part.strip("/") for part in parts)])
 
     def get_client(self, **more):
         return openai.OpenAI(base_url=self.url_for("v1"), api_key=self.DUMMY_API_KEY, max_retries=0, **dict({"timeout": 120}, **more))
