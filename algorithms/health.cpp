@@ -335,7 +335,8 @@ std::vector<std::string> HealthMonitor::check(std::int64_t step, const Metrics& 
   }
   check_decline(step, metrics, warnings);
   for (const HealthRule* rule : measured)
-    if (auto warning = warning_of(*rule, reward)) warnings.push_back(cat("step ", step, ": ", *warning));
+    if (auto warning = warning_of(*rule, reward))
+      warnings.push_back(cat("step ", step, ": ", *warning));
   return warnings;
 }
 

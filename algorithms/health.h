@@ -105,7 +105,7 @@ class HealthMonitor {
   LossSpikes spikes_;
   bool not_finite_ = false;
   bool equal_reported_ = false;  // last, as what it is
-  bool collapsed_ = false;  // was reported, and answers have not become different since
+  bool collapsed_ = false;       // was reported, and answers have not become different since
 };
 
 }  // namespace troupe::algorithms

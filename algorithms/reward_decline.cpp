@@ -81,8 +81,8 @@ std::optional<RewardDecline::Finding> RewardDecline::named(const RewardTrend& tr
     kind = Kind::collapse;
   reported_ = true;
   const bool rewards = lower_ == Lower::reward;
-  const Evaluated& fallen = rewards ? reward_ : passed_;
-  return Finding{kind, rewards ? "reward" : "pass@1", *fallen.start, fallen.now};
+  const Evaluated& lower = rewards ? reward_ : passed_;
+  return Finding{kind, rewards ? "reward" : "pass@1", *lower.start, lower.now};
 }
 
 }  // namespace troupe::algorithms

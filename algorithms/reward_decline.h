@@ -60,7 +60,7 @@ class RewardDecline {
   double first_length_ = 0, length_ = 0;
   std::int64_t longer_ = 0;  ///< evaluations in a row with longer completions and no gain
   enum class Lower { none, reward, passes };
-  Lower lower_ = Lower::none;  ///< what has fallen
+  Lower lower_ = Lower::none;  ///< which is below its start
   std::int64_t fallen_ = 0;    ///< evaluations in a row in which one has
   bool reported_ = false;
 };

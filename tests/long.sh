@@ -1,5 +1,5 @@
 #!/bin/bash
-# The tests that continuous integration has no time for; hours. Usage: tests/long.sh [PART...] [trainers --latest] [schemas DIR]
+# The tests that continuous integration has no time for; hours. Usage: tests/long.sh [PART...] [trainers --latest] [schemas DIR] [peers DIR]
 #   plain     every source compiled alone (no unity build), in build/plain, and every test
 #   asan      every test under AddressSanitizer and UBSan
 #   tsan      every test under ThreadSanitizer
@@ -25,8 +25,10 @@
 #   serve     troupe serve: 1,000 random schemas, the time until a cancelled request's pages are free, 100,000 requests with random cancellations, disconnects and timeouts;
 #             100,000 random requests of all endpoints and a run with serve.listen under AddressSanitizer; the memory and the delay that expensive requests cost
 #   schemas DIR  JSON schemas of public collections that lie in DIR (named in tests/engine/constraints/schemas.py): how many are accepted; no random text is invalid
+#   peers DIR  the tests of the servers of vLLM and llama.cpp, whose sources lie in DIR/vllm (0.33.0) and DIR/llama.cpp: those that
+#             tests/peers/*.txt name pass, are refused by name, or are about something else, in a virtual environment
 #   package   the .deb and the archive in bare Debian systems (as root)
-# Without arguments, all of them but schemas. Each part that passes is recorded in tests/long.log with the date and the commit; commit that file.
+# Without arguments, all of them but schemas and peers. Each part that passes is recorded in tests/long.log with the date and the commit; commit that file.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 exec </dev/null
@@ -173,6 +175,16 @@ run_schemas() {
   "$venv/bin/pip" install -q 'jsonschema[format]==4.26.0' regress==2026.9.1 >&2
   "$venv/bin/python" -B tests/engine/constraints/schemas.py build/release/tests/schema_probe "$schemas" tests/data/schemas/bench_list.txt >&2
 }
+run_peers() {
+  local venv=build/peers-venv
+  if [[ ! -d $peers ]]; then
+    echo "tests/long.sh: peers needs a folder with the sources: tests/long.sh peers DIR" >&2
+    return 1
+  fi
+  [[ -e $venv/bin/python ]] || python3 -m venv "$venv"
+  "$venv/bin/pip" install -q -r tests/peers/requirements.txt >&2
+  "$venv/bin/python" -B tests/peers/run.py build/release/troupe . "$peers" >&2
+}
 run_package() { tests/package.sh; }
 
 record() { # record PART SECONDS: replaces the part's line of tests/long.log
@@ -188,7 +200,7 @@ record() { # record PART SECONDS: replaces the part's line of tests/long.log
 
 # Every function run_PART above is a part, in the order of this file.
 mapfile -t known < <(sed -n 's/^run_\([a-z_]*\)() {.*/\1/p' tests/long.sh)
-parts=() schemas='' latest=''
+parts=() schemas='' peers='' latest=''
 while (($#)); do
   part=$1
   parts+=("$part")
@@ -202,11 +214,14 @@ while (($#)); do
   elif [[ $part == schemas ]]; then
     schemas=${1:-}
     shift || true
+  elif [[ $part == peers ]]; then
+    peers=${1:-}
+    shift || true
   fi
 done
 if ((${#parts[@]} == 0)); then
-  for part in "${known[@]}"; do [[ $part == schemas ]] || parts+=("$part"); done
-  echo "tests/long.sh: without schemas, which needs a folder" >&2
+  for part in "${known[@]}"; do [[ $part == schemas || $part == peers ]] || parts+=("$part"); done
+  echo "tests/long.sh: without schemas and peers, which need folders" >&2
 fi
 cmake/install_packages.sh with-clang
 cmake/fetch_arrow.sh build/release || true

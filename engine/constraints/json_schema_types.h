@@ -53,8 +53,8 @@ std::string canonical_text(const Json& value);
 [[noreturn]] void schema_mistake(const SchemaPath& where, const std::string& what);
 [[noreturn]] void schema_unsupported(const SchemaPath& where, const std::string& what);
 
-/// Refuses assertions of JSON Schema that are not supported. What a user should know of the others -
-/// keywords of no draft are annotations, counts from above are at most max_repetitions - is added
+/// Refuses assertions of JSON Schema that are not supported. What a user should know of the others
+/// - keywords of no draft are annotations, counts from above are at most max_repetitions - is added
 /// to `notes`, the first ones once each.
 void check_keywords(const Json& schema, const SchemaPath& where, std::vector<std::string>& notes);
 /// Whether a member of a schema can make a value invalid.

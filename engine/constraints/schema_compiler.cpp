@@ -16,8 +16,7 @@ constexpr int max_effort = 4;
 
 }  // namespace
 
-SchemaCompiler::SchemaCompiler(Grammar& grammar, const Json& root,
-                               std::vector<std::string>& notes)
+SchemaCompiler::SchemaCompiler(Grammar& grammar, const Json& root, std::vector<std::string>& notes)
     : grammar_(grammar),
       rules_(grammar),
       source_(grammar, root),

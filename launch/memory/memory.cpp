@@ -140,14 +140,17 @@ void add_activations(std::vector<MemoryPart>& parts, const RunConfig& config, co
 std::int64_t cached_tokens(const RunConfig& config, const engine::models::DecoderSpec& spec) {
   const auto generator = generator_settings(config, spec);
   const std::int64_t all = engine::generate::cache_pages(generator, spec) * generator.page_size;
-  // Evaluations and other programs send other numbers of sequences; a prefix cache keeps pages.
-  const bool other_sequences = !config.eval.path.empty() || config.data.split > 0 ||
-                               !config.serve.listen.empty() || generator.prefix_cache;
+  // Evaluations and other programs send other numbers of sequences.
+  const bool other_sequences =
+      !config.eval.path.empty() || config.data.split > 0 || !config.serve.listen.empty();
   if (other_sequences || config.async.on() || config.grpo.dynamic.on) return all;
   const RowUse use = recipe_of(config).row_use(config);
   // A greedy answer is one more (grpo.estimator remax).
+  // A prefix cache keeps the pages of all sequences of a step, after which the weights change.
   const std::int64_t samples = (use.samples + 1) * use.batches * config.train.batch_size,
-                     sequences = std::min(samples, config.rollout.max_sequences),
+                     sequences = generator.prefix_cache
+                                     ? samples
+                                     : std::min(samples, config.rollout.max_sequences),
                      pages =
                          (max_length(config, spec) + generator.page_size - 1) / generator.page_size;
   return std::min(all, sequences * pages * generator.page_size);

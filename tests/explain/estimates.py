@@ -20,7 +20,7 @@ import tempfile
 TOLERANCE = 0.10
 UNITS = {"s": 1, "min": 60, "h": 3600, "days": 86400}
 STORIES = ["--set", "model={data}/models/stories260k/hf", "--set", "train.batch_size=16", "--set", "train.steps=20", "--set", "train.micro_batch_tokens=2048"]
-ROLLOUTS = ["--set", "reward=[{{rule: length, max: 60}}]", "--set", "rollout.max_new_tokens=48"]
+ROLLOUTS = ["--set", "reward=[{{rule: regex, pattern: was}}]", "--set", "rollout.max_new_tokens=48"]
 TABLE = {
     "demo sft": ["--config", "launch/quickstart/sft.yaml", "--set", "data.path=launch/quickstart/train.jsonl"],
     "demo grpo": ["--config", "launch/quickstart/grpo.yaml", "--set", "data.path=launch/quickstart/train.jsonl", "--set", "model=launch/quickstart/model", "--set", "train.steps=20"],
@@ -29,6 +29,11 @@ TABLE = {
     "dpo": ["--algorithm", "dpo", *STORIES],
     "grpo": ["--algorithm", "grpo", *STORIES, *ROLLOUTS, "--set", "grpo.group_size=4"],
     "ppo": ["--algorithm", "ppo", *STORIES, *ROLLOUTS],
+    "pretrain": ["--algorithm", "pretrain", *STORIES, "--set", "train.max_length=128", "--set", "data.path={data}/datasets/pretrain/tinystories_train.txt"],
+    "kto": ["--algorithm", "kto", *STORIES],
+    "orm": ["--algorithm", "orm", *STORIES],
+    "dpo, LoRA": ["--algorithm", "dpo", *STORIES, "--set", "lora.rank=8"],
+    "sft, large micro-batch": ["--algorithm", "sft", *STORIES, "--set", "train.batch_size=64", "--set", "train.micro_batch_tokens=8192"],
 }
 
 
@@ -81,7 +86,7 @@ def main():
             folder = pathlib.Path(folder)
             write_rows(folder / "rows.jsonl")
             line = [word.format(data=root / "tests/data") for word in TABLE[name]]
-            if "--config" not in line:
+            if "--config" not in line and not any(word.startswith("data.path=") for word in line):
                 line += ["--set", f"data.path={folder / 'rows.jsonl'}"]
             line += ["--set", f"output={folder / 'run'}"]
             least, most, peak, about = predicted(troupe, root, line)

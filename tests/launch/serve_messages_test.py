@@ -92,6 +92,8 @@ class Text(Messages):
         self.assertEqual((found["stop_reason"], found["stop_sequence"]), ("max_tokens", None))
         self.assertEqual((found["usage"]["input_tokens"], found["usage"]["output_tokens"]), (chat["usage"]["prompt_tokens"], 30))
         self.assertTrue(found["id"].startswith("msg_"))
+        # input_tokens are all tokens of the prompt.
+        self.assertEqual((found["usage"]["cache_read_input_tokens"], found["usage"]["cache_creation_input_tokens"]), (0, 0))
 
     def test_why_an_answer_ends(self):
         found = self.answer(structured_outputs={"choice": ["Five."]})

@@ -88,12 +88,9 @@ TEST_F(NamedWarnings, OfACollapsedAHealthyAndAHackingRun) {
 
 TEST_F(NamedWarnings, OfAnEvaluatedRewardBelowItsStart) {
   learn_the_task();
-  // Half of the rows want something else, and what is learned from them is no gain.
-  const auto digits = [](const std::string& numbers, std::size_t row) {
-    return row % 2 == 0 ? numbers.substr(0, 1) : numbers;
-  };
-  EXPECT_THAT(warnings("fell", rows("half.jsonl", 0, 700, digits), "2e-3",
-                       "--set eval.every=4 --set grpo.scale_rewards=none"),
+  // Weights that shrink forget what they were trained to do.
+  EXPECT_THAT(warnings("fell", rows("right.jsonl", 0, 700, both), "1e-3",
+                       "--set eval.every=4 --set train.weight_decay=60"),
               ElementsAre(testing::MatchesRegex("step [0-9]+: eval/reward fell to .*")));
 }
 

@@ -73,10 +73,12 @@ std::string peak_text(const RunConfig& config, const engine::models::DecoderSpec
                       const RunSize& size) {
   if (size.steps == 0) return "";
   RunConfig filled = config;
-  const double of_replica = std::ceil(
-      largest_update(size) / static_cast<double>(config.parallel.dp * config.parallel.cp));
+  const double of_replica = std::ceil(largest_update(size) /
+                                      static_cast<double>(config.parallel.dp * config.parallel.cp));
   filled.train.micro_batch_tokens = static_cast<std::int64_t>(
       std::clamp(of_replica, 1.0, static_cast<double>(config.train.micro_batch_tokens)));
+  // The pages of the cache that its sequences use.
+  if (size.most.longest > 0) filled.train.max_length = size.most.longest;
   return labelled_line("peak memory", cat(size.samples > 0 ? "up to " : "about ",
                                           bytes_text(memory_need(filled, spec, true).all),
                                           ", with these batches, in one process"));

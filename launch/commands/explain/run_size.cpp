@@ -27,12 +27,13 @@ TokenCounts counts_of(const DataPreview& preview, std::int64_t added, std::int64
     out.tokens += all;
     out.squares += all * all;
     ++out.count;
+    out.longest = std::max(out.longest, static_cast<std::int64_t>(all));
   }
   return out;
 }
 
 TokenCounts scaled(TokenCounts counts, double factor) {
-  return {factor * counts.tokens, factor * counts.squares, factor * counts.count};
+  return {factor * counts.tokens, factor * counts.squares, factor * counts.count, counts.longest};
 }
 
 std::string about(const RunSize& size) {
@@ -100,7 +101,8 @@ Result<RunSize> size_of_run(const RunConfig& config, std::int64_t length,
   out.examples =
       static_cast<double>(config.train.batch_rampup.consumed(plan->steps, config.train.batch_size));
   const auto tokens = static_cast<double>(length);
-  out.least = out.most = {out.examples * tokens, out.examples * tokens * tokens, out.examples};
+  out.least =
+      out.most = {out.examples * tokens, out.examples * tokens * tokens, out.examples, length};
   double all = 0;
   for (const TokenFile& file : files) all += (*split)[0] * static_cast<double>(file.tokens);
   if (all > 0 && config.data.mix.empty()) out.epochs = out.most.tokens / all;

@@ -17,6 +17,7 @@ struct TokenCounts {
   double tokens = 0;   ///< sum of the lengths
   double squares = 0;  ///< sum of the squared lengths
   double count = 0;    ///< of sequences
+  std::int64_t longest = 0;
 };
 
 struct RunSize {

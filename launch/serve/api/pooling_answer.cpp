@@ -144,8 +144,8 @@ http::Response bytes_answer(const PoolingRequest& request, const ServedModel& mo
   for (const std::vector<float>& each : values) {
     const std::size_t columns = columns_of(request, model, each), begin = response.body.size();
     for (std::size_t at = 0; at < each.size(); at += columns)
-      response.body += bytes_of(
-          reported_row(request, model, std::span(each).subspan(at, columns)), request.numbers);
+      response.body += bytes_of(reported_row(request, model, std::span(each).subspan(at, columns)),
+                                request.numbers);
     Json::Array shape;
     if (request.every_token) shape.emplace_back(static_cast<std::int64_t>(each.size() / columns));
     shape.emplace_back(static_cast<std::int64_t>(columns));

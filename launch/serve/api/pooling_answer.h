@@ -11,7 +11,6 @@ namespace troupe::launch::api {
 
 /// `values` [columns], or [tokens, columns] of every token, by text. `id`: of the HTTP request.
 http::Response pooling_answer(const PoolingRequest& request, const ServedModel& model,
-                              const std::string& id,
-                              const std::vector<std::vector<float>>& values);
+                              const std::string& id, const std::vector<std::vector<float>>& values);
 
 }  // namespace troupe::launch::api

@@ -40,8 +40,8 @@ Json error_json(int status, const std::string& message) {
 Json message_usage(const Usage& usage, std::int64_t output_tokens) {
   return Json::Object{{"input_tokens", usage.prompt_tokens},
                       {"output_tokens", output_tokens},
-                      {"cache_creation_input_tokens", nullptr},
-                      {"cache_read_input_tokens", nullptr}};
+                      {"cache_creation_input_tokens", 0},
+                      {"cache_read_input_tokens", 0}};
 }
 
 Json input_of(const std::string& arguments) {

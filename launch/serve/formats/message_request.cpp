@@ -96,8 +96,7 @@ std::span<const FieldName> message_field_names() {
 }
 
 TranslatedRequest read_message_request(const Json& body, const ServedModel& model, bool counts) {
-  RequestFields fields(body,
-                       fields_of(counts ? "/v1/messages/count_tokens" : "/v1/messages"));
+  RequestFields fields(body, fields_of(counts ? "/v1/messages/count_tokens" : "/v1/messages"));
   TranslatedRequest request;
   read_conversation_of(fields, request);
   pass_fields(fields, {"chat_template_kwargs", "documents"}, request.chat);

@@ -68,8 +68,7 @@ TEST(NumberBytes, NumbersBeyondTheLargestAreNotFinite) {
 TEST(NumberBytes, TheOrderOfBytesIsThatOfTheFormat) {
   const float number = 1.5F;
   EXPECT_EQ(bytes_of(std::span(&number, 1), {}), std::string("\0\0\xC0\x3F", 4));
-  EXPECT_EQ(bytes_of(std::span(&number, 1), {.big_endian = true}),
-            std::string("\x3F\xC0\0\0", 4));
+  EXPECT_EQ(bytes_of(std::span(&number, 1), {.big_endian = true}), std::string("\x3F\xC0\0\0", 4));
   EXPECT_EQ(base64(std::span(&number, 1), {.type = NumberType::f8_e5m2}), "Pg==");
 }
 

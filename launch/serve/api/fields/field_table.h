@@ -20,8 +20,7 @@ enum class Effect : std::uint8_t {
 };
 
 // Who defines a field, as bits.
-inline constexpr unsigned openai = 1, vllm = 2, llama = 4, sglang = 8, troupe = 16,
-                          anthropic = 32;
+inline constexpr unsigned openai = 1, vllm = 2, llama = 4, sglang = 8, troupe = 16, anthropic = 32;
 
 struct FieldRow {
   std::string_view name;

@@ -12,7 +12,8 @@ constexpr std::string_view head =
     "This page is generated: `troupe explain --request-fields`. [Serving a model](serving.md) "
     "describes the endpoints.\n\n"
     "Each table has the fields that an endpoint knows, and which of OpenAI, Anthropic, vLLM, "
-    "llama.cpp and SGLang define them, some\nat other endpoints only. Fields that are *refused* get "
+    "llama.cpp and SGLang define them, some\nat other endpoints only. Fields that are *refused* "
+    "get "
     "status 400 with their name. `null` counts as absent everywhere, and so\ndoes the value in the "
     "last column. Fields that no table has are ignored, and the log names each of them once.\n";
 

@@ -9,7 +9,8 @@ namespace {
 constexpr FieldRow response_fields[] = {
     {"input", openai | vllm | llama | sglang, Effect::acts,
      "a text or a list of items; see [Responses](serving.md#responses)"},
-    {"instructions", openai | vllm | llama | sglang, Effect::acts, "the first message, of role system"},
+    {"instructions", openai | vllm | llama | sglang, Effect::acts,
+     "the first message, of role system"},
     {"max_output_tokens", openai | vllm | llama | sglang, Effect::acts,
      "most tokens of the answer with its reasoning; as many as the context holds"},
     {"text", openai | vllm | sglang, Effect::acts,
@@ -142,7 +143,7 @@ constexpr FieldRow template_fields[] = {
 };
 
 // Whose results the answers have no place for.
-constexpr FieldRow chat_fields[] = {
+constexpr FieldRow chat_only_fields[] = {
     {"max_completion_tokens", llama, Effect::refused, "of /v1/chat/completions only"},
     {"n_predict", llama, Effect::refused, "of /v1/chat/completions only", "-1"},
     {"n", llama, Effect::refused, "of /v1/chat/completions only", "1"},
@@ -151,7 +152,8 @@ constexpr FieldRow chat_fields[] = {
     {"prompt_logprobs", troupe, Effect::refused, "of /v1/chat/completions only"},
     {"logprob_token_ids", troupe, Effect::refused, "of /v1/chat/completions only"},
     {"return_token_ids", troupe, Effect::refused, "of /v1/chat/completions only", "false"},
-    {"return_tokens_as_token_ids", troupe, Effect::refused, "of /v1/chat/completions only", "false"},
+    {"return_tokens_as_token_ids", troupe, Effect::refused, "of /v1/chat/completions only",
+     "false"},
     {"return_weight_versions", troupe, Effect::refused, "of /v1/chat/completions only", "false"},
     {"functions", troupe, Effect::refused, "use tools and tool_choice", "[]"},
     {"function_call", troupe, Effect::refused, "use tools and tool_choice"},
@@ -163,13 +165,14 @@ constexpr FieldRow chat_fields[] = {
 }  // namespace
 
 std::vector<EndpointFields> format_tables() {
-  return {{"/v1/responses",
-           {response_fields, template_fields, sampling_rows(), chat_fields, unsupported_rows()}},
-          {"/v1/messages",
-           {message_conversation, message_fields, message_others, template_fields, sampling_rows(),
-            chat_fields, unsupported_rows()}},
-          {"/v1/messages/count_tokens",
-           {message_conversation, counted, template_fields, uncounted, unsupported_rows()}}};
+  return {
+      {"/v1/responses",
+       {response_fields, template_fields, sampling_rows(), chat_only_fields, unsupported_rows()}},
+      {"/v1/messages",
+       {message_conversation, message_fields, message_others, template_fields, sampling_rows(),
+        chat_only_fields, unsupported_rows()}},
+      {"/v1/messages/count_tokens",
+       {message_conversation, counted, template_fields, uncounted, unsupported_rows()}}};
 }
 
 }  // namespace troupe::launch::api

@@ -137,10 +137,11 @@ constexpr FieldRow detokenize_fields[] = {
 }  // namespace
 
 std::vector<EndpointFields> generation_tables() {
-  return {{"/v1/completions", {completion_fields, output_fields, sampling_rows(), unsupported_rows()}},
-          {"/v1/chat/completions", {chat_fields, output_fields, sampling_rows(), unsupported_rows()}},
-          {"/tokenize", {token_fields}},
-          {"/detokenize", {detokenize_fields}}};
+  return {
+      {"/v1/completions", {completion_fields, output_fields, sampling_rows(), unsupported_rows()}},
+      {"/v1/chat/completions", {chat_fields, output_fields, sampling_rows(), unsupported_rows()}},
+      {"/tokenize", {token_fields}},
+      {"/detokenize", {detokenize_fields}}};
 }
 
 }  // namespace troupe::launch::api

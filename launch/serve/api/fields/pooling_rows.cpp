@@ -47,7 +47,8 @@ constexpr FieldRow texts_fields[] = {
 
 constexpr FieldRow bytes_fields[] = {
     {"encoding_format", openai | vllm | llama | sglang, Effect::acts,
-     "`float`; `base64`: the bytes of the numbers as text; `bytes_only`: the answer is the bytes of "
+     "`float`; `base64`: the bytes of the numbers as text; `bytes_only`: the answer is the bytes "
+     "of "
      "all texts; `bytes`: with a header `metadata`, of at most 256 texts; float"},
     {"embed_dtype", vllm, Effect::acts,
      "of bytes: `float32`, `float16`, `bfloat16`, `fp8_e4m3` or `fp8_e5m2`; float32"},

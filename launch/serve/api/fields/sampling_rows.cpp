@@ -41,7 +41,8 @@ constexpr FieldRow acting[] = {
     {"grammar", llama, Effect::acts, "structured_outputs.grammar under the name of llama.cpp"},
     {"regex", sglang, Effect::acts, "structured_outputs.regex under the name of SGLang"},
     {"ebnf", sglang, Effect::acts, "structured_outputs.grammar under the name of SGLang"},
-    {"stream", openai | anthropic | vllm | llama | sglang, Effect::acts, "server-sent events; false"},
+    {"stream", openai | anthropic | vllm | llama | sglang, Effect::acts,
+     "server-sent events; false"},
     {"add_special_tokens", vllm, Effect::acts,
      "adds BOS to texts; true for completions, false for chat, where the template writes it"},
     {"truncate_prompt_tokens", vllm, Effect::acts,
@@ -54,7 +55,8 @@ constexpr FieldRow acting[] = {
 };
 
 constexpr FieldRow others[] = {
-    {"request_id", vllm | sglang, Effect::without_effect, "answers have the id of the HTTP request"},
+    {"request_id", vllm | sglang, Effect::without_effect,
+     "answers have the id of the HTTP request"},
     {"rid", sglang, Effect::without_effect, "answers have the id of the HTTP request"},
     {"session_id", vllm | sglang, Effect::without_effect,
      "sequences start in the turns of API keys"},

@@ -1,4 +1,5 @@
-// The fields of sampling and constraints, which mean the same at every endpoint that generates text.
+// The fields of sampling and constraints, which mean the same at every endpoint that generates
+// text.
 #pragma once
 
 #include <span>
