@@ -121,7 +121,7 @@ const std::vector<Case> cases = {
           "warmup_ratio: -.inf\nper_device_train_batch_size: 99999999999999999999\n"
           "gradient_accumulation_steps: -3\ncutoff_len: 2.5\nsave_steps: \"\"\nlora_target: "
           "\"]\"\n"),
-     import_run, 2, "Without an equivalent"},
+     import_run, 2, "lora_rank 1e999 (line 3) is no value for lora.rank"},
     {"ImportOfAScriptThatDoesNotEnd",
      [](const Folder& f) {
        f.write("run.sh", "a=$a ${b ${c:-\nopenrlhf.cli.train_sft --pretrain 'x\n\\");

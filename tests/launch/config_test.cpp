@@ -374,8 +374,8 @@ TEST(Config, AnUnknownRuleIsAnsweredWithAllRules) {
   EXPECT_THAT(
       got.error().what,
       HasSubstr("reward[0]: unknown rule \"exact\"; did you mean exact_match? The rules are "
-                "exact_match, gsm8k, boxed, format, regex, length, command, gsm8k_published, "
-                "math_published, model, process (docs/rewards.md)"));
+                "exact_match, gsm8k, boxed, format, regex, length, command, python, "
+                "gsm8k_published, math_published, model, process (docs/rewards.md)"));
 }
 
 TEST(Config, TheReferencePageIsCurrent) {
