@@ -416,9 +416,9 @@ class Ends(unittest.TestCase):
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.02)
 
-    def busy(self, pool):
+    def busy(self, pool, tokens=100):
         """A request of which some tokens are there."""
-        answer = pool.submit(self.server.complete, prompt="Once", max_tokens=100, ignore_eos=True)
+        answer = pool.submit(self.server.complete, prompt="Once", max_tokens=tokens, ignore_eos=True)
         while self.server.metric("vllm:generation_tokens_total") == 0:
             pass
         return answer
@@ -443,7 +443,7 @@ class Ends(unittest.TestCase):
     def test_a_rank_that_dies_is_named(self):
         for is_busy in (False, True):
             with concurrent.futures.ThreadPoolExecutor(1) as pool:
-                answer = self.busy(pool) if is_busy else None
+                answer = self.busy(pool, 500) if is_busy else None
                 os.kill(self.ranks[1], signal.SIGKILL)
                 _, said = self.server.process.communicate(timeout=60)
                 self.assertNotEqual(self.server.process.returncode, 0)

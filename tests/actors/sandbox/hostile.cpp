@@ -284,7 +284,6 @@ const std::map<std::string, Deed>& lies() {
       {"huge_number", [](long id) { answer(id, "1e30"); }},
       {"huge_integer", [](long id) { answer(id, std::string(5000, '9')); }},
       {"string_reward", [](long id) { answer(id, "\"1\""); }},
-      {"null_reward", [](long id) { answer(id, "null"); }},
       {"missing_reward", [](long id) { say("{\"id\":" + std::to_string(id) + "}\n"); }},
       {"missing_id", [](long) { say("{\"reward\":1}\n"); }},
       {"string_id", [](long id) { say("{\"id\":\"" + std::to_string(id) + "\",\"reward\":1}\n"); }},

@@ -229,7 +229,9 @@ TEST_F(PublishedCommand, ChangesTheRunWithEveryActingFlag) {
     if (values.empty() && flag.count != "0") values = {flag.name == "lr" ? "1e-5" : "3"};
     if (word == "--initial-loss-scale") values = {"-1"};
     if (word == "--min-lr") values = {"1e-7"};
-    if (word == "--lr-warmup-fraction" || word.starts_with("--adam-beta")) values = {"0.5"};
+    if (word == "--lr-warmup-fraction" || word.starts_with("--adam-beta") ||
+        word.ends_with("-dropout"))
+      values = {"0.5"};
     if (word == "--seq-length") values = {"16"};
     EXPECT_NE(result(changed(words, word, values)), base) << word;
   }
