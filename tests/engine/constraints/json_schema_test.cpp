@@ -145,6 +145,8 @@ TEST(JsonSchema, MistakesAreNamed) {
       {R"({"$ref": "#"})", "no text satisfies"},
       {R"({"enum": []})", "enum: expected"},
       {R"({"enum": [1], "minimum": 2})", "no text satisfies"},
+      {R"({"enum": [12345678901234567890]})", "integers have at most 64 bits"},
+      {R"({"type": "integer", "const": -92233720368547758080})", "integers have at most 64 bits"},
       {R"({"oneOf": [{"format": "date"}, {"format": "time"}]})", "the negation of \"format\""},
       {R"({"not": {"additionalProperties": false}})", "negation of \"additionalProperties\""},
       {R"({"multipleOf": 12345})", "multipleOf: 12345 is not supported"},
