@@ -33,7 +33,7 @@ bool has_two_gradients(const RunConfig& config, const engine::models::DecoderSpe
 
 /// Resident memory of the program without a model: about 20 MiB of code and libraries, of which
 /// more is resident where the system maps larger parts of files, tokenizer and data.
-constexpr std::uint64_t program_bytes = std::uint64_t{30} << 20;
+constexpr std::uint64_t program_bytes = std::uint64_t{28} << 20;
 /// What MPI's libraries add.
 constexpr std::uint64_t mpi_bytes = std::uint64_t{10} << 20;
 

@@ -23,7 +23,7 @@ STORIES = ["--set", "model={data}/models/stories260k/hf", "--set", "train.batch_
 ROLLOUTS = ["--set", "reward=[{{rule: regex, pattern: was}}]", "--set", "rollout.max_new_tokens=48"]
 TABLE = {
     "demo sft": ["--config", "launch/quickstart/sft.yaml", "--set", "data.path=launch/quickstart/train.jsonl"],
-    "demo grpo": ["--config", "launch/quickstart/grpo.yaml", "--set", "data.path=launch/quickstart/train.jsonl", "--set", "model=launch/quickstart/model", "--set", "train.steps=20"],
+    "demo grpo": ["--config", "launch/quickstart/grpo.yaml", "--set", "data.path=launch/quickstart/train.jsonl", "--set", "model={warm}", "--set", "train.steps=20"],
     "sft": ["--algorithm", "sft", *STORIES],
     "sft, LoRA": ["--algorithm", "sft", *STORIES, "--set", "lora.rank=8"],
     "dpo": ["--algorithm", "dpo", *STORIES],
@@ -72,6 +72,12 @@ def measured(troupe, root, line, output):
     return sum(step["timing/all"] - step.get("timing/eval", 0) - step.get("timing/save", 0) for step in steps if step.get("step", 0) > 0), usage.ru_maxrss / 1024
 
 
+def warm_model(troupe, root, folder):
+    """The demo's model after its SFT, whose samples have rewards that differ."""
+    measured(troupe, root, [*TABLE["demo sft"], "--set", f"output={folder}"], folder)
+    return folder / "latest"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("troupe")
@@ -85,7 +91,8 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             folder = pathlib.Path(folder)
             write_rows(folder / "rows.jsonl")
-            line = [word.format(data=root / "tests/data") for word in TABLE[name]]
+            warm = warm_model(troupe, root, folder / "warm") if any("{warm}" in word for word in TABLE[name]) else ""
+            line = [word.format(data=root / "tests/data", warm=warm) for word in TABLE[name]]
             if "--config" not in line and not any(word.startswith("data.path=") for word in line):
                 line += ["--set", f"data.path={folder / 'rows.jsonl'}"]
             line += ["--set", f"output={folder / 'run'}"]
