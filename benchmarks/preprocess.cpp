@@ -12,8 +12,8 @@
 #include "engine/base/json.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
-#include "launch/preprocess/pipeline.h"
-#include "launch/preprocess/text_columns.h"
+#include "launch/tools/preprocess/pipeline.h"
+#include "launch/tools/preprocess/text_columns.h"
 
 namespace {
 

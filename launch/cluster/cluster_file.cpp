@@ -10,7 +10,7 @@
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "launch/config/schema.h"
-#include "launch/config/validate_parallel.h"
+#include "launch/recipes/validate_parallel.h"
 #include "launch/config/yaml.h"
 #include "launch/recipes/recipes.h"
 #include "launch/run/settings.h"

@@ -23,7 +23,7 @@
 #include "launch/cluster/supervisor.h"
 #include "launch/cluster/worker_command.h"
 #include "launch/config/schema.h"
-#include "launch/config/validate_profile.h"
+#include "launch/recipes/validate_profile.h"
 #include "launch/memory/check_memory.h"
 #include "launch/profile/run_profile.h"
 #include "launch/recipes/model_spec.h"

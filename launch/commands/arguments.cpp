@@ -7,10 +7,10 @@
 
 #include "engine/base/terminal_text.h"
 #include "engine/base/text.h"
-#include "launch/config/model_overrides.h"
+#include "launch/model/model_overrides.h"
 #include "launch/config/schema.h"
-#include "launch/migration/advice.h"
-#include "launch/migration/tool_table.h"
+#include "launch/tools/migration/advice.h"
+#include "launch/tools/migration/tool_table.h"
 #include "launch/run/exit_code.h"
 
 namespace troupe::launch {

@@ -13,7 +13,7 @@
 #include "launch/commands/explain/example_text.h"
 #include "launch/commands/explain/preview_text.h"
 #include "launch/commands/explain/run_estimate.h"
-#include "launch/config/reference_page.h"
+#include "launch/recipes/reference_page.h"
 #include "launch/config/schema.h"
 #include "launch/memory/check_memory.h"
 #include "launch/memory/memory.h"

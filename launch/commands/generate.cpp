@@ -7,8 +7,8 @@
 
 #include "engine/base/text.h"
 #include "launch/commands/chat.h"
-#include "launch/commands/chat_prompt.h"
-#include "launch/commands/json_lines.h"
+#include "launch/model/chat_prompt.h"
+#include "launch/model/json_lines.h"
 #include "launch/commands/line_members.h"
 #include "launch/commands/model_group.h"
 #include "launch/commands/model_output.h"

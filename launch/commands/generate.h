@@ -6,7 +6,7 @@
 
 #include "engine/base/json.h"
 #include "engine/parallel/grid.h"
-#include "launch/commands/model.h"
+#include "launch/model/model.h"
 #include "launch/commands/task.h"
 
 namespace troupe::launch {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/config/model_overrides.h"
+#include "launch/model/model_overrides.h"
 
 namespace troupe::launch {
 

@@ -7,7 +7,7 @@
 
 #include "launch/commands/chat.h"
 #include "launch/commands/chat_model.h"
-#include "launch/commands/chat_prompt.h"
+#include "launch/model/chat_prompt.h"
 #include "launch/commands/sampler.h"
 
 namespace troupe::launch {

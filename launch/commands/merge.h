@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "launch/config/model_overrides.h"
+#include "launch/model/model_overrides.h"
 
 namespace troupe::launch {
 

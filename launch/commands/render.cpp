@@ -5,8 +5,8 @@
 #include "engine/base/text.h"
 #include "engine/tokenizer/prompt_types.h"
 #include "engine/tokenizer/tokenizer.h"
-#include "launch/commands/chat_prompt.h"
-#include "launch/commands/json_lines.h"
+#include "launch/model/chat_prompt.h"
+#include "launch/model/json_lines.h"
 
 namespace troupe::launch {
 

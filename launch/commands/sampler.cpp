@@ -9,7 +9,7 @@
 #include "engine/base/text.h"
 #include "engine/generate/beam_search.h"
 #include "engine/generate/sampling_params_json.h"
-#include "launch/commands/json_lines.h"
+#include "launch/model/json_lines.h"
 #include "launch/commands/model_group.h"
 #include "launch/run/rank_resources.h"
 

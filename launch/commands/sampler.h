@@ -10,7 +10,7 @@
 #include "engine/generate/generation_config.h"
 #include "engine/generate/generator.h"
 #include "launch/commands/generate.h"
-#include "launch/commands/model.h"
+#include "launch/model/model.h"
 
 namespace troupe::launch {
 

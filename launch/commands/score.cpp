@@ -7,8 +7,8 @@
 #include "engine/base/text.h"
 #include "engine/data/loader/dataset.h"
 #include "engine/train/scoring.h"
-#include "launch/commands/json_lines.h"
-#include "launch/commands/model.h"
+#include "launch/model/json_lines.h"
+#include "launch/model/model.h"
 #include "launch/run/text_model.h"
 
 namespace troupe::launch {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/commands/model.h"
+#include "launch/model/model.h"
 
 namespace troupe::launch {
 

@@ -8,7 +8,7 @@
 #include "engine/base/text.h"
 #include "engine/ops/cpu/cpu_options.h"
 #include "launch/commands/dry_run.h"
-#include "launch/config/validate_profile.h"
+#include "launch/recipes/validate_profile.h"
 #include "launch/memory/check_memory.h"
 #include "launch/recipes/model_spec.h"
 #include "launch/run/algorithm_run.h"

@@ -12,10 +12,10 @@
 #include "launch/config/data_config.h"
 #include "launch/config/paths.h"
 #include "launch/config/schema.h"
-#include "launch/config/validate.h"
+#include "launch/recipes/validate.h"
 #include "launch/config/yaml.h"
-#include "launch/migration/advice.h"
-#include "launch/migration/tool_table.h"
+#include "launch/tools/migration/advice.h"
+#include "launch/tools/migration/tool_table.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"
 

@@ -17,12 +17,12 @@
 #include "engine/base/output_folder.h"
 #include "engine/tokenizer/formats/transformers5.h"
 #include "launch/config/data_config.h"
-#include "launch/config/model_overrides.h"
+#include "launch/model/model_overrides.h"
 #include "launch/config/parallel_config.h"
 #include "launch/config/profile_config.h"
 #include "launch/config/ranges.h"
 #include "launch/config/rollout_config.h"
-#include "launch/config/serve_config.h"
+#include "launch/serve/serve_config.h"
 #include "launch/config/train_config.h"
 
 namespace troupe::launch {

@@ -16,7 +16,7 @@
 #include "engine/base/fields.h"
 #include "engine/base/text.h"
 #include "launch/config/data_config.h"
-#include "launch/config/model_overrides.h"
+#include "launch/model/model_overrides.h"
 #include "launch/config/rollout_config.h"
 #include "launch/config/train_config.h"
 #include "launch/config/yaml.h"

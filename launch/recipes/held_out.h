@@ -6,7 +6,7 @@
 
 #include "algorithms/held_out.h"
 #include "algorithms/rollout/evaluation.h"
-#include "launch/config/validate.h"
+#include "launch/recipes/validate.h"
 #include "launch/recipes/role.h"
 #include "launch/recipes/run_context.h"
 

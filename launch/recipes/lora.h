@@ -2,7 +2,7 @@
 #pragma once
 
 #include "engine/adapter/lora_config.h"
-#include "launch/config/validate.h"
+#include "launch/recipes/validate.h"
 
 namespace troupe::launch {
 

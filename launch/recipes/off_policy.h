@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "algorithms/losses/correction.h"
-#include "launch/config/validate.h"
+#include "launch/recipes/validate.h"
 
 namespace troupe::launch {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/data/layouts/sample.h"
-#include "launch/config/validate.h"
+#include "launch/recipes/validate.h"
 #include "launch/recipes/role.h"
 #include "launch/recipes/run_context.h"
 

@@ -7,7 +7,7 @@
 #include "actors/roles/rules/rule.h"
 #include "engine/data/encode.h"
 #include "engine/generate/sampling_params.h"
-#include "launch/config/validate.h"
+#include "launch/recipes/validate.h"
 
 namespace troupe::launch {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "algorithms/model_selection.h"
-#include "launch/config/validate.h"
+#include "launch/recipes/validate.h"
 
 namespace troupe::launch {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "launch/preprocess/yaml_words.h"
+#include "launch/tools/preprocess/yaml_words.h"
 #include "tests/fuzz/scratch_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

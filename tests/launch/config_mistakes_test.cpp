@@ -7,7 +7,7 @@
 #include "engine/base/file.h"
 #include "engine/base/text.h"
 #include "launch/config/resolve.h"
-#include "launch/config/validate.h"
+#include "launch/recipes/validate.h"
 #include "tests/launch/program.h"
 
 namespace troupe::launch::config_mistakes_test {

@@ -9,7 +9,7 @@
 #include "algorithms/losses/sft_loss.h"
 #include "engine/base/file.h"
 #include "engine/base/text.h"
-#include "launch/config/reference_page.h"
+#include "launch/recipes/reference_page.h"
 #include "launch/config/resolve.h"
 #include "launch/config/schema.h"
 #include "launch/recipes/recipes.h"

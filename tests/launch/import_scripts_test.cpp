@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <sstream>
 
-#include "launch/commands/import/input.h"
+#include "launch/tools/migration/input.h"
 #include "tests/launch/imported.h"
 
 namespace troupe::launch {

@@ -8,7 +8,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/text.h"
-#include "launch/commands/import/shell/run.h"
+#include "launch/tools/migration/shell/run.h"
 #include "tests/launch/program.h"
 
 namespace troupe::launch::shell {

@@ -7,7 +7,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/text.h"
-#include "launch/commands/import/conversion.h"
+#include "launch/tools/migration/conversion.h"
 #include "launch/config/paths.h"
 #include "tests/launch/imported.h"
 

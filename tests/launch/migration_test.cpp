@@ -8,7 +8,7 @@
 #include "engine/base/text.h"
 #include "launch/config/resolve.h"
 #include "launch/config/schema.h"
-#include "launch/migration/page.h"
+#include "launch/tools/migration/page.h"
 #include "launch/recipes/recipes.h"
 #include "tests/launch/program.h"
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "launch/config/resolve.h"
-#include "launch/config/validate_profile.h"
+#include "launch/recipes/validate_profile.h"
 #include "tests/launch/program.h"
 
 namespace troupe::launch::profile_keys_test {

@@ -11,7 +11,7 @@
 #include "algorithms/rollout/evaluation.h"
 #include "engine/data/loader/dataset.h"
 #include "engine/generate/generator.h"
-#include "launch/commands/model.h"
+#include "launch/model/model.h"
 #include "launch/config/run_config.h"
 #include "launch/run/text_model.h"
 

@@ -8,7 +8,7 @@
 
 #include "engine/base/error.h"
 #include "engine/serving/generation_service.h"
-#include "launch/commands/model.h"
+#include "launch/model/model.h"
 #include "launch/serve/api/served_model.h"
 
 namespace troupe::launch::api {

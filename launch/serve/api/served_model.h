@@ -11,8 +11,8 @@
 
 #include "engine/base/error.h"
 #include "engine/generate/sampling_params.h"
-#include "launch/commands/chat_prompt.h"
-#include "launch/commands/model.h"
+#include "launch/model/chat_prompt.h"
+#include "launch/model/model.h"
 #include "launch/serve/api/message/message_reader.h"
 #include "launch/serve/api/output_constraints.h"
 

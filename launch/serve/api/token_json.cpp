@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "engine/base/text.h"
-#include "launch/commands/json_lines.h"
+#include "launch/model/json_lines.h"
 
 namespace troupe::launch::api {
 

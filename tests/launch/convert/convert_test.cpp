@@ -1,4 +1,4 @@
-#include "launch/convert/convert.h"
+#include "launch/tools/convert/convert.h"
 
 #include <gmock/gmock.h>
 
@@ -6,7 +6,7 @@
 #include <map>
 
 #include "engine/checkpoint/pickle/torch_file.h"
-#include "tests/launch/convert/small_model.h"
+#include "tests/launch/tools/convert/small_model.h"
 #include "tests/launch/program.h"
 
 namespace troupe::launch {

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "launch/convert/convert.h"
-#include "tests/launch/convert/small_model.h"
+#include "launch/tools/convert/convert.h"
+#include "tests/launch/tools/convert/small_model.h"
 #include "tests/launch/program.h"
 
 namespace troupe::launch {

@@ -1,4 +1,4 @@
-#include "launch/convert/from_pickle.h"
+#include "launch/tools/convert/from_pickle.h"
 
 #include <gmock/gmock.h>
 
@@ -6,7 +6,7 @@
 
 #include "engine/checkpoint/pickle/torch_writer.h"
 #include "engine/checkpoint/safetensors_folder.h"
-#include "tests/launch/convert/small_model.h"
+#include "tests/launch/tools/convert/small_model.h"
 #include "tests/launch/program.h"
 
 namespace troupe::launch {

@@ -8,9 +8,9 @@
 
 #include "engine/checkpoint/pickle/torch_writer.h"
 #include "engine/checkpoint/safetensors.h"
-#include "launch/convert/convert.h"
-#include "tests/launch/convert/folders.h"
-#include "tests/launch/convert/small_model.h"
+#include "launch/tools/convert/convert.h"
+#include "tests/launch/tools/convert/folders.h"
+#include "tests/launch/tools/convert/small_model.h"
 #include "tests/launch/program.h"
 #include "tests/support/sanitized.h"
 #include "tests/system/child.h"

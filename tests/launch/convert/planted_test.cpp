@@ -6,11 +6,11 @@
 
 #include "engine/checkpoint/megatron/megatron_optimizer.h"
 #include "engine/checkpoint/pickle/torch_file.h"
-#include "launch/convert/convert.h"
-#include "launch/convert/from_pickle.h"
+#include "launch/tools/convert/convert.h"
+#include "launch/tools/convert/from_pickle.h"
 #include "tests/engine/checkpoint/pickle/pickles.h"
-#include "tests/launch/convert/folders.h"
-#include "tests/launch/convert/small_model.h"
+#include "tests/launch/tools/convert/folders.h"
+#include "tests/launch/tools/convert/small_model.h"
 #include "tests/launch/program.h"
 
 namespace troupe::launch {

@@ -6,7 +6,7 @@
 
 #include <filesystem>
 
-#include "tests/launch/convert/small_model.h"
+#include "tests/launch/tools/convert/small_model.h"
 #include "tests/launch/program.h"
 
 namespace troupe::launch {

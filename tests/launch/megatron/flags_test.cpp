@@ -1,6 +1,6 @@
 // The flags of Megatron's scripts: their classes, and what each acting flag of the published Qwen3
 // command line changes.
-#include "launch/megatron/flags.h"
+#include "launch/tools/megatron/flags.h"
 
 #include <gmock/gmock.h>
 
@@ -11,9 +11,9 @@
 
 #include "engine/checkpoint/megatron/layout.h"
 #include "engine/models/stages.h"
-#include "launch/convert/layer_split.h"
-#include "launch/megatron/training.h"
-#include "tests/launch/convert/small_model.h"
+#include "launch/tools/convert/layer_split.h"
+#include "launch/tools/megatron/training.h"
+#include "tests/launch/tools/convert/small_model.h"
 #include "tests/launch/program.h"
 
 namespace troupe::launch::megatron {

@@ -1,5 +1,5 @@
 // inference: the flags of MindSpeed-LLM's inference.py, and what its tasks print.
-#include "launch/megatron/inference.h"
+#include "launch/tools/megatron/inference.h"
 
 #include <gmock/gmock.h>
 

@@ -9,8 +9,8 @@
 #include "engine/base/file.h"
 #include "engine/base/random.h"
 #include "engine/base/text.h"
-#include "launch/preprocess/row_source.h"
-#include "launch/preprocess/token_files.h"
+#include "launch/tools/preprocess/row_source.h"
+#include "launch/tools/preprocess/token_files.h"
 #include "tests/launch/program.h"
 #include "tests/system/child.h"
 

@@ -1,5 +1,5 @@
 // The progress of `troupe preprocess`.
-#include "launch/preprocess/progress_bar.h"
+#include "launch/tools/preprocess/progress_bar.h"
 
 #include <gtest/gtest.h>
 

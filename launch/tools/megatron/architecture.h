@@ -1,0 +1,20 @@
+// The flags that describe a model: compared with its config.json, or, where there is none, the
+// source of it.
+#pragma once
+
+#include <string>
+
+#include "engine/base/json.h"
+#include "launch/tools/megatron/flags.h"
+
+namespace troupe::launch::megatron {
+
+/// Compares every flag that describes the model with config.json at `path`. Errc::usage with all
+/// contradictions, each with both values; errors of reading the file.
+Result<> check_architecture(const CommandLine& line, const std::string& path);
+
+/// The config.json of a Llama, Qwen2 (--add-qkv-bias) or Qwen3 (--qk-layernorm) with these sizes.
+/// Errc::usage: flags that are missing, or that describe another model than one of these.
+Result<Json> config_of_flags(const CommandLine& line);
+
+}  // namespace troupe::launch::megatron

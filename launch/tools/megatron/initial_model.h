@@ -1,0 +1,22 @@
+// The model that a command line of Megatron starts from, as a Hugging Face folder.
+#pragma once
+
+#include <string>
+
+#include "launch/tools/megatron/flags.h"
+
+namespace troupe::launch::megatron {
+
+struct InitialModel {
+  std::string folder;
+  bool random = false;  ///< from random weights, even if the folder has some
+};
+
+/// --load, a Hugging Face folder, the output of a run, or a checkpoint of Megatron, which rank 0
+/// converts into SAVE/initial_model with the tokenizer and the config.json of
+/// --tokenizer-name-or-path. Without --load, or if it is --save (a run that is resumed): that
+/// folder's config.json, or a new one from the flags, with random weights. Checks the flags that
+/// describe the model. Errc::usage, not_found, corrupt, io, timeout.
+Result<InitialModel> initial_model(const CommandLine& line);
+
+}  // namespace troupe::launch::megatron

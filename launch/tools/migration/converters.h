@@ -1,0 +1,13 @@
+// The conversions that a table names with @, and what follows from several settings together.
+#pragma once
+
+#include "launch/tools/migration/settings.h"
+
+namespace troupe::launch {
+
+/// Converts a value by the row's converter, and reports it.
+void convert_value(ImportSettings& settings, const ToolKey& row, const YamlNode& value);
+/// Batch sizes, betas, the tool's preset, and a reward, after all settings.
+void finish(ImportSettings& settings);
+
+}  // namespace troupe::launch

@@ -1,0 +1,11 @@
+// LLaMA-Factory's keys as rows of launch/tools/migration/tool_table.h, after those of
+// trainer_arguments.h.
+#pragma once
+
+#include <string_view>
+
+namespace troupe::launch {
+
+std::string_view llama_factory_text();
+
+}  // namespace troupe::launch

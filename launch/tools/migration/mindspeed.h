@@ -1,0 +1,10 @@
+// Options of MindSpeed-LLM and keys of MindSpeed-RL as rows of launch/tools/migration/tool_table.h.
+#pragma once
+
+#include <string_view>
+
+namespace troupe::launch {
+
+std::string_view mindspeed_text();
+
+}  // namespace troupe::launch

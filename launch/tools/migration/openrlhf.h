@@ -1,0 +1,11 @@
+// OpenRLHF's options as rows of launch/tools/migration/tool_table.h: the names until 0.9
+// and those since.
+#pragma once
+
+#include <string_view>
+
+namespace troupe::launch {
+
+std::string_view openrlhf_text();
+
+}  // namespace troupe::launch

@@ -1,0 +1,13 @@
+// The table of a page docs/coming-from-*.md.
+#pragma once
+
+#include <string>
+
+#include "launch/tools/migration/tool_table.h"
+
+namespace troupe::launch {
+
+/// All keys of a tool as Markdown, section by section.
+std::string table_page(Tool tool);
+
+}  // namespace troupe::launch

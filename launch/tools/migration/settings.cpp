@@ -1,0 +1,196 @@
+#include "launch/tools/migration/settings.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "engine/base/text.h"
+#include "launch/config/schema.h"
+#include "launch/recipes/recipes.h"
+
+namespace troupe::launch {
+namespace {
+
+/// "3" for "3.0" where a whole number is expected.
+std::string whole_text(const Field& field, const std::string& text) {
+  double number = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool whole = code == std::errc() && end == text.data() + text.size() &&
+                     number == std::floor(number) && std::abs(number) < 1e15;
+  return whole && field.kind == ValueKind::whole ? to_text(number, 0) : text;
+}
+
+std::string refusal(const std::string& key, const YamlNode& value) {
+  const Field* field = find_field(key);
+  if (!field)
+    return key.starts_with("data.columns.") || key.starts_with("data.tags.")
+               ? ""
+               : cat("there is no key ", key);
+  RunConfig scratch;
+  std::string why = assign(*field, value, scratch);
+  each_number_out_of_range(scratch, [&](const Field& wrong, double, bool) {
+    if (wrong.key == key && why.empty()) why = cat("must be ", allowed_text(wrong));
+  });
+  return why;
+}
+
+/// True for a setting of this name, or of it in a section.
+bool is_name_of(const ForeignSetting& setting, std::string_view name) {
+  const std::string key = normal_name(setting.key);
+  return key == name || key.ends_with(cat('.', name));
+}
+
+/// A number, or a word: not another way of writing several numbers, which a tool may have.
+bool means_no_number(std::string_view text) {
+  double value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool number = code != std::errc::invalid_argument && end == text.data() + text.size();
+  return number || text.find_first_of("_,;:[]{}() ") == text.npos;
+}
+
+}  // namespace
+
+YamlNode node_of_value(std::string_view text) {
+  if (text.starts_with('[') || text.starts_with('{'))
+    if (auto parsed = parse_yaml(text, "a value")) return *parsed;
+  return scalar_node(text);
+}
+
+std::string yaml_of(const YamlNode& value) {
+  if (value.kind == YamlNode::Kind::scalar) return yaml_text(text_of(value));
+  std::vector<std::string> items;
+  for (const YamlNode& item : value.items) items.push_back(yaml_of(item));
+  for (const auto& [name, member] : value.members)
+    items.push_back(cat(yaml_text(name), ": ", yaml_of(member)));
+  const bool map = value.kind == YamlNode::Kind::map;
+  return cat(map ? '{' : '[', join(items, ", "), map ? '}' : ']');
+}
+
+ImportSettings::ImportSettings(Tool of, const ForeignRun& from) : tool(of), run(from) {
+  // A name that means the same setting counts, but not one that only has the same answer.
+  for (const ForeignSetting& each : run.settings)
+    for (const ToolKey* row : rows_of(tool, each.key))
+      for (const std::string_view name : row->names)
+        if (row->equivalent == Equivalent::setting || is_name_of(each, name))
+          by_name_[name].push_back(&each);
+}
+
+void ImportSettings::begin(const std::string& algorithm, const std::string& recipe_name) {
+  converted.algorithm = algorithm;
+  recipe = recipe_name;
+}
+
+bool ImportSettings::given(std::string_view name) const {
+  const auto found = by_name_.find(name);
+  return found != by_name_.end() &&
+         std::ranges::any_of(found->second, [](const ForeignSetting* each) {
+           return !text_of(each->value).empty();
+         });
+}
+
+std::string ImportSettings::theirs(std::string_view name, const std::string& otherwise) const {
+  const auto found = by_name_.find(name);
+  if (found == by_name_.end()) return otherwise;
+  const auto& all = found->second;
+  const auto own = std::find_if(all.rbegin(), all.rend(), [&](const ForeignSetting* each) {
+    return is_name_of(*each, name);
+  });
+  const ForeignSetting& last = own == all.rend() ? *all.back() : **own;
+  if (last.unknown.empty()) return text_of(last.value);
+  missing_ = cat(last.key, " depends on ", last.unknown);
+  return otherwise;
+}
+
+double ImportSettings::number(std::string_view name, double otherwise) const {
+  std::string text = theirs(name, "");
+  if (text.empty() || text == "null" || text == "none" || text == "auto") return otherwise;
+  std::erase(text, '_');  // 1_000 is a number of YAML and of Python
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto [at, code] = std::from_chars(text.data(), end, value);
+  if (code == std::errc() && at == end && std::isfinite(value)) return value;
+  throw Failure(
+      {Errc::usage, cat(name, " ", quote(theirs(name, ""), 200),
+                        ": a finite number is expected; correct the file, or give another "
+                        "value after it (NAME=VALUE)")});
+}
+
+std::vector<std::string> ImportSettings::targets(const ToolKey& row) const {
+  std::vector<std::string> own, all;
+  for (const Target& target : row.targets) {
+    const std::string key(target.key.starts_with("data.columns.") ? "data.columns" : target.key);
+    const Field* field = find_field(key);
+    if (key != "algorithm" && key != column_maps_key &&
+        (!field || !reads(converted.algorithm, *field)))
+      continue;
+    if (target.algorithm.empty())
+      all.emplace_back(target.key);
+    else if (target.algorithm == converted.algorithm)
+      own.emplace_back(target.key);
+  }
+  return own.empty() ? all : own;
+}
+
+bool ImportSettings::has(std::string_view key) const {
+  return converted.values.contains(std::string(key));
+}
+
+std::string ImportSettings::put(const std::string& key, std::string_view value) {
+  const Field* field = find_field(key);
+  YamlNode node = node_of_value(value);
+  if (field && node.kind == YamlNode::Kind::scalar) node.text = whole_text(*field, node.text);
+  std::string why = refusal(key, node);
+  if (!why.empty()) return why;
+  // A number or a word needs no quotes, and a text of digits none that matter.
+  const bool text = !field || field->kind == ValueKind::text || field->kind == ValueKind::texts;
+  converted.values[key] = {text || node.kind != YamlNode::Kind::scalar ? yaml_of(node) : node.text,
+                           current};
+  return "";
+}
+
+void ImportSettings::set(const std::string& key, const YamlNode& value) {
+  const std::string text = value.kind == YamlNode::Kind::scalar ? text_of(value) : yaml_of(value);
+  const std::string why = put(key, text);
+  const Field* field = find_field(key);
+  const bool number =
+      field && (field->kind == ValueKind::whole || field->kind == ValueKind::number ||
+                field->kind == ValueKind::numbers);
+  if (why.empty())
+    line(Outcome::became, cat(key, ": ", converted.values[key].yaml));
+  else if (number && value.kind == YamlNode::Kind::scalar && means_no_number(text))
+    refuse(key, why);
+  else
+    line(Outcome::no_equivalent, cat(key, ": ", why));
+}
+
+void ImportSettings::require(const std::string& key, std::string_view value) {
+  if (const std::string why = put(key, value); !why.empty()) refuse(key, why);
+}
+
+void ImportSettings::refuse(const std::string& key, const std::string& why) const {
+  throw Failure({Errc::usage, cat(current, " is no value for ", key, ": ", why,
+                                  "; correct the file, or give another value after it "
+                                  "(NAME=VALUE)")});
+}
+
+void ImportSettings::line(Outcome outcome, std::string_view text) {
+  converted.lines.push_back({outcome, current, std::string(text)});
+}
+
+void ImportSettings::attempt(const std::function<void()>& conversion) {
+  missing_.clear();
+  const auto values = converted.values;
+  const std::size_t lines = converted.lines.size(), notes = converted.notes.size();
+  conversion();
+  if (missing_.empty()) return;
+  converted.values = values;
+  converted.lines.resize(lines);
+  converted.notes.resize(notes);
+  line(Outcome::not_evaluated, missing_);
+}
+
+void ImportSettings::note(std::string text) {
+  converted.notes.push_back(std::move(text));
+}
+
+}  // namespace troupe::launch

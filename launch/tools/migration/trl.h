@@ -1,0 +1,10 @@
+// TRL's keys as rows of launch/tools/migration/tool_table.h, after those of trainer_arguments.h.
+#pragma once
+
+#include <string_view>
+
+namespace troupe::launch {
+
+std::string_view trl_text();
+
+}  // namespace troupe::launch

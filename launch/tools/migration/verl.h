@@ -1,0 +1,10 @@
+// verl's keys as rows of launch/tools/migration/tool_table.h.
+#pragma once
+
+#include <string_view>
+
+namespace troupe::launch {
+
+std::string_view verl_text();
+
+}  // namespace troupe::launch
