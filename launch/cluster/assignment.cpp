@@ -2,7 +2,7 @@
 
 #include "engine/base/json.h"
 #include "engine/base/text.h"
-#include "launch/config/resolve.h"
+#include "launch/recipes/resolve.h"
 
 namespace troupe::launch {
 namespace {

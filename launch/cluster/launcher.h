@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "launch/cluster/cluster_file.h"
-#include "launch/config/resolve.h"
+#include "launch/recipes/resolve.h"
 
 namespace troupe::launch {
 

@@ -9,8 +9,8 @@
 #include "engine/base/text.h"
 #include "launch/model/model_overrides.h"
 #include "launch/config/schema.h"
-#include "launch/tools/migration/advice.h"
-#include "launch/tools/migration/tool_table.h"
+#include "launch/tools/tables/advice.h"
+#include "launch/tools/tables/tool_table.h"
 #include "launch/run/exit_code.h"
 
 namespace troupe::launch {

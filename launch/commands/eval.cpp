@@ -15,7 +15,7 @@
 #include "launch/commands/eval/items.h"
 #include "launch/commands/eval/output_file.h"
 #include "launch/commands/eval/summary.h"
-#include "launch/config/resolve.h"
+#include "launch/recipes/resolve.h"
 #include "launch/config/schema.h"
 
 namespace troupe::launch {
@@ -33,7 +33,7 @@ RunConfig eval_config(const EvalOptions& options) {
               .model),
       cat("data.path=", options.data.size() == 1 ? options.data.front()
                                                  : cat('[', join(options.data, ", "), ']')),
-      cat("train.dtype=", options.model.dtype), "output=-"};  // a run needs one; it is not used
+      cat("train.dtype=", name_of(options.model.dtype)), "output=-"};  // a run needs one; it is not used
   sources.sets.insert(sources.sets.end(), options.sets.begin(), options.sets.end());
   return value_or_throw(resolve(sources)).config;
 }

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "launch/commands/explain/machine.h"
-#include "launch/config/resolve.h"
+#include "launch/recipes/resolve.h"
 
 namespace troupe::launch {
 

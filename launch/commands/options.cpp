@@ -175,12 +175,23 @@ void add_model(CLI::App& command, ModelOptions& options) {
       ->required();
   path_option(command.add_option("--adapter", options.adapter,
                                  "directory of a PEFT adapter for the model"));
-  command.add_option("--dtype", options.dtype, "f32 or bf16: data type of matrix multiplications")
-      ->capture_default_str();
+  add_dtype(command, options.dtype);
   command
       .add_option("--threads", options.threads,
                   "number of threads; 0: all available cores; does not change results")
       ->check(CLI::Range(0, 1024));
+}
+
+void add_dtype(CLI::App& command, engine::ops::Precision& dtype) {
+  const auto take = [&dtype](const std::string& given) {
+    const YamlNode word{.kind = YamlNode::Kind::scalar, .text = given};
+    if (const std::string why = read_value(dtype, word); !why.empty())
+      throw ArgumentProblem(cat("--dtype ", why));
+  };
+  command
+      .add_option_function<std::string>("--dtype", take,
+                                        "f32 or bf16: data type of matrix multiplications")
+      ->default_str(std::string(name_of(dtype)));
 }
 
 void add_overrides(CLI::App& command, ModelOverrides& overrides) {

@@ -6,7 +6,7 @@
 #include "launch/commands/chat.h"
 #include "launch/commands/eval.h"
 #include "launch/commands/generate.h"
-#include "launch/config/resolve.h"
+#include "launch/recipes/resolve.h"
 
 namespace troupe::launch {
 
@@ -21,6 +21,8 @@ void add_sources(CLI::App& command, Sources& sources);
 void add_model(CLI::App& command, ModelOptions& options);
 
 /// --model-overrides, also as words model_overrides.KEY=VALUE. `overrides` outlives the parsing.
+/// --dtype.
+void add_dtype(CLI::App& command, engine::ops::Precision& dtype);
 void add_overrides(CLI::App& command, ModelOverrides& overrides);
 
 /// --template of generate and chat. `options` outlives the parsing.

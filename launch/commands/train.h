@@ -1,7 +1,7 @@
 // `troupe train`: runs the configured algorithm.
 #pragma once
 
-#include "launch/config/resolve.h"
+#include "launch/recipes/resolve.h"
 
 namespace troupe::launch {
 

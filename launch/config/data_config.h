@@ -9,7 +9,7 @@
 #include "engine/base/fields.h"
 #include "engine/data/layouts/sample.h"
 #include "engine/data/loader/sampler.h"
-#include "launch/config/ranges.h"
+#include "engine/base/ranges.h"
 #include "launch/config/yaml.h"
 
 namespace troupe::launch {

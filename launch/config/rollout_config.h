@@ -11,7 +11,7 @@
 #include "engine/base/json.h"
 #include "engine/generate/sampling_params.h"
 #include "engine/models/packed_weights.h"
-#include "launch/config/ranges.h"
+#include "engine/base/ranges.h"
 
 namespace troupe::launch {
 

@@ -1,5 +1,5 @@
 // RunConfig: all settings of a run, section by section. Each section's struct defines its keys
-// (engine/base/fields.h); initial values are the defaults. launch/config/resolve.h fills it from a
+// (engine/base/fields.h); initial values are the defaults. launch/recipes/resolve.h fills it from a
 // file and --set.
 #pragma once
 
@@ -20,7 +20,7 @@
 #include "launch/model/model_overrides.h"
 #include "launch/config/parallel_config.h"
 #include "launch/config/profile_config.h"
-#include "launch/config/ranges.h"
+#include "engine/base/ranges.h"
 #include "launch/config/rollout_config.h"
 #include "launch/serve/serve_config.h"
 #include "launch/config/train_config.h"

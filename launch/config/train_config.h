@@ -16,7 +16,7 @@
 #include "engine/ops/types.h"
 #include "engine/optim/schedule.h"
 #include "engine/train/loss_scale.h"
-#include "launch/config/ranges.h"
+#include "engine/base/ranges.h"
 
 namespace troupe::launch {
 

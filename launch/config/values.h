@@ -200,4 +200,10 @@ std::string read_value(std::array<Item, n>& to, const YamlNode& node) {
   return "";
 }
 
+/// The prefix of one of them, "model_overrides.rope_theta=1000000".
+inline constexpr std::string_view override_prefix = "model_overrides.";
+
+/// Adds "KEY=VALUE", with or without the prefix; VALUE is YAML. Errc::usage.
+Result<> add_override(ModelOverrides& to, const std::string& text);
+
 }  // namespace troupe::launch

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engine/base/text.h"
-#include "launch/config/resolve.h"
+#include "launch/recipes/resolve.h"
 #include "launch/memory/memory.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/model_spec.h"

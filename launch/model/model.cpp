@@ -4,13 +4,12 @@
 
 #include "engine/adapter/peft_file.h"
 #include "engine/base/text.h"
+#include "engine/checkpoint/identity.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/checkpoint/manifest.h"
 #include "engine/checkpoint/read_checkpoint.h"
 #include "engine/ops/cpu/cpu_options.h"
 #include "launch/model/json_lines.h"
-#include "launch/run/identity.h"
-#include "launch/run/settings.h"
 
 namespace troupe::launch {
 
@@ -33,11 +32,11 @@ Result<> check_base(const engine::adapter::ModelFolders& folders) {
   const Json* recorded = state ? state->state.find("identity") : nullptr;
   if (!recorded) return {};
   const auto identity =
-      Identity::from_json(*recorded, cat(folders.adapter, "/training/state.json"));
+      engine::checkpoint::Identity::from_json(*recorded, cat(folders.adapter, "/training/state.json"));
   RETURN_IF_ERROR(identity);
-  const auto model = std::ranges::find(identity->parts, "model", &InputPart::name);
+  const auto model = std::ranges::find(identity->parts, "model", &engine::checkpoint::InputPart::name);
   if (model == identity->parts.end()) return {};
-  for (const PartFile& file : model->files) {
+  for (const engine::checkpoint::PartFile& file : model->files) {
     if (file.name == "generation_config.json") continue;  // does not change the weights' meaning
     const auto found = engine::checkpoint::measure_file(cat(folders.model, "/", file.name));
     if (found && found->xxh3_128 == file.xxh3) continue;
@@ -56,9 +55,7 @@ Result<Model> Model::load(const ModelOptions& options, NeededHead head,
   Model model;
   model.part_ = part;
   model.ids_ = options.tokenizer_ids;
-  const auto precision = precision_of(options.dtype);
-  RETURN_IF_ERROR(precision);
-  model.precision_ = *precision;
+  model.precision_ = options.dtype;
   auto folders = engine::adapter::model_folders(options.model, options.adapter);
   RETURN_IF_ERROR(folders);
   model.folders_ = std::move(*folders);

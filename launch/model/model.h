@@ -18,7 +18,7 @@ namespace troupe::launch {
 struct ModelOptions {
   std::string model;    ///< a model directory, or that of an adapter that names its base
   std::string adapter;  ///< may be empty
-  std::string dtype = "f32";
+  engine::ops::Precision dtype = engine::ops::Precision::f32;  ///< of matrix multiplications
   int threads = 0;
   ModelOverrides overrides;  ///< of the model, the base where there is an adapter
   engine::tokenizer::TokenizerIds tokenizer_ids = engine::tokenizer::TokenizerIds::file;
@@ -31,8 +31,8 @@ class Model {
  public:
   /// Loads configuration and weights; an adapter's base with the adapter. Returns the errors of
   /// checkpoint::load_decoder; Errc::corrupt for a damaged checkpoint
-  /// (checkpoint::verify_model_files); Errc::usage for an unknown dtype, and for a reward model or
-  /// critic where a language model is needed. `part`: what this rank loads.
+  /// (checkpoint::verify_model_files); Errc::usage for a reward model or critic where a language
+  /// model is needed. `part`: what this rank loads.
   static Result<Model> load(const ModelOptions& options, NeededHead head = NeededHead::any,
                             const engine::models::ModelPart& part = {});
 

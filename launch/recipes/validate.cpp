@@ -15,7 +15,7 @@
 #include "launch/config/schema.h"
 #include "launch/recipes/validate_parallel.h"
 #include "launch/recipes/validate_profile.h"
-#include "launch/tools/migration/advice.h"
+#include "launch/tools/tables/advice.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/pretrain.h"
 #include "launch/recipes/recipes.h"

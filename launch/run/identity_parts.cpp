@@ -23,6 +23,8 @@ namespace troupe::launch {
 namespace {
 
 namespace checkpoint = engine::checkpoint;
+using checkpoint::Identity;
+using checkpoint::InputPart;
 
 // How a run is executed, displayed and saved.
 constexpr std::array<std::string_view, 35> without_effect{"algorithm",
@@ -64,7 +66,7 @@ constexpr std::array<std::string_view, 35> without_effect{"algorithm",
 bool is_way_of_exchange(std::string_view name) {
   return name == "zero" || name == "overlap" || name == "order" || name == "timeout";
 }
-// Paths whose content is a InputPart.
+// Paths whose content is an InputPart.
 constexpr std::array<std::string_view, 10> inputs{
     "model",        "output",        "data.path",     "eval.path",     "lora.adapter",
     "critic.model", "dpo.reference", "kto.reference", "ppo.reference", "grpo.reference"};
@@ -87,7 +89,7 @@ std::string name_in(const std::string& path) {
   return path.substr(path.find_last_of('/') + 1);
 }
 
-// Reads the inputs of a configuration; each adds a InputPart.
+// Reads the inputs of a configuration; each adds an InputPart.
 class Inputs {
  public:
   Inputs(const RunConfig& config, checkpoint::FingerprintCache& fingerprints)

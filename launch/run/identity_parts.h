@@ -8,12 +8,12 @@
 namespace troupe::launch {
 
 /// Settings that affect no result of a run (how it is executed, displayed and saved), or that are
-/// paths, whose content is a InputPart.
+/// paths, whose content is an InputPart.
 bool affects_results(std::string_view key);
 
 /// Reads all inputs. A model folder that is a checkpoint of troupe is also compared with its
 /// manifest. Errc::corrupt if it is damaged; errors of the folders and files.
-Result<Identity> identity_of(const RunConfig& config,
+Result<engine::checkpoint::Identity> identity_of(const RunConfig& config,
                              engine::checkpoint::FingerprintCache& fingerprints);
 
 }  // namespace troupe::launch

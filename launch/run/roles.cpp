@@ -281,15 +281,43 @@ roles::Scorer make_reference(const RoleParts& parts) {
 
 namespace {
 
+serve::live::RolloutServerOptions server_options(const RunConfig& config) {
+  return {.serve = config.serve,
+          .model = {.model = {.model = config.model,
+                              .adapter = "",
+                              .dtype = config.train.dtype,
+                              .threads = static_cast<int>(config.serve.threads),
+                              .overrides = config.model_overrides,
+                              .tokenizer_ids = config.tokenizer_ids},
+                    .name = config.serve.model_name,
+                    .chat_template = config.chat_template,
+                    .runner = "generate",
+                    .sampling = config.rollout.sampling,
+                    .names_versions = true},
+          .engine = {.max_batch = static_cast<std::int32_t>(config.serve.max_batch),
+                     .max_waiting = config.serve.max_waiting,
+                     .cache_tokens = config.serve.cache_tokens,
+                     .request_seconds = config.serve.request_timeout,
+                     .lookup = static_cast<std::int32_t>(config.rollout.lookup),
+                     .weights = config.rollout.weights},
+          .makes_samples = config.rollout.source == SampleSource::service,
+          .between_sequences = !config.async.free(),
+          .group = config.grpo.group,
+          .lease_timeout = std::chrono::seconds(config.rollout.lease_timeout),
+          .max_leases = config.rollout.max_leases,
+          .lease_keys = config.rollout.lease_keys,
+          .max_length = config.train.max_length};
+}
+
 // The leader of a group answers for it.
-void serve(const RoleParts& parts, roles::Rollout& rollout) {
+void serve_weights(const RoleParts& parts, roles::Rollout& rollout) {
   const int ranks = parts.mesh ? parts.mesh->grid().ranks() : 1;
   if (ranks > 1 && parts.config.rollout.source == SampleSource::service)
     throw Failure(
         {Errc::usage, cat("rollout.source service: expected a rollout of one rank, found one of ",
                           ranks, "; it only passes samples on")});
   if (!parts.mesh || parts.mesh->is_root())
-    rollout.serve(value_or_throw(live::RolloutServer::start(parts.config)));
+    rollout.serve(value_or_throw(live::RolloutServer::start(server_options(parts.config))));
 }
 
 }  // namespace
@@ -309,7 +337,7 @@ roles::Rollout make_rollout(const RoleParts& parts) {
                                    parts.mesh)
           : roles::Rollout::create(empty(), empty(), std::move(settings), parts.mesh));
   if (parts.config.async.free()) rollout.interrupt_generation(parts.config.async.change);
-  if (!parts.config.serve.listen.empty()) serve(parts, rollout);
+  if (!parts.config.serve.listen.empty()) serve_weights(parts, rollout);
   return rollout;
 }
 

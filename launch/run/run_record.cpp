@@ -12,6 +12,9 @@
 #include "launch/run/identity_parts.h"
 
 namespace troupe::launch {
+
+using engine::checkpoint::Identity;
+
 namespace {
 
 constexpr const char *identity_file = "identity.json", *starts_file = "starts.jsonl",

@@ -13,17 +13,17 @@
 namespace troupe::launch {
 
 /// Reads all inputs of the run that starts in config.output. Throws Failure.
-Identity identify(const RunConfig& config);
+engine::checkpoint::Identity identify(const RunConfig& config);
 
 /// Compares `now` with what the training state `state` of the checkpoint records, reports each
 /// change, and returns them. Throws Failure (Errc::usage) for a change with which a run
 /// cannot resume; the message says how to start a new run from the checkpoint.
-std::vector<Change> check_identity(const Identity& now, const std::string& checkpoint,
+std::vector<Change> check_identity(const engine::checkpoint::Identity& now, const std::string& checkpoint,
                                    const Json& state, const RunConfig& config);
 
 /// Writes identity.json and appends to starts.jsonl. `done`: steps before this start. Throws
 /// Failure.
-void record_start(const RunConfig& config, const Identity& now, const std::string& resume_from,
+void record_start(const RunConfig& config, const engine::checkpoint::Identity& now, const std::string& resume_from,
                   std::int64_t done, const std::vector<Change>& changes);
 
 /// The options of a new run that begins with the weights of a checkpoint of this one.

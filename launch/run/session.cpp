@@ -9,7 +9,7 @@
 #include "engine/checkpoint/directory_lock.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/checkpoint/read_checkpoint.h"
-#include "launch/config/resolve.h"
+#include "launch/recipes/resolve.h"
 #include "launch/run/checkpoint_space.h"
 #include "launch/run/cleanup.h"
 #include "launch/run/resumable.h"
@@ -82,7 +82,7 @@ Session::Session(const RunConfig& config, const std::string& log)
   resume_from_ = find_resume_checkpoint(config_);
   std::vector<Change> changes;
   if (!resume_from_.empty()) read_state();
-  const Identity identity = identify(config_);
+  const engine::checkpoint::Identity identity = identify(config_);
   if (!resume_from_.empty()) changes = check_identity(identity, resume_from_, state_, config_);
   if (resumes_in_output()) prune_checkpoints(config_, done_, state_);
   if (!resume_from_.empty()) return_to_round_start();

@@ -21,16 +21,6 @@ bool recomputes(const RunConfig& config, Recompute what) {
 
 }  // namespace
 
-Result<engine::ops::Precision> precision_of(const std::string& dtype) {
-  engine::ops::Precision out{};
-  YamlNode node;
-  node.kind = YamlNode::Kind::scalar;
-  node.text = dtype;
-  if (const std::string why = read_value(out, node); !why.empty())
-    return fail(Errc::usage, cat("--dtype ", why));
-  return out;
-}
-
 engine::generate::GeneratorConfig generator_settings(const RunConfig& config,
                                                      const engine::models::DecoderSpec& spec) {
   engine::generate::GeneratorConfig out;

@@ -16,9 +16,6 @@
 
 namespace troupe::launch {
 
-/// "f32" or "bf16" of --dtype and train.dtype. Errc::usage.
-Result<engine::ops::Precision> precision_of(const std::string& dtype);
-
 engine::generate::GeneratorConfig generator_settings(const RunConfig& config,
                                                      const engine::models::DecoderSpec& spec);
 /// parallel.layers: the number of layers of each virtual stage; empty: an even division.

@@ -6,7 +6,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/fields.h"
-#include "launch/config/ranges.h"
+#include "engine/base/ranges.h"
 
 namespace troupe::launch {
 

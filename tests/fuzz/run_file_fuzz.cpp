@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "launch/config/resolve.h"
+#include "launch/recipes/resolve.h"
 #include "launch/config/yaml.h"
 #include "tests/fuzz/scratch_file.h"
 

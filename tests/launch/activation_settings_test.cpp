@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/text.h"
-#include "launch/config/resolve.h"
+#include "launch/recipes/resolve.h"
 #include "launch/run/settings.h"
 
 namespace troupe::launch::activation_settings_test {

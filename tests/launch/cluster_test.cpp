@@ -15,7 +15,7 @@
 #include "launch/cluster/process_log.h"
 #include "launch/cluster/supervisor.h"
 #include "launch/cluster/worker_command.h"
-#include "launch/config/resolve.h"
+#include "launch/recipes/resolve.h"
 #include "launch/run/exit_code.h"
 #include "tests/launch/program.h"
 

@@ -6,7 +6,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/text.h"
-#include "launch/config/resolve.h"
+#include "launch/recipes/resolve.h"
 #include "launch/recipes/validate.h"
 #include "tests/launch/program.h"
 

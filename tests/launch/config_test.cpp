@@ -10,7 +10,7 @@
 #include "engine/base/file.h"
 #include "engine/base/text.h"
 #include "launch/recipes/reference_page.h"
-#include "launch/config/resolve.h"
+#include "launch/recipes/resolve.h"
 #include "launch/config/schema.h"
 #include "launch/recipes/recipes.h"
 #include "launch/run/exit_code.h"

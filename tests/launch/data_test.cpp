@@ -5,7 +5,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/text.h"
-#include "launch/config/resolve.h"
+#include "launch/recipes/resolve.h"
 #include "tests/launch/program.h"
 
 namespace troupe::launch::data_test {

@@ -8,7 +8,7 @@
 #include "engine/base/file.h"
 #include "engine/base/text.h"
 #include "launch/commands/dry_run.h"
-#include "launch/config/resolve.h"
+#include "launch/recipes/resolve.h"
 #include "tests/launch/program.h"
 
 namespace troupe::launch::dry_run_test {

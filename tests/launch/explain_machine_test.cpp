@@ -13,7 +13,7 @@
 #include "engine/models/flops.h"
 #include "launch/commands/explain/rate_cache.h"
 #include "launch/commands/explain/run_time.h"
-#include "launch/config/resolve.h"
+#include "launch/recipes/resolve.h"
 #include "launch/recipes/model_spec.h"
 #include "tests/launch/program.h"
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/text.h"
-#include "launch/config/resolve.h"
+#include "launch/recipes/resolve.h"
 #include "launch/recipes/role_grids.h"
 
 namespace troupe::launch::grid_config_test {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/text.h"
-#include "launch/config/resolve.h"
+#include "launch/recipes/resolve.h"
 #include "launch/recipes/grpo.h"
 #include "launch/recipes/grpo_formula.h"
 #include "launch/recipes/recipes.h"

@@ -6,9 +6,9 @@
 
 #include "engine/base/file.h"
 #include "engine/base/text.h"
-#include "launch/config/resolve.h"
+#include "launch/recipes/resolve.h"
 #include "launch/config/schema.h"
-#include "launch/tools/migration/page.h"
+#include "launch/tools/tables/page.h"
 #include "launch/recipes/recipes.h"
 #include "tests/launch/program.h"
 

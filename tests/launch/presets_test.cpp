@@ -6,7 +6,7 @@
 #include <set>
 
 #include "engine/base/text.h"
-#include "launch/config/resolve.h"
+#include "launch/recipes/resolve.h"
 #include "launch/recipes/recipes.h"
 #include "launch/recipes/reward_model.h"
 

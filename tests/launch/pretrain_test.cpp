@@ -9,7 +9,7 @@
 #include "algorithms/batch_rampup.h"
 #include "engine/base/file.h"
 #include "engine/base/text.h"
-#include "launch/config/resolve.h"
+#include "launch/recipes/resolve.h"
 #include "launch/recipes/pretraining_batches.h"
 #include "tests/launch/program.h"
 

@@ -10,7 +10,7 @@
 #include "launch/commands/explain/data_preview.h"
 #include "launch/commands/explain/example_text.h"
 #include "launch/commands/explain/preview_text.h"
-#include "launch/config/resolve.h"
+#include "launch/recipes/resolve.h"
 #include "tests/launch/program.h"
 
 namespace troupe::launch::preview_test {

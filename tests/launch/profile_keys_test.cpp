@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launch/config/resolve.h"
+#include "launch/recipes/resolve.h"
 #include "launch/recipes/validate_profile.h"
 #include "tests/launch/program.h"
 

@@ -12,7 +12,7 @@
 #include "engine/base/file.h"
 #include "engine/base/text.h"
 #include "launch/config/paths.h"
-#include "launch/config/resolve.h"
+#include "launch/recipes/resolve.h"
 #include "launch/config/schema.h"
 #include "launch/run/identity_parts.h"
 #include "tests/launch/program.h"

@@ -12,7 +12,7 @@
 #include "engine/checkpoint/manifest.h"
 #include "engine/checkpoint/not_a_model.h"
 #include "launch/commands/info/run_state.h"
-#include "launch/config/resolve.h"
+#include "launch/recipes/resolve.h"
 #include "launch/journal/metrics_file.h"
 #include "launch/journal/progress.h"
 #include "launch/run/resumable.h"

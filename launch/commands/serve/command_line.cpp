@@ -33,8 +33,7 @@ void add_model_options(CLI::App& command, api::ServedModelOptions& o) {
                      "that of the chat template");
   command.add_option("--reasoning-parser", o.reasoning_parser,
                      "separates the reasoning of answers from their content: deepseek_r1 or qwen3");
-  command.add_option("--dtype", o.model.dtype, "f32 or bf16: data type of matrix multiplications")
-      ->capture_default_str();
+  add_dtype(command, o.model.dtype);
   command
       .add_option("--threads", o.model.threads,
                   "number of threads; 0: all available cores; does not change results")

@@ -10,7 +10,7 @@
 #include "launch/run/hangs.h"
 #include "launch/run/rank_resources.h"
 #include "launch/run/run_rank.h"
-#include "launch/serve/ranks/engine_follower.h"
+#include "launch/commands/serve/engine_follower.h"
 #include "launch/serve/ranks/rank_watch.h"
 #include "transports/mpi/mpi_world.h"
 

@@ -25,63 +25,40 @@ constexpr std::chrono::seconds drain_time{1};
 /// Time in which the rollout cannot take over weights, while it waits for samples.
 constexpr std::chrono::milliseconds take_time{20};
 
-api::ServedModelOptions model_options(const RunConfig& config) {
-  return {.model = {.model = config.model,
-                    .adapter = "",
-                    .dtype = std::string(name_of(config.train.dtype)),
-                    .threads = static_cast<int>(config.serve.threads),
-                    .overrides = config.model_overrides,
-                    .tokenizer_ids = config.tokenizer_ids},
-          .name = config.serve.model_name,
-          .chat_template = config.chat_template,
-          .runner = "generate",
-          .sampling = config.rollout.sampling,
-          .names_versions = true};
-}
-
-api::EngineOptions engine_options(const RunConfig& config) {
-  return {.max_batch = static_cast<std::int32_t>(config.serve.max_batch),
-          .max_waiting = config.serve.max_waiting,
-          .cache_tokens = config.serve.cache_tokens,
-          .request_seconds = config.serve.request_timeout,
-          .lookup = static_cast<std::int32_t>(config.rollout.lookup),
-          .weights = config.rollout.weights};
-}
-
 /// Clients that may lease samples: rollout.lease_keys, all keys, or any process that can open the
 /// socket.
-Result<std::size_t> clients_of(const RunConfig& config, const http::ApiKeys& keys) {
+Result<std::size_t> clients_of(const RolloutServerOptions& options, const http::ApiKeys& keys) {
   const auto names = keys.names();
-  for (const std::string& key : config.rollout.lease_keys)
+  for (const std::string& key : options.lease_keys)
     if (std::ranges::find(names, key) == names.end())
       return fail(Errc::usage, cat("rollout.lease_keys: serve.api_key_file (",
-                                   config.serve.api_key_file, ") has no key of the name ",
+                                   options.serve.api_key_file, ") has no key of the name ",
                                    quote(key), "; its keys are ", join(names, ", ")));
-  const auto& chosen = config.rollout.lease_keys.empty() ? names : config.rollout.lease_keys;
+  const auto& chosen = options.lease_keys.empty() ? names : options.lease_keys;
   return std::max<std::size_t>(1, chosen.size());
 }
 
-std::int64_t longest_sample(const RunConfig& config, const api::ServedModel& model) {
-  const std::int64_t given = config.train.max_length;
+std::int64_t longest_sample(const RolloutServerOptions& options, const api::ServedModel& model) {
+  const std::int64_t given = options.max_length;
   return given > 0 ? std::min(given, model.context()) : model.context();
 }
 
 }  // namespace
 
 struct RolloutServer::Impl {
-  Impl(const RunConfig& config, std::unique_ptr<api::ModelSet> loaded, std::size_t clients)
+  Impl(const RolloutServerOptions& options, std::unique_ptr<api::ModelSet> loaded, std::size_t clients)
       : models(std::move(loaded)),
         endpoints(*models, "troupe train", api::chat_formats()),
-        makes_samples(config.rollout.source == SampleSource::service),
-        between_sequences(!config.async.free()),
-        exchange({.group = config.grpo.group,
-                  .lease_time = std::chrono::seconds(config.rollout.lease_timeout),
+        makes_samples(options.makes_samples),
+        between_sequences(options.between_sequences),
+        exchange({.group = options.group,
+                  .lease_time = options.lease_timeout,
                   .clients = clients,
-                  .max_leases = static_cast<std::size_t>(config.rollout.max_leases)}),
+                  .max_leases = static_cast<std::size_t>(options.max_leases)}),
         experience(exchange, sampled, version,
                    {.vocabulary = models->first()->model->vocabulary(),
-                    .length = longest_sample(config, *models->first()->model),
-                    .keys = config.rollout.lease_keys}) {
+                    .length = longest_sample(options, *models->first()->model),
+                    .keys = options.lease_keys}) {
     if (makes_samples) endpoints.record(sampled, [this] { return experience.metrics(); });
   }
 
@@ -99,34 +76,34 @@ struct RolloutServer::Impl {
 RolloutServer::RolloutServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {
 }
 
-Result<std::shared_ptr<RolloutServer>> RolloutServer::start(const RunConfig& config) {
-  const auto address = listen_address(config.serve.listen);
+Result<std::shared_ptr<RolloutServer>> RolloutServer::start(const RolloutServerOptions& options) {
+  const auto address = listen_address(options.serve.listen);
   RETURN_IF_ERROR(address);
-  auto models = api::ModelSet::load(model_options(config), engine_options(config));
+  auto models = api::ModelSet::load(options.model, options.engine);
   RETURN_IF_ERROR(models);
   (*models)->set_paused(true);  // until there are weights
   http::ApiKeys keys;
-  if (!config.serve.api_key_file.empty()) {
-    auto read = http::ApiKeys::read(config.serve.api_key_file);
+  if (!options.serve.api_key_file.empty()) {
+    auto read = http::ApiKeys::read(options.serve.api_key_file);
     RETURN_IF_ERROR(read);
     keys = std::move(*read);
   }
-  const auto clients = clients_of(config, keys);
+  const auto clients = clients_of(options, keys);
   RETURN_IF_ERROR(clients);
-  auto impl = std::make_unique<Impl>(config, std::move(*models), *clients);
+  auto impl = std::make_unique<Impl>(options, std::move(*models), *clients);
   http::Router routes = impl->endpoints.routes();
   if (impl->makes_samples) impl->experience.add_to(routes);
   auto server = http::Server::start({.host = address->host,
                                      .port = address->port,
                                      .unix_socket = address->unix_socket,
-                                     .tls_cert = config.serve.tls_cert,
-                                     .tls_key = config.serve.tls_key,
-                                     .behind_tls_proxy = config.serve.behind_tls_proxy,
+                                     .tls_cert = options.serve.tls_cert,
+                                     .tls_key = options.serve.tls_key,
+                                     .behind_tls_proxy = options.serve.behind_tls_proxy,
                                      .threads = 1},
                                     std::move(routes), std::move(keys), nullptr);
   if (!server)
     return fail(server.error().code,
-                cat("serve.listen = ", quote(config.serve.listen), ": ", server.error().what,
+                cat("serve.listen = ", quote(options.serve.listen), ": ", server.error().what,
                     " (a run has these options in its section serve)"));
   impl->server = std::move(*server);
   log_info(cat("serving the weights of the rollout at ", impl->server->url()));

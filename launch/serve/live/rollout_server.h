@@ -5,9 +5,24 @@
 #include <memory>
 
 #include "actors/roles/rollout_service.h"
-#include "launch/config/run_config.h"
+#include "launch/serve/api/loaded_engine.h"
+#include "launch/serve/serve_config.h"
 
 namespace troupe::launch::live {
+
+/// What a run's server loads and offers.
+struct RolloutServerOptions {
+  ServeConfig serve;
+  api::ServedModelOptions model;
+  api::EngineOptions engine;
+  bool makes_samples = false;      ///< clients lease samples and return them
+  bool between_sequences = false;  ///< weights change between two sequences, not two tokens
+  std::int64_t group = 1;          ///< samples of one prompt
+  std::chrono::seconds lease_timeout{600};
+  std::int64_t max_leases = 0;          ///< of a client at a time; 0: no limit
+  std::vector<std::string> lease_keys;  ///< names of keys that may lease samples; none: all
+  std::int64_t max_length = 0;          ///< tokens of the longest sample; 0: those of the model
+};
 
 /// Requests have an engine of their own: a decoder that reads the rollout's weights where they lie,
 /// with a thread and a cache of its own. They do not change what the rollout samples.
@@ -15,7 +30,7 @@ class RolloutServer final : public actors::roles::RolloutService {
  public:
   /// Listens as serve.* says; requests wait until there are weights. Errors of
   /// api::ModelSet::load(), http::ApiKeys::read() and http::Server::start().
-  static Result<std::shared_ptr<RolloutServer>> start(const RunConfig& config);
+  static Result<std::shared_ptr<RolloutServer>> start(const RolloutServerOptions& options);
   /// Gives requests in progress a second.
   ~RolloutServer() override;
 

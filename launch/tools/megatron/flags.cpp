@@ -8,7 +8,7 @@
 #include "engine/base/fields.h"
 #include "engine/base/text.h"
 #include "launch/tools/megatron/flag_rows.h"
-#include "launch/tools/migration/tool_table.h"
+#include "launch/tools/tables/tool_table.h"
 
 namespace troupe::launch::megatron {
 namespace {

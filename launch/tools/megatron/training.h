@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/config/resolve.h"
+#include "launch/recipes/resolve.h"
 #include "launch/tools/megatron/flags.h"
 
 namespace troupe::launch::megatron {

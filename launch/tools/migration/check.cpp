@@ -5,7 +5,7 @@
 
 #include "engine/base/text.h"
 #include "launch/tools/migration/report.h"
-#include "launch/config/resolve.h"
+#include "launch/recipes/resolve.h"
 #include "launch/config/schema.h"
 #include "launch/recipes/presets.h"
 #include "launch/recipes/recipes.h"

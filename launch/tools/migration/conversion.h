@@ -1,5 +1,5 @@
 // The conversion of another tool's run into a run file: each setting by the rules of the tool's
-// table (launch/tools/migration/tool_table.h), and then those that follow from several settings.
+// table (launch/tools/tables/tool_table.h), and then those that follow from several settings.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 #include "launch/tools/migration/input.h"
 #include "launch/tools/migration/numbers.h"
-#include "launch/tools/migration/tool_table.h"
+#include "launch/tools/tables/tool_table.h"
 
 namespace troupe::launch {
 

@@ -15,7 +15,7 @@
 #include "launch/tools/migration/programs.h"
 #include "launch/tools/migration/report.h"
 #include "launch/config/schema.h"
-#include "launch/tools/migration/page.h"
+#include "launch/tools/tables/page.h"
 #include "launch/run/exit_code.h"
 
 namespace troupe::launch {

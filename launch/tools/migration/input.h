@@ -12,7 +12,7 @@
 #include "engine/base/error.h"
 #include "launch/tools/migration/shell/run.h"
 #include "launch/config/yaml.h"
-#include "launch/tools/migration/tool_table.h"
+#include "launch/tools/tables/tool_table.h"
 
 namespace troupe::launch {
 

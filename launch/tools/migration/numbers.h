@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "launch/tools/migration/tool_table.h"
+#include "launch/tools/tables/tool_table.h"
 
 namespace troupe::launch {
 

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "engine/base/text.h"
-#include "launch/config/resolve.h"
+#include "launch/recipes/resolve.h"
 #include "launch/config/schema.h"
 
 namespace troupe::launch {

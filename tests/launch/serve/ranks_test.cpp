@@ -10,7 +10,7 @@
 #include "engine/parallel/grid.h"
 #include "launch/serve/api/model_set.h"
 #include "launch/serve/api/output_text.h"
-#include "launch/serve/ranks/engine_follower.h"
+#include "launch/commands/serve/engine_follower.h"
 #include "launch/serve/ranks/engine_leader.h"
 #include "tests/support/on_ranks.h"
 

@@ -1,10 +1,10 @@
-#include "launch/tools/migration/advice.h"
+#include "launch/tools/tables/advice.h"
 
 #include <algorithm>
 #include <set>
 
 #include "engine/base/text.h"
-#include "launch/tools/migration/tool_table.h"
+#include "launch/tools/tables/tool_table.h"
 
 namespace troupe::launch {
 namespace {

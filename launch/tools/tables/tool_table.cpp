@@ -1,16 +1,16 @@
-#include "launch/tools/migration/tool_table.h"
+#include "launch/tools/tables/tool_table.h"
 
 #include <algorithm>
 
 #include "engine/base/check.h"
 #include "engine/base/fields.h"
 #include "engine/base/text.h"
-#include "launch/tools/migration/llama_factory.h"
-#include "launch/tools/migration/mindspeed.h"
-#include "launch/tools/migration/openrlhf.h"
-#include "launch/tools/migration/trainer_arguments.h"
-#include "launch/tools/migration/trl.h"
-#include "launch/tools/migration/verl.h"
+#include "launch/tools/tables/llama_factory.h"
+#include "launch/tools/tables/mindspeed.h"
+#include "launch/tools/tables/openrlhf.h"
+#include "launch/tools/tables/trainer_arguments.h"
+#include "launch/tools/tables/trl.h"
+#include "launch/tools/tables/verl.h"
 
 namespace troupe::launch {
 namespace {

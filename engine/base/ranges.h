@@ -3,7 +3,7 @@
 
 #include "engine/base/fields.h"
 
-namespace troupe::launch {
+namespace troupe {
 
 /// Steps and rows.
 constexpr Range count_from_0{0, 1e12}, count_from_1{1, 1e12};
@@ -14,4 +14,4 @@ constexpr Range kept_range{0, 1 << 20};
 /// Random seeds: whole numbers that have an exact double.
 constexpr Range seed_range{0, 9007199254740992};
 
-}  // namespace troupe::launch
+}  // namespace troupe

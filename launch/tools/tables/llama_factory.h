@@ -1,4 +1,4 @@
-// LLaMA-Factory's keys as rows of launch/tools/migration/tool_table.h, after those of
+// LLaMA-Factory's keys as rows of launch/tools/tables/tool_table.h, after those of
 // trainer_arguments.h.
 #pragma once
 

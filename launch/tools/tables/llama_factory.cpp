@@ -1,4 +1,4 @@
-#include "launch/tools/migration/llama_factory.h"
+#include "launch/tools/tables/llama_factory.h"
 
 namespace troupe::launch {
 

@@ -1,4 +1,4 @@
-// OpenRLHF's options as rows of launch/tools/migration/tool_table.h: the names until 0.9
+// OpenRLHF's options as rows of launch/tools/tables/tool_table.h: the names until 0.9
 // and those since.
 #pragma once
 

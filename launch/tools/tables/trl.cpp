@@ -1,4 +1,4 @@
-#include "launch/tools/migration/trl.h"
+#include "launch/tools/tables/trl.h"
 
 namespace troupe::launch {
 

@@ -1,4 +1,4 @@
-// Options of MindSpeed-LLM and keys of MindSpeed-RL as rows of launch/tools/migration/tool_table.h.
+// Options of MindSpeed-LLM and keys of MindSpeed-RL as rows of launch/tools/tables/tool_table.h.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-#include "launch/tools/migration/page.h"
+#include "launch/tools/tables/page.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-// verl's keys as rows of launch/tools/migration/tool_table.h.
+// verl's keys as rows of launch/tools/tables/tool_table.h.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-#include "launch/tools/migration/mindspeed.h"
+#include "launch/tools/tables/mindspeed.h"
 
 namespace troupe::launch {
 

@@ -1,5 +1,5 @@
 // The keys that TRL and LLaMA-Factory inherit from transformers' TrainingArguments, and those of
-// peft, as rows of launch/tools/migration/tool_table.h.
+// peft, as rows of launch/tools/tables/tool_table.h.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// TRL's keys as rows of launch/tools/migration/tool_table.h, after those of trainer_arguments.h.
+// TRL's keys as rows of launch/tools/tables/tool_table.h, after those of trainer_arguments.h.
 #pragma once
 
 #include <string_view>

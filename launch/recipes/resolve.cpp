@@ -1,4 +1,4 @@
-#include "launch/config/resolve.h"
+#include "launch/recipes/resolve.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -14,8 +14,8 @@
 #include "launch/config/schema.h"
 #include "launch/recipes/validate.h"
 #include "launch/config/yaml.h"
-#include "launch/tools/migration/advice.h"
-#include "launch/tools/migration/tool_table.h"
+#include "launch/tools/tables/advice.h"
+#include "launch/tools/tables/tool_table.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"
 

@@ -1,4 +1,4 @@
-#include "launch/tools/migration/trainer_arguments.h"
+#include "launch/tools/tables/trainer_arguments.h"
 
 namespace troupe::launch {
 

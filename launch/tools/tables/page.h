@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "launch/tools/migration/tool_table.h"
+#include "launch/tools/tables/tool_table.h"
 
 namespace troupe::launch {
 

@@ -1,4 +1,4 @@
-#include "launch/tools/migration/openrlhf.h"
+#include "launch/tools/tables/openrlhf.h"
 
 namespace troupe::launch {
 

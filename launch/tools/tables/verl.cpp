@@ -1,4 +1,4 @@
-#include "launch/tools/migration/verl.h"
+#include "launch/tools/tables/verl.h"
 
 namespace troupe::launch {
 

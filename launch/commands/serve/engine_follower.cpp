@@ -1,4 +1,4 @@
-#include "launch/serve/ranks/engine_follower.h"
+#include "launch/commands/serve/engine_follower.h"
 
 #include <utility>
 
