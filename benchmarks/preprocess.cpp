@@ -35,19 +35,22 @@ std::string write_rows(const Documents& documents, const ScratchFolder& scratch)
 }
 
 /// Reads, encodes and writes all rows, as the command does; the files are made anew.
-void preprocess(const std::string& rows, const troupe::launch::TextColumns& encoder,
+void preprocess(const std::string& rows,
+                const troupe::launch::tools::preprocess::TextColumns& encoder,
                 const Tokenizer& tokenizer, const ScratchFolder& scratch, int threads) {
   std::filesystem::remove_all(scratch.path() / "out");
   std::filesystem::create_directory(scratch.path() / "out");
   const std::string prefix = (scratch.path() / "out/rows").string();
-  auto source = value_or_throw(troupe::launch::RowSource::open({rows}, 0, {}));
-  auto files = value_or_throw(troupe::launch::TokenFiles::open(
+  auto source = value_or_throw(troupe::launch::tools::preprocess::RowSource::open({rows}, 0, {}));
+  auto files = value_or_throw(troupe::launch::tools::preprocess::TokenFiles::open(
       {.prefix = prefix,
        .outputs = encoder.outputs(),
        .type = troupe::engine::data::megatron::token_type_for(tokenizer.vocab_size()),
        .progress_file = prefix + ".json",
        .settings = Json::Object{}}));
-  troupe::launch::Preprocessing(std::move(source), encoder, std::move(files), threads, 0).run();
+  troupe::launch::tools::preprocess::Preprocessing(std::move(source), encoder, std::move(files),
+                                                   threads, 0)
+      .run();
 }
 
 Outcome measure(const Options& options) {
@@ -57,7 +60,7 @@ Outcome measure(const Options& options) {
   const Documents documents = documents_of(words);
   const std::string rows = write_rows(documents, scratch);
   const auto tokenizer = value_or_throw(Tokenizer::load(words[0]));
-  const auto encoder = value_or_throw(troupe::launch::TextColumns::create(
+  const auto encoder = value_or_throw(troupe::launch::tools::preprocess::TextColumns::create(
       value_or_throw(Tokenizer::load(words[0])),
       {.columns = {"text"}, .special_tokens = false, .append_eod = false}));
   std::vector<double> processor_ratios;

@@ -37,7 +37,7 @@ namespace {
 
 using namespace troupe;  // NOLINT: a program of one page
 using namespace troupe::benchmarks;
-namespace http = troupe::launch::http;
+namespace http = troupe::launch::serve::http;
 using Clock = std::chrono::steady_clock;
 
 constexpr int events_per_stream = 50;

@@ -21,8 +21,8 @@
 namespace troupe::benchmarks {
 namespace {
 
-namespace api = troupe::launch::api;
-namespace http = troupe::launch::http;
+namespace api = troupe::launch::serve::api;
+namespace http = troupe::launch::serve::http;
 namespace generate = engine::generate;
 using engine::serving::ServiceCounters;
 

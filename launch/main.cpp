@@ -26,7 +26,6 @@
 #include "launch/commands/explain.h"
 #include "launch/commands/explain_options.h"
 #include "launch/commands/generate.h"
-#include "launch/tools/migration/import.h"
 #include "launch/commands/info.h"
 #include "launch/commands/man_page.h"
 #include "launch/commands/merge.h"
@@ -34,14 +33,15 @@
 #include "launch/commands/render.h"
 #include "launch/commands/score.h"
 #include "launch/commands/script_names.h"
+#include "launch/commands/serve/command_line.h"
 #include "launch/commands/train.h"
 #include "launch/commands/version.h"
-#include "launch/tools/convert/command_line.h"
-#include "launch/tools/megatron/command_line.h"
-#include "launch/tools/preprocess/command_line.h"
 #include "launch/recipes/recipes.h"
 #include "launch/run/exit_code.h"
-#include "launch/commands/serve/command_line.h"
+#include "launch/tools/convert/command_line.h"
+#include "launch/tools/megatron/command_line.h"
+#include "launch/tools/migration/import.h"
+#include "launch/tools/preprocess/command_line.h"
 #include "transports/mpi/mpi_world.h"
 
 namespace troupe::launch {
@@ -51,11 +51,11 @@ namespace {
 using Action = std::function<int()>;
 
 void add_train(CLI::App& app, Action& action) {
-  auto sources = std::make_shared<Sources>();
+  auto sources = std::make_shared<recipes::Sources>();
   CLI::App* command = app.add_subcommand(
       "train",
       "Train a model: fine-tuning, preference optimization, reward models, reinforcement learning");
-  add_sources(*command, *sources);
+  commands::add_sources(*command, *sources);
   auto only_dry_run = std::make_shared<bool>(false);
   command->add_flag("--dry-run", *only_dry_run,
                     "run one step with its evaluation and checkpoint, report it, and keep nothing");
@@ -65,7 +65,7 @@ void add_train(CLI::App& app, Action& action) {
       "Run the same command again to resume. `troupe explain` with the same options shows the "
       "resolved configuration.");
   command->callback([sources, only_dry_run, &action] {
-    action = [sources, only_dry_run] { return train(*sources, *only_dry_run); };
+    action = [sources, only_dry_run] { return commands::train(*sources, *only_dry_run); };
   });
 }
 
@@ -85,7 +85,7 @@ void add_launch(CLI::App& app, Action& action) {
       "run.yaml\n"
       "Run the same command again to resume.");
   command->callback(
-      [cluster, arguments, &action] { action = launch_action(*cluster, *arguments); });
+      [cluster, arguments, &action] { action = commands::launch_action(*cluster, *arguments); });
 }
 
 /// Started by launch; hidden from --help.
@@ -93,7 +93,8 @@ void add_worker(CLI::App& app, Action& action) {
   auto timeout = std::make_shared<std::int64_t>(0);
   CLI::App* command = app.add_subcommand("worker", "One process of a launch")->group("");
   command->add_option("--timeout", *timeout);
-  command->callback([timeout, &action] { action = [timeout] { return worker(*timeout); }; });
+  command->callback(
+      [timeout, &action] { action = [timeout] { return cluster::worker(*timeout); }; });
 }
 
 /// Used by launch and launch/mpirun.sh; hidden from --help.
@@ -103,18 +104,18 @@ void add_loopback(CLI::App& app, Action& action) {
       "loopback", "Run a command in a network namespace with only the loopback interface");
   command->group("")->add_option("command", *words, "the command and its arguments, after --");
   command->callback(
-      [words, &action] { action = [words] { return run_in_network_namespace(*words); }; });
+      [words, &action] { action = [words] { return cluster::run_in_network_namespace(*words); }; });
 }
 
 void add_generate(CLI::App& app, Action& action) {
-  auto options = std::make_shared<GenerateOptions>();
+  auto options = std::make_shared<commands::GenerateOptions>();
   CLI::App* command = app.add_subcommand(
       "generate", "Generate completions: JSON lines from stdin to stdout, or --prompt TEXT");
-  add_model(*command, options->model);
-  add_overrides(*command, options->model.overrides);
-  add_sampling(*command, *options);
-  add_task(*command, *options);
-  add_template(*command, *options);
+  commands::add_model(*command, options->model);
+  commands::add_overrides(*command, options->model.overrides);
+  commands::add_sampling(*command, *options);
+  commands::add_task(*command, *options);
+  commands::add_template(*command, *options);
   const auto returned = [options](std::int64_t count) {
     options->settings.set("num_return_sequences", count);
   };
@@ -134,33 +135,34 @@ void add_generate(CLI::App& app, Action& action) {
       "the options\nand the input line; later ones take precedence. docs/formats.md lists them.");
   command->callback([options, prompt, &action] {
     options->has_prompt = prompt->count() > 0;
-    action = [options] { return generate(*options); };
+    action = [options] { return commands::generate(*options); };
   });
 }
 
 void add_chat(CLI::App& app, Action& action) {
-  auto options = std::make_shared<ChatOptions>();
+  auto options = std::make_shared<commands::ChatOptions>();
   CLI::App* command = app.add_subcommand(
       "chat", "Chat with a model: /help lists the commands, Ctrl-C stops a reply, Ctrl-D exits");
-  add_model(*command, options->model);
-  add_overrides(*command, options->model.overrides);
-  add_sampling(*command, *options);
-  add_template(*command, *options);
-  add_server(*command, *options);
+  commands::add_model(*command, options->model);
+  commands::add_overrides(*command, options->model.overrides);
+  commands::add_sampling(*command, *options);
+  commands::add_template(*command, *options);
+  commands::add_server(*command, *options);
   command->add_option("--system", options->system, "system message");
   command
       ->add_option("--history-turns", options->history_turns,
                    "earlier turns that are sent with a message; 0: all that fit into the context")
       ->check(CLI::Range(0, 1 << 20));
-  command->callback([options, &action] { action = [options] { return chat(*options); }; });
+  command->callback(
+      [options, &action] { action = [options] { return commands::chat(*options); }; });
 }
 
 void add_score(CLI::App& app, Action& action) {
-  auto options = std::make_shared<ScoreOptions>();
+  auto options = std::make_shared<commands::ScoreOptions>();
   CLI::App* command = app.add_subcommand(
       "score", "Evaluate a reward model on preference pairs: accuracy, margin, calibration");
-  add_model(*command, options->model);
-  add_overrides(*command, options->model.overrides);
+  commands::add_model(*command, options->model);
+  commands::add_overrides(*command, options->model.overrides);
   command
       ->add_option("--data", options->data,
                    "files of preference pairs, in any format of --algorithm orm")
@@ -175,24 +177,26 @@ void add_score(CLI::App& app, Action& action) {
       "Output: one line, {\"pairs\", \"accuracy\", \"margin\", \"mean\", \"std\" (of the scores), "
       "\"calibration_error\", \"bins\"}.\nThe calibration error is the sum over bins of "
       "(pairs in the bin / all pairs) |accuracy - mean confidence|.");
-  command->callback([options, &action] { action = [options] { return score(*options); }; });
+  command->callback(
+      [options, &action] { action = [options] { return commands::score(*options); }; });
 }
 
 void add_eval(CLI::App& app, Action& action) {
-  auto options = std::make_shared<EvalOptions>();
+  auto options = std::make_shared<commands::EvalOptions>();
   CLI::App* command = app.add_subcommand(
       "eval", "Evaluate a model on prompts with reward rules: accuracy, or pass@k");
-  add_model(*command, options->model);
-  add_evaluation(*command, *options);
+  commands::add_model(*command, options->model);
+  commands::add_evaluation(*command, *options);
   command->footer(
       "Example:\n  troupe eval --model runs/first/latest --data test.jsonl --reward exact_match "
       "--output answers.jsonl\nPrints each value with its confidence interval of 95 % "
       "(docs/evaluation.md). Run the same command again to\ncontinue an interrupted evaluation.");
-  command->callback([options, &action] { action = [options] { return eval(*options); }; });
+  command->callback(
+      [options, &action] { action = [options] { return commands::eval(*options); }; });
 }
 
 void add_tokenize(CLI::App& app, Action& action) {
-  auto options = std::make_shared<TokenizeOptions>();
+  auto options = std::make_shared<commands::TokenizeOptions>();
   CLI::App* command = app.add_subcommand(
       "tokenize", "Tokenize text: {\"text\"} to {\"ids\"}; with --decode {\"ids\"} to {\"text\"}");
   command->add_option("--model", options->model, "folder with tokenizer.json, or the file itself")
@@ -205,11 +209,12 @@ void add_tokenize(CLI::App& app, Action& action) {
       "--transformers5",
       [options] { options->ids = engine::tokenizer::TokenizerIds::transformers5; },
       "the ids of transformers 5 for the class LlamaTokenizer (tokenizer_ids)");
-  command->callback([options, &action] { action = [options] { return tokenize(*options); }; });
+  command->callback(
+      [options, &action] { action = [options] { return commands::tokenize(*options); }; });
 }
 
 void add_render(CLI::App& app, Action& action) {
-  auto options = std::make_shared<RenderOptions>();
+  auto options = std::make_shared<commands::RenderOptions>();
   CLI::App* command = app.add_subcommand("render",
                                          "Apply a chat template: {\"messages\"} to {\"text\", "
                                          "\"assistant_spans\"}");
@@ -230,33 +235,35 @@ void add_render(CLI::App& app, Action& action) {
   command->callback([options, &action] {
     if (options->model.empty() && options->template_file.empty() && options->prompt_type.empty())
       throw CLI::RequiredError("--model, --template or --prompt-type");
-    action = [options] { return render(*options); };
+    action = [options] { return commands::render(*options); };
   });
 }
 
 void add_logprobs(CLI::App& app, Action& action) {
-  auto options = std::make_shared<ModelOptions>();
+  auto options = std::make_shared<model::ModelOptions>();
   CLI::App* command = app.add_subcommand(
       "logprobs", "Compute log-probabilities: {\"ids\"} or {\"text\"} to {\"logprobs\", \"nll\"}");
-  add_model(*command, *options);
-  add_overrides(*command, options->overrides);
+  commands::add_model(*command, *options);
+  commands::add_overrides(*command, options->overrides);
   command->footer(
       "logprobs: one per token; the first is null. nll: their negative sum in nats. Special tokens "
       "are added to text.");
-  command->callback([options, &action] { action = [options] { return logprobs(*options); }; });
+  command->callback(
+      [options, &action] { action = [options] { return commands::logprobs(*options); }; });
 }
 
 void add_explain(CLI::App& app, Action& action) {
-  auto options = std::make_shared<ExplainOptions>();
+  auto options = std::make_shared<commands::ExplainOptions>();
   CLI::App* command = app.add_subcommand(
       "explain",
       "Show the resolved configuration of a run with origins, its loss, model, memory and data");
-  add_explain_options(*command, *options);
-  command->callback([options, &action] { action = [options] { return explain(*options); }; });
+  commands::add_explain_options(*command, *options);
+  command->callback(
+      [options, &action] { action = [options] { return commands::explain(*options); }; });
 }
 
 void add_import(CLI::App& app, Action& action) {
-  auto options = std::make_shared<ImportOptions>();
+  auto options = std::make_shared<tools::migration::ImportOptions>();
   CLI::App* command = app.add_subcommand(
       "import", "Convert a run of TRL, LLaMA-Factory, verl, OpenRLHF or MindSpeed into a run file");
   command->add_option("input", options->words,
@@ -288,31 +295,35 @@ void add_import(CLI::App& app, Action& action) {
       "reason.\nExample:\n  troupe import "
       "llama3_lora_sft.yaml --output run.yaml\n  troupe import -- deepspeed --module "
       "openrlhf.cli.train_dpo --pretrain DIR ...");
-  command->callback([options, &action] { action = [options] { return import_run(*options); }; });
+  command->callback([options, &action] {
+    action = [options] { return tools::migration::import_run(*options); };
+  });
 }
 
 void add_merge(CLI::App& app, Action& action) {
-  auto options = std::make_shared<MergeOptions>();
+  auto options = std::make_shared<commands::MergeOptions>();
   CLI::App* command =
       app.add_subcommand("merge", "Merge a LoRA or DoRA adapter into its base model");
-  path_option(command->add_option("--model", options->model,
-                                  "Hugging Face model directory of the base model"))
+  commands::path_option(command->add_option("--model", options->model,
+                                            "Hugging Face model directory of the base model"))
       ->required();
-  path_option(command->add_option("--adapter", options->adapter,
-                                  "directory with adapter_config.json, such as a run's checkpoint"))
+  commands::path_option(
+      command->add_option("--adapter", options->adapter,
+                          "directory with adapter_config.json, such as a run's checkpoint"))
       ->required();
-  path_option(
+  commands::path_option(
       command->add_option("--output", options->output, "new directory for the merged model"))
       ->required();
   command
       ->add_option("--dtype", options->dtype, "f32, bf16 or f16: data type of the stored weights")
       ->capture_default_str();
-  add_overrides(*command, options->overrides);
-  command->callback([options, &action] { action = [options] { return merge(*options); }; });
+  commands::add_overrides(*command, options->overrides);
+  command->callback(
+      [options, &action] { action = [options] { return commands::merge(*options); }; });
 }
 
 void add_info(CLI::App& app, Action& action) {
-  auto options = std::make_shared<InfoOptions>();
+  auto options = std::make_shared<commands::InfoOptions>();
   CLI::App* command = app.add_subcommand("info",
                                          "Inspect and check a model, tokenizer, data file, run or "
                                          "checkpoint");
@@ -329,8 +340,9 @@ void add_info(CLI::App& app, Action& action) {
                       "compare the folder's files with a list of SHA-256 sums, as sha256sum writes "
                       "it; exit code 5 if a file differs, is missing or is not in the list");
   command->add_flag("--json", options->json, "print one JSON object");
-  add_overrides(*command, options->overrides);
-  command->callback([options, &action] { action = [options] { return info(*options); }; });
+  commands::add_overrides(*command, options->overrides);
+  command->callback(
+      [options, &action] { action = [options] { return commands::info(*options); }; });
 }
 
 void add_completion(CLI::App& app, Action& action) {
@@ -343,8 +355,10 @@ void add_completion(CLI::App& app, Action& action) {
   command->footer("Example:\n  source <(troupe completion bash)");
   command->callback([shell, &app, &action] {
     action = [shell, &app] {
-      for (const Shell each : {Shell::bash, Shell::zsh, Shell::fish})
-        if (*shell == name_of(each)) std::cout << completion_script(each, command_table(app));
+      for (const commands::Shell each :
+           {commands::Shell::bash, commands::Shell::zsh, commands::Shell::fish})
+        if (*shell == name_of(each))
+          std::cout << commands::completion_script(each, commands::command_table(app));
       return 0;
     };
   });
@@ -361,9 +375,10 @@ void add_man(CLI::App& app, Action& action) {
   command->add_flag("--list", options->list, "print the names of the commands instead");
   command->callback([options, &app, &action] {
     action = [options, &app] {
-      const auto commands = command_table(app);
-      if (!options->list) std::cout << man_page(options->command, commands, version_line());
-      for (const CommandEntry& each : commands)
+      const auto commands = commands::command_table(app);
+      if (!options->list)
+        std::cout << commands::man_page(options->command, commands, commands::version_line());
+      for (const commands::CommandEntry& each : commands)
         if (options->list && !each.name.empty()) std::cout << each.name << '\n';
       return 0;
     };
@@ -381,7 +396,7 @@ int report(std::string_view why, int code) {
 }
 
 /// Runs an action; reports its failure and returns the exit code.
-int run(const Action& action) {
+int execute(const Action& action) {
   try {
     const int code = action();
     if (!std::cout.flush() || std::fflush(stdout) != 0)
@@ -389,11 +404,11 @@ int run(const Action& action) {
           {Errc::io, "cannot write to stdout: the reader has exited or the disk is full"});
     return code;
   } catch (const Failure& failure) {
-    return report(failure.what(), exit_code(failure.error().code));
+    return report(failure.what(), run::exit_code(failure.error().code));
   } catch (const std::exception& error) {
     if (const auto outside = environment_error(error))
-      return report(outside->what, exit_code(outside->code));
-    return report(cat("internal error, please report it: ", error.what()), exit_internal);
+      return report(outside->what, run::exit_code(outside->code));
+    return report(cat("internal error, please report it: ", error.what()), run::exit_internal);
   }
 }
 
@@ -402,7 +417,7 @@ int run(const Action& action) {
 bool has_runs(const CLI::App& app) {
   const std::string name = app.get_subcommands().front()->get_name();
   return name == "train" || name == "launch" || name == "worker" || name == "eval" ||
-         megatron::trains(name);
+         tools::megatron::trains(name);
 }
 
 /// Before any key exists.
@@ -411,13 +426,27 @@ void protect_keys(const std::string& command) {
 }
 
 void add_commands(CLI::App& app, Action& action) {
-  for (const auto add : {add_train,      add_launch,   add_worker,
-                         add_loopback,   add_generate, add_chat,
-                         add_serve,      add_tokenize, add_render,
-                         add_logprobs,   add_merge,    add_score,
-                         add_eval,       add_explain,  add_import,
-                         add_preprocess, add_convert,  add_info,
-                         add_completion, add_man,      megatron::add_programs})
+  for (const auto add : {add_train,
+                         add_launch,
+                         add_worker,
+                         add_loopback,
+                         add_generate,
+                         add_chat,
+                         commands::add_serve,
+                         add_tokenize,
+                         add_render,
+                         add_logprobs,
+                         add_merge,
+                         add_score,
+                         add_eval,
+                         add_explain,
+                         add_import,
+                         tools::preprocess::add_preprocess,
+                         tools::convert::add_convert,
+                         add_info,
+                         add_completion,
+                         add_man,
+                         tools::megatron::add_programs})
     add(app, action);
 }
 
@@ -430,11 +459,11 @@ int program(int argc, char** argv) {
   // A closed pipe and a file size limit (ulimit -f) become errors of the next write.
   const auto on_closed_pipe = std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
-  install_sigbus_handler(exit_code(Errc::io));
+  install_sigbus_handler(run::exit_code(Errc::io));
   CLI::App app(
       "troupe: train, align and run language models, in one process or in a cluster of processes",
       "troupe");
-  app.set_version_flag("--version", version_text);
+  app.set_version_flag("--version", commands::version_text);
   app.require_subcommand(1);
   app.footer(
       "First steps: docs/quickstart.md. All configuration keys: troupe explain --reference. Exit "
@@ -442,22 +471,23 @@ int program(int argc, char** argv) {
   Action action;
   add_commands(app, action);
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
-    if (command->get_name() != "completion" && command->get_name() != "man") add_logging(*command);
-  std::vector<std::string> words = command_words(argc, argv), own;
-  if (const CLI::App* command = words.empty() ? nullptr : find_command(app, words[0])) {
+    if (command->get_name() != "completion" && command->get_name() != "man")
+      commands::add_logging(*command);
+  std::vector<std::string> words = commands::command_words(argc, argv), own;
+  if (const CLI::App* command = words.empty() ? nullptr : commands::find_command(app, words[0])) {
     own.assign(words.begin() + 1, words.end());
-    words = with_set(*command, own);
+    words = commands::with_set(*command, own);
     words.insert(words.begin(), command->get_name());
   }
   try {
     std::reverse(words.begin(), words.end());
     app.parse(words);
   } catch (const CLI::ParseError& error) {
-    return report_parse_error(app, own, error);
+    return commands::report_parse_error(app, own, error);
   }
   if (!has_runs(app)) std::signal(SIGPIPE, on_closed_pipe);
   protect_keys(app.get_subcommands().front()->get_name());
-  return run(action);
+  return execute(action);
 }
 
 }  // namespace troupe::launch

@@ -4,7 +4,7 @@
 #include "engine/base/text.h"
 #include "launch/recipes/resolve.h"
 
-namespace troupe::launch {
+namespace troupe::launch::cluster {
 namespace {
 
 constexpr std::string_view assignment_text = "the assignment from launch";
@@ -25,12 +25,12 @@ constexpr TextField texts[] = {{"node", &Assignment::node},
 std::string to_line(const Assignment& assignment) {
   Json line = Json::Object{};
   for (const TextField& field : texts) line.set(field.key, assignment.*field.member);
-  line.set("role", std::string(to_string(assignment.role)))
+  line.set("role", std::string(recipes::to_string(assignment.role)))
       .set("tp", assignment.grid.tp)
       .set("dp", assignment.grid.dp)
       .set("pp", assignment.grid.pp)
       .set("cp", assignment.grid.cp)
-      .set("config", to_yaml(assignment.config));
+      .set("config", recipes::to_yaml(assignment.config));
   return line.dump() + "\n";
 }
 
@@ -40,10 +40,10 @@ Result<Assignment> assignment_of(std::string_view line) {
   Assignment out;
   const auto name = get_string(*json, "role", assignment_text);
   RETURN_IF_ERROR(name);
-  const auto role = role_from(*name);
+  const auto role = recipes::role_from(*name);
   if (!role)
     return fail(Errc::bad_input, cat(assignment_text, ": role: expected one of ",
-                                     join(role_list(), ", "), "; found ", quote(*name)));
+                                     join(recipes::role_list(), ", "), "; found ", quote(*name)));
   out.role = *role;
   for (const TextField& field : texts) {
     auto text = get_string(*json, field.key, assignment_text);
@@ -60,7 +60,7 @@ Result<Assignment> assignment_of(std::string_view line) {
   RETURN_IF_ERROR(pp);
   RETURN_IF_ERROR(cp);
   RETURN_IF_ERROR(config);
-  auto resolved = config_of(*config, std::string(assignment_text));
+  auto resolved = recipes::config_of(*config, std::string(assignment_text));
   RETURN_IF_ERROR(resolved);
   out.config = std::move(*resolved);
   out.grid = {.dp = static_cast<int>(*dp),
@@ -71,4 +71,4 @@ Result<Assignment> assignment_of(std::string_view line) {
   return out;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::cluster

@@ -10,15 +10,15 @@
 #include "launch/config/run_config.h"
 #include "launch/recipes/role.h"
 
-namespace troupe::launch {
+namespace troupe::launch::cluster {
 
 struct Assignment {
-  Role role = Role::policy;
+  recipes::Role role = recipes::Role::policy;
   std::string node;                  ///< name of the group's node: "rollout-0"
   std::string endpoint, server_key;  ///< address and public key of the controller's hub
   std::string public_key, secret_key;
   engine::parallel::Grid grid;
-  RunConfig config;
+  config::RunConfig config;
   std::string resume_from;  ///< the checkpoint that the run resumes from, or ""
 };
 
@@ -27,4 +27,4 @@ std::string to_line(const Assignment& assignment);
 /// Parses a line of to_line(). Errc::bad_input, usage.
 Result<Assignment> assignment_of(std::string_view line);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::cluster

@@ -18,7 +18,7 @@
 #include "engine/base/file.h"
 #include "engine/base/text.h"
 
-namespace troupe::launch {
+namespace troupe::launch::cluster {
 namespace {
 
 Result<> pipe_of(Descriptor& read, Descriptor& write) {
@@ -143,4 +143,4 @@ void adopt_orphans() {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::cluster

@@ -10,7 +10,7 @@
 #include "engine/base/descriptor.h"
 #include "engine/base/error.h"
 
-namespace troupe::launch {
+namespace troupe::launch::cluster {
 
 class ChildProcess {
  public:
@@ -52,4 +52,4 @@ int kill_descendants();
 /// Makes this process the parent of its orphaned descendants, in place of init.
 void adopt_orphans();
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::cluster

@@ -10,28 +10,29 @@
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "launch/config/schema.h"
-#include "launch/recipes/validate_parallel.h"
 #include "launch/config/yaml.h"
 #include "launch/recipes/recipes.h"
+#include "launch/recipes/validate_parallel.h"
 #include "launch/run/settings.h"
 
-namespace troupe::launch {
+namespace troupe::launch::cluster {
 namespace {
 
-using Kind = YamlNode::Kind;
+using Kind = config::YamlNode::Kind;
 
 constexpr int max_groups = 1024, max_ranks = 1024;
 
 class Reader {
  public:
-  Reader(std::string where, const RunConfig& config) : where_(std::move(where)), config_(config) {}
+  Reader(std::string where, const config::RunConfig& config)
+      : where_(std::move(where)), config_(config) {}
 
-  Result<std::vector<GroupSpec>> read(const YamlNode& root) {
+  Result<std::vector<GroupSpec>> read(const config::YamlNode& root) {
     if (root.kind != Kind::map) {
       problem(root, cat("expected a map with the key groups, found ", to_string(root.kind)));
       return finish();
     }
-    const YamlNode* groups = nullptr;
+    const config::YamlNode* groups = nullptr;
     for (const auto& [key, value] : root.members) {
       if (key == "groups")
         groups = &value;
@@ -44,25 +45,26 @@ class Reader {
               "{role: verifier}]");
       return finish();
     }
-    for (const YamlNode& each : groups->items) group(each);
+    for (const config::YamlNode& each : groups->items) group(each);
     if (problems_.empty()) validate();
     if (problems_.empty()) complete_parallel();
     return finish();
   }
 
  private:
-  void problem(const YamlNode& at, const std::string& text) {
+  void problem(const config::YamlNode& at, const std::string& text) {
     problems_.push_back(cat(where_, ':', std::max(at.line, 1), ": ", text));
   }
 
-  void unknown(const YamlNode& at, const std::string& key, const std::vector<std::string>& known) {
+  void unknown(const config::YamlNode& at, const std::string& key,
+               const std::vector<std::string>& known) {
     const std::string meant = nearest(key, known);
     problem(at, cat("unknown key ", quote(key), "; ",
                     meant.empty() ? cat("known are ", join(known, ", "))
                                   : cat("did you mean ", meant, "?")));
   }
 
-  void size(const YamlNode& node, const std::string& key, int max, int& into) {
+  void size(const config::YamlNode& node, const std::string& key, int max, int& into) {
     const std::string& text = node.text;
     const char* end = text.data() + text.size();
     int value = 0;
@@ -76,7 +78,7 @@ class Reader {
                       node.kind == Kind::scalar ? quote(text) : std::string(to_string(node.kind))));
   }
 
-  void group(const YamlNode& node) {
+  void group(const config::YamlNode& node) {
     if (node.kind != Kind::map)
       return problem(node, cat("expected a map for a group, such as {role: policy}; found ",
                                to_string(node.kind)));
@@ -93,10 +95,11 @@ class Reader {
       else
         unknown(value, key, {"role", "count", "parallel"});
     }
-    if (!named) problem(node, cat("a group needs the key role: ", join(role_list(), ", ")));
-    spec.grid = grid_of(spec.parallel);
+    if (!named)
+      problem(node, cat("a group needs the key role: ", join(recipes::role_list(), ", ")));
+    spec.grid = recipes::grid_of(spec.parallel);
     // Each axis has at most 1024 ranks.
-    const ParallelConfig& axes = spec.parallel;
+    const config::ParallelConfig& axes = spec.parallel;
     const std::int64_t ranks = axes.tp * axes.dp * axes.pp * axes.cp;
     if (ranks > max_ranks)
       problem(node, cat("parallel: a group has at most ", max_ranks, " ranks, ",
@@ -105,30 +108,30 @@ class Reader {
   }
 
   // Returns true: the key was given, even if its value is not a role.
-  bool role(const YamlNode& node, Role& into) {
-    const auto found = node.kind == Kind::scalar ? role_from(node.text) : std::nullopt;
+  bool role(const config::YamlNode& node, recipes::Role& into) {
+    const auto found = node.kind == Kind::scalar ? recipes::role_from(node.text) : std::nullopt;
     if (found) {
       into = *found;
       return true;
     }
-    const std::string meant = nearest(node.text, role_list());
+    const std::string meant = nearest(node.text, recipes::role_list());
     problem(node,
-            cat("role: expected one of ", join(role_list(), ", "), "; found ",
+            cat("role: expected one of ", join(recipes::role_list(), ", "), "; found ",
                 node.kind == Kind::scalar ? quote(node.text) : std::string(to_string(node.kind)),
                 meant.empty() ? "" : cat("; did you mean ", meant, "?")));
     return true;
   }
 
-  void grid(const YamlNode& node, GroupSpec& into) {
+  void grid(const config::YamlNode& node, GroupSpec& into) {
     if (node.kind != Kind::map)
       return problem(
           node, cat("parallel: expected a map with tp, dp and pp, found ", to_string(node.kind)));
     for (const auto& [key, value] : node.members) {
-      ParallelConfig& p = into.parallel;
+      config::ParallelConfig& p = into.parallel;
       const std::map<std::string, std::int64_t*> axes{
           {"tp", &p.tp}, {"dp", &p.dp}, {"pp", &p.pp}, {"cp", &p.cp}};
       const std::string full = "parallel." + key;
-      const Field* field = find_field(full);
+      const config::Field* field = config::find_field(full);
       if (field == nullptr || std::ranges::count(parallel_keys(), key) == 0) {
         unknown(value, key, parallel_keys());
         continue;
@@ -148,24 +151,26 @@ class Reader {
 
   static std::vector<std::string> parallel_keys() {
     std::vector<std::string> keys;
-    ParallelConfig any;
-    ParallelConfig::each_field(any, [&](const char* key, auto&&...) { keys.emplace_back(key); });
+    config::ParallelConfig any;
+    config::ParallelConfig::each_field(any,
+                                       [&](const char* key, auto&&...) { keys.emplace_back(key); });
     return keys;
   }
 
   // A key with the values that it has in a run's configuration.
-  void setting(const YamlNode& node, const Field& field, ParallelConfig& into) {
-    RunConfig scratch;
+  void setting(const config::YamlNode& node, const config::Field& field,
+               config::ParallelConfig& into) {
+    config::RunConfig scratch;
     scratch.parallel = into;
-    std::string why = assign(field, node, scratch);
-    each_number_out_of_range(scratch, [&](const Field& wrong, double, bool) {
-      if (wrong.key == field.key && why.empty()) why = cat("must be ", allowed_text(wrong));
+    std::string why = config::assign(field, node, scratch);
+    config::each_number_out_of_range(scratch, [&](const config::Field& wrong, double, bool) {
+      if (wrong.key == field.key && why.empty()) why = cat("must be ", config::allowed_text(wrong));
     });
     if (!why.empty()) return problem(node, cat(field.key, ": ", why));
     into = scratch.parallel;
   }
 
-  void zero(const YamlNode& node, std::int64_t& into) {
+  void zero(const config::YamlNode& node, std::int64_t& into) {
     if (node.kind == Kind::scalar && (node.text == "0" || node.text == "1"))
       into = node.text == "1" ? 1 : 0;
     else
@@ -178,30 +183,31 @@ class Reader {
   // What the policy has from the run and the critic from the policy, and whether the keys of each
   // group fit together.
   void complete_parallel() {
-    ParallelConfig policy = config_.parallel;
+    config::ParallelConfig policy = config_.parallel;
     for (GroupSpec& group : groups_)
-      if (group.role == Role::policy)
+      if (group.role == recipes::Role::policy)
         policy = group.parallel = merged(config_.parallel, group, {"tp", "dp", "pp", "cp"});
     for (GroupSpec& group : groups_) {
-      if (group.role == Role::critic) {
-        ParallelConfig followed;
+      if (group.role == recipes::Role::critic) {
+        config::ParallelConfig followed;
         followed.zero = policy.zero;
         followed.overlap = policy.overlap;
         followed.order = policy.order;
         group.parallel = merged(followed, group, {});
       }
-      group.grid = grid_of(group.parallel);
+      group.grid = recipes::grid_of(group.parallel);
       check_parallel(group);
     }
   }
 
   // `base` with the keys that the group gives, and `always`.
-  static ParallelConfig merged(const ParallelConfig& base, const GroupSpec& group,
-                               const std::vector<std::string>& always) {
-    ParallelConfig out = base;
-    ParallelConfig::each_field(out, [&](const char* key, auto& to, auto&&...) {
+  static config::ParallelConfig merged(const config::ParallelConfig& base, const GroupSpec& group,
+                                       const std::vector<std::string>& always) {
+    config::ParallelConfig out = base;
+    config::ParallelConfig::each_field(out, [&](const char* key, auto& to, auto&&...) {
       if (std::ranges::count(group.given, key) + std::ranges::count(always, key) == 0) return;
-      ParallelConfig::each_field(group.parallel, [&](const char* name, auto& from, auto&&...) {
+      config::ParallelConfig::each_field(group.parallel, [&](const char* name, auto& from,
+                                                             auto&&...) {
         if constexpr (std::is_same_v<std::remove_const_t<std::remove_reference_t<decltype(from)>>,
                                      std::remove_reference_t<decltype(to)>>)
           if (std::string_view(name) == key) to = from;
@@ -211,33 +217,34 @@ class Reader {
   }
 
   void check_parallel(const GroupSpec& group) {
-    RunConfig as_run = config_;
+    config::RunConfig as_run = config_;
     as_run.parallel = group.parallel;
-    Origins origins;
-    for (const Field& field : fields()) origins.emplace(field.key, default_origin);
+    config::Origins origins;
+    for (const config::Field& field : config::fields())
+      origins.emplace(field.key, config::default_origin);
     for (const std::string& key : group.given) origins["parallel." + key] = group.origin;
-    Findings findings;
-    validate_group(as_run, group.role, origins, findings);
+    recipes::Findings findings;
+    recipes::validate_group(as_run, group.role, origins, findings);
     for (const std::string& each : findings.problems)
       problems_.push_back(cat(group.origin, ": ", each));
     for (const std::string& each : findings.warnings) log_warning(each);
   }
 
-  bool needs(Role role) const { return roles_of(config_).of(role).needed; }
+  bool needs(recipes::Role role) const { return recipes::roles_of(config_).of(role).needed; }
 
   // True for a reference group of a run without a KL term: one cluster file serves runs with and
   // without one. The group is not started, with a warning.
   bool idle(const GroupSpec& group) const {
-    const RoleUse use = roles_of(config_).of(group.role);
+    const recipes::RoleUse use = recipes::roles_of(config_).of(group.role);
     return !use.needed && !use.when.empty();
   }
 
   void validate() {
-    std::map<Role, const GroupSpec*> seen;
+    std::map<recipes::Role, const GroupSpec*> seen;
     for (const GroupSpec& group : groups_) {
       const auto [at, first] = seen.emplace(group.role, &group);
       const std::string role(to_string(group.role));
-      const bool many = group.role == Role::rollout;
+      const bool many = group.role == recipes::Role::rollout;
       if (!first && !many)
         problems_.push_back(cat(group.origin, ": role ", role, " is already in ",
                                 at->second->origin, "; only rollout may appear more than once"));
@@ -245,24 +252,24 @@ class Reader {
         problems_.push_back(
             cat(group.origin, ": count: ", group.count, ": a run has one ", role,
                 "; only rollout may appear more than once",
-                group.role == Role::policy
+                group.role == recipes::Role::policy
                     ? " (more ranks for the policy: parallel.tp, parallel.dp, parallel.pp)"
                     : ""));
       if (!needs(group.role) && !idle(group))
         problems_.push_back(cat(group.origin, ": role ", role, ": ", config_.algorithm,
                                 " does not use this role; remove the group"));
-      if (group.role == Role::verifier && group.grid.ranks() > 1)
+      if (group.role == recipes::Role::verifier && group.grid.ranks() > 1)
         problems_.push_back(
             cat(group.origin, ": role verifier: it has no model to shard; remove parallel"));
     }
-    for (const Role role : roles_with_section)
-      if (needs(role) && has_grid(config_, role))
+    for (const recipes::Role role : recipes::roles_with_section)
+      if (needs(role) && recipes::has_grid(config_, role))
         problems_.push_back(cat(where_, ": parallel.", to_string(role),
                                 ": with a cluster file the group of the role has the keys of this "
                                 "section: {role: ",
                                 to_string(role), ", parallel: {...}}; remove the section"));
-    for (const std::string& name : role_list())
-      if (const Role role = *role_from(name); needs(role) && !seen.contains(role))
+    for (const std::string& name : recipes::role_list())
+      if (const recipes::Role role = *recipes::role_from(name); needs(role) && !seen.contains(role))
         problems_.push_back(cat(where_, ": ", config_.algorithm, " needs a group with role ", name,
                                 "; add {role: ", name, "}"));
   }
@@ -272,7 +279,7 @@ class Reader {
       for (const GroupSpec& group : groups_)
         if (idle(group))
           log_warning(cat(group.origin, ": role ", to_string(group.role), ": ",
-                          roles_of(config_).of(group.role).when, "; it is not started"));
+                          recipes::roles_of(config_).of(group.role).when, "; it is not started"));
       std::erase_if(groups_, [this](const GroupSpec& group) { return idle(group); });
       return std::move(groups_);
     }
@@ -283,7 +290,7 @@ class Reader {
   }
 
   std::string where_;
-  const RunConfig& config_;
+  const config::RunConfig& config_;
   std::vector<GroupSpec> groups_;
   std::vector<std::string> problems_;
 };
@@ -291,13 +298,14 @@ class Reader {
 }  // namespace
 
 Result<std::vector<GroupSpec>> parse_cluster(std::string_view text, const std::string& where,
-                                             const RunConfig& config) {
-  const auto root = parse_yaml(text, where);
+                                             const config::RunConfig& config) {
+  const auto root = config::parse_yaml(text, where);
   RETURN_IF_ERROR(root);
   return Reader(where, config).read(*root);
 }
 
-Result<std::vector<GroupSpec>> read_cluster(const std::string& path, const RunConfig& config) {
+Result<std::vector<GroupSpec>> read_cluster(const std::string& path,
+                                            const config::RunConfig& config) {
   const auto text = read_file(path, 1u << 20);
   if (!text)
     return fail(text.error().code == Errc::not_found ? Errc::not_found : Errc::usage,
@@ -307,24 +315,25 @@ Result<std::vector<GroupSpec>> read_cluster(const std::string& path, const RunCo
 
 std::vector<NodeSpec> nodes_of(const std::vector<GroupSpec>& groups) {
   int rollouts = 0, numbered = 0;
-  for (const GroupSpec& group : groups) rollouts += group.role == Role::rollout ? group.count : 0;
+  for (const GroupSpec& group : groups)
+    rollouts += group.role == recipes::Role::rollout ? group.count : 0;
   std::vector<NodeSpec> nodes;
   for (const GroupSpec& group : groups)
     for (int i = 0; i < group.count; ++i) {
       const std::string name(to_string(group.role));
-      const bool number = group.role == Role::rollout && rollouts > 1;
+      const bool number = group.role == recipes::Role::rollout && rollouts > 1;
       nodes.push_back({number ? cat(name, '-', numbered++) : name, group.role, group.grid,
                        group.parallel, group.given});
     }
   return nodes;
 }
 
-RunConfig config_on(const NodeSpec& node, RunConfig config) {
+config::RunConfig config_on(const NodeSpec& node, config::RunConfig config) {
   config.parallel = node.parallel;
-  for (RoleParallelConfig* section : {&config.reference_parallel, &config.reward_parallel,
-                                      &config.rollout_parallel, &config.critic_parallel})
+  for (config::RoleParallelConfig* section : {&config.reference_parallel, &config.reward_parallel,
+                                              &config.rollout_parallel, &config.critic_parallel})
     *section = {};
   return config;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::cluster

@@ -14,17 +14,17 @@
 #include "launch/config/run_config.h"
 #include "launch/recipes/role.h"
 
-namespace troupe::launch {
+namespace troupe::launch::cluster {
 
 /// One entry of the list: `count` equal groups of grid.ranks() processes each.
 struct GroupSpec {
-  Role role = Role::policy;
+  recipes::Role role = recipes::Role::policy;
   int count = 1;
   engine::parallel::Grid grid;
   /// Of a policy: the run's, with the keys that the group gives and its grid; of a critic: the
   /// group's keys, with zero, overlap and order of the policy unless they are given; of the others,
   /// the group's keys.
-  ParallelConfig parallel;
+  config::ParallelConfig parallel;
   std::vector<std::string> given;  ///< keys of `parallel`: "tp"
   std::string origin;              ///< "cluster.yaml:3"
 };
@@ -32,24 +32,25 @@ struct GroupSpec {
 /// One group of processes of the run.
 struct NodeSpec {
   std::string name;  ///< "policy", "rollout-0"
-  Role role = Role::policy;
+  recipes::Role role = recipes::Role::policy;
   engine::parallel::Grid grid;
-  ParallelConfig parallel;         ///< as GroupSpec::parallel
-  std::vector<std::string> given;  ///< as GroupSpec::given
+  config::ParallelConfig parallel;  ///< as GroupSpec::parallel
+  std::vector<std::string> given;   ///< as GroupSpec::given
 };
 
 /// Reads `groups:`. Errc::usage with every problem on a line of its own: unknown keys and roles
 /// (with the nearest known one), values out of range, roles that the algorithm of `config` needs
 /// and that are missing, roles that it does not use.
-Result<std::vector<GroupSpec>> read_cluster(const std::string& path, const RunConfig& config);
+Result<std::vector<GroupSpec>> read_cluster(const std::string& path,
+                                            const config::RunConfig& config);
 /// Parses a cluster file from text; `where` is its name in messages.
 Result<std::vector<GroupSpec>> parse_cluster(std::string_view text, const std::string& where,
-                                             const RunConfig& config);
+                                             const config::RunConfig& config);
 
 /// One node per group, in the order of the file. Several rollout groups are numbered.
 std::vector<NodeSpec> nodes_of(const std::vector<GroupSpec>& groups);
 
 /// The run's configuration as the node has it, with its own parallel.*.
-RunConfig config_on(const NodeSpec& node, RunConfig config);
+config::RunConfig config_on(const NodeSpec& node, config::RunConfig config);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::cluster

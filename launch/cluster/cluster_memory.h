@@ -8,7 +8,7 @@
 #include "engine/models/spec.h"
 #include "launch/cluster/cluster_file.h"
 
-namespace troupe::launch {
+namespace troupe::launch::cluster {
 
 /// Weights, gradients and optimizer state of a group in bytes.
 struct GroupMemory {
@@ -18,13 +18,14 @@ struct GroupMemory {
 };
 
 /// One for each node; `config` is the run's. Throws Failure if a model cannot be divided so.
-std::vector<GroupMemory> memory_of_groups(const RunConfig& config,
+std::vector<GroupMemory> memory_of_groups(const config::RunConfig& config,
                                           const std::vector<NodeSpec>& nodes,
                                           const engine::models::DecoderSpec& spec);
 
 /// As check_memory(), for all groups together, and for the limits of a process.
-Result<std::string> check_memory(const RunConfig& config, const std::vector<NodeSpec>& nodes,
+Result<std::string> check_memory(const config::RunConfig& config,
+                                 const std::vector<NodeSpec>& nodes,
                                  const engine::models::DecoderSpec& spec,
                                  const AvailableMemory& room);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::cluster

@@ -23,10 +23,10 @@
 #include "launch/cluster/supervisor.h"
 #include "launch/cluster/worker_command.h"
 #include "launch/config/schema.h"
-#include "launch/recipes/validate_profile.h"
 #include "launch/memory/check_memory.h"
 #include "launch/profile/run_profile.h"
 #include "launch/recipes/model_spec.h"
+#include "launch/recipes/validate_profile.h"
 #include "launch/run/algorithm_run.h"
 #include "launch/run/check_grids.h"
 #include "launch/run/exit_code.h"
@@ -36,7 +36,7 @@
 #include "launch/run/settings.h"
 #include "transports/zmq/hub.h"
 
-namespace troupe::launch {
+namespace troupe::launch::cluster {
 namespace {
 
 using std::chrono::milliseconds;
@@ -72,10 +72,10 @@ void refuse_to_be_suspended(int) {
   if (::write(STDERR_FILENO, text.data(), text.size()) < 0) errno = before;
 }
 
-class Controller final : public Placement {
+class Controller final : public run::Placement {
  public:
   /// `network_namespaces`: the system allows them.
-  Controller(const RunConfig& config, std::vector<NodeSpec> nodes, bool network_namespaces)
+  Controller(const config::RunConfig& config, std::vector<NodeSpec> nodes, bool network_namespaces)
       : nodes_(std::move(nodes)),
         network_namespaces_(network_namespaces),
         hangs_(std::chrono::seconds(config.train.timeout)),
@@ -92,14 +92,14 @@ class Controller final : public Placement {
   }
 
   int run() {
-    const Interrupts interrupts(run_.stop());
+    const run::Interrupts interrupts(run_.stop());
     std::signal(SIGTSTP, refuse_to_be_suspended);
     open_hub();
     for (const NodeSpec& node : nodes_) start(node);
     supervisor_.watch();
     run_.on_complete([this] { supervisor_.expect_exits(); });
     try {
-      text_ = value_or_throw(TextModel::load(session_.config(), session_.spec()));
+      text_ = value_or_throw(run::TextModel::load(session_.config(), session_.spec()));
       const int code = run_.run(*this, *text_);
       if (!supervisor_.shut_down())
         log_warning("some processes did not exit at the end of the run and were killed");
@@ -116,7 +116,7 @@ class Controller final : public Placement {
 
   actors::Node& node() override { return *node_; }
   /// An actor has the name of its role. Waits until the groups have joined.
-  std::vector<transports::Address> addresses(Role role) override {
+  std::vector<transports::Address> addresses(recipes::Role role) override {
     std::vector<transports::Address> all;
     for (const NodeSpec& node : nodes_) {
       if (node.role != role) continue;
@@ -163,8 +163,8 @@ class Controller final : public Placement {
     auto& threads = assignment.config.train.threads;
     if (threads == 0) threads = threads_of(node, nodes_);
     auto& listen = assignment.config.serve.listen;
-    if (node.role == Role::rollout && !listen.empty())
-      listen = value_or_throw(listener_of(listen, number_in_role(node)));
+    if (node.role == recipes::Role::rollout && !listen.empty())
+      listen = value_or_throw(serve::listener_of(listen, number_in_role(node)));
     const std::string scratch = value_or_throw(folder_.part(node.name));
     const auto command = value_or_throw(worker_command(node, {scratch, network_namespaces_}));
     log_debug(cat("starting ", node.name, ": ", join(command, " ")));
@@ -198,9 +198,9 @@ class Controller final : public Placement {
 
   const std::vector<NodeSpec> nodes_;
   const bool network_namespaces_;
-  const HangGuard hangs_;
-  Session session_;
-  RunProfile profile_;
+  const run::HangGuard hangs_;
+  run::Session session_;
+  profile::RunProfile profile_;
   const PrivateFolder folder_ = value_or_throw(PrivateFolder::make());
   const transports::KeyPair hub_keys_ = transports::new_keys();
   std::map<std::string, transports::KeyPair> keys_ = [this] {
@@ -208,9 +208,9 @@ class Controller final : public Placement {
     for (const NodeSpec& node : nodes_) made.emplace(node.name, transports::new_keys());
     return made;
   }();
-  AlgorithmRun run_;
+  run::AlgorithmRun run_;
   JoinedNodes joined_;
-  std::shared_ptr<TextModel> text_;
+  std::shared_ptr<run::TextModel> text_;
   std::unique_ptr<transports::Hub> hub_;
   actors::ThreadScheduler scheduler_;
   std::optional<actors::Node> node_;
@@ -219,7 +219,7 @@ class Controller final : public Placement {
 
 /// Copies parallel.* of the policy from the cluster file to the run. Throws Failure if the run file
 /// sets a key to another value.
-void take_parallel(Resolved& run, const NodeSpec& policy, const std::string& cluster) {
+void take_parallel(recipes::Resolved& run, const NodeSpec& policy, const std::string& cluster) {
   const auto origin = [&](const std::string& key) { return run.origins.at("parallel." + key); };
   const auto contradicts = [&](const std::string& ours, const std::string& theirs,
                                std::string_view where) {
@@ -227,12 +227,12 @@ void take_parallel(Resolved& run, const NodeSpec& policy, const std::string& clu
                                          ") contradict each other; set ", where)});
   };
   const auto& p = run.config.parallel;
-  RunConfig theirs = run.config;
+  config::RunConfig theirs = run.config;
   theirs.parallel = policy.parallel;
   const auto differs = [&](const std::string& key) {
-    const Field& field = *find_field("parallel." + key);
-    return origin(key) != default_origin &&
-           value_text(field, run.config) != value_text(field, theirs);
+    const config::Field& field = *config::find_field("parallel." + key);
+    return origin(key) != config::default_origin &&
+           config::value_text(field, run.config) != config::value_text(field, theirs);
   };
   for (const char* axis : {"tp", "dp", "pp", "cp"})
     if (differs(axis))
@@ -241,26 +241,28 @@ void take_parallel(Resolved& run, const NodeSpec& policy, const std::string& clu
                   to_string(policy.grid), "the grid in the cluster file only");
   for (const std::string& key : policy.given)
     if (differs(key)) {
-      const Field& field = *find_field("parallel." + key);
-      contradicts(cat(field.key, " = ", value_text(field, run.config), " (", origin(key), ")"),
-                  value_text(field, theirs), "it in one of them");
+      const config::Field& field = *config::find_field("parallel." + key);
+      contradicts(
+          cat(field.key, " = ", config::value_text(field, run.config), " (", origin(key), ")"),
+          config::value_text(field, theirs), "it in one of them");
     }
   run.config.parallel = policy.parallel;
 }
 
 // Throws Failure if clients could not reach the server of a rollout.
-void check_served(const RunConfig& config, const NodeSpec& node) {
-  if (config.serve.listen.empty() || node.role != Role::rollout || node.grid.ranks() == 1) return;
+void check_served(const config::RunConfig& config, const NodeSpec& node) {
+  if (config.serve.listen.empty() || node.role != recipes::Role::rollout || node.grid.ranks() == 1)
+    return;
   throw Failure({Errc::usage, cat("serve.listen: expected rollouts of one process each, found ",
                                   node.name, " with ", node.grid.ranks(),
                                   " ranks, whose network namespace no client can reach")});
 }
 
 // Throws Failure if the models of all groups do not fit into the memory of this machine.
-void warn_of_memory(const RunConfig& config, const std::vector<NodeSpec>& nodes) {
-  const auto warning =
-      value_or_throw(check_memory(config, nodes, value_or_throw(spec_of(config, config.model)),
-                                  available_memory(read_memory())));
+void warn_of_memory(const config::RunConfig& config, const std::vector<NodeSpec>& nodes) {
+  const auto warning = value_or_throw(
+      check_memory(config, nodes, value_or_throw(recipes::spec_of(config, config.model)),
+                   available_memory(read_memory())));
   if (!warning.empty()) log_warning(warning);
 }
 
@@ -290,27 +292,27 @@ bool allows_network_namespaces() {
 }  // namespace
 
 ClusterRun resolve_cluster(const LaunchOptions& options) {
-  ClusterRun out{value_or_throw(resolve(options.sources)), {}};
-  Resolved& run = out.run;
+  ClusterRun out{value_or_throw(recipes::resolve(options.sources)), {}};
+  recipes::Resolved& run = out.run;
   out.nodes = nodes_of(value_or_throw(read_cluster(options.cluster, run.config)));
-  if (auto lower = value_or_throw(limit_max_length(run.config)); !lower.empty())
+  if (auto lower = value_or_throw(run::limit_max_length(run.config)); !lower.empty())
     run.warnings.push_back(std::move(lower));
   if (run.config.rollout.threads > 0)
     run.warnings.push_back(cat("rollout.threads = ", run.config.rollout.threads,
                                ": has no effect in a cluster, where rollouts are processes of "
                                "their own"));
   for (const NodeSpec& node : out.nodes)
-    if (node.role == Role::policy) take_parallel(run, node, options.cluster);
-  value_or_throw(check_profile_ranks(run.config, largest_group(out.nodes)));
+    if (node.role == recipes::Role::policy) take_parallel(run, node, options.cluster);
+  value_or_throw(recipes::check_profile_ranks(run.config, largest_group(out.nodes)));
   for (const NodeSpec& node : out.nodes) {
-    value_or_throw(check_grid(config_on(node, run.config), node.role, node.grid, node.name));
+    value_or_throw(run::check_grid(config_on(node, run.config), node.role, node.grid, node.name));
     check_served(run.config, node);
   }
   return out;
 }
 
 int launch(const LaunchOptions& options) {
-  handle_interrupts();
+  run::handle_interrupts();
   const auto [run, nodes] = resolve_cluster(options);
   for (const std::string& warning : run.warnings) log_warning(warning);
   warn_of_memory(run.config, nodes);
@@ -322,4 +324,4 @@ int launch(const LaunchOptions& options) {
   return Controller(run.config, nodes, namespaces).run();
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::cluster

@@ -9,11 +9,11 @@
 #include "launch/cluster/cluster_file.h"
 #include "launch/recipes/resolve.h"
 
-namespace troupe::launch {
+namespace troupe::launch::cluster {
 
 struct LaunchOptions {
-  std::string cluster;  ///< path of the cluster file
-  Sources sources;      ///< configuration of the run
+  std::string cluster;       ///< path of the cluster file
+  recipes::Sources sources;  ///< configuration of the run
 };
 
 /// Runs until the algorithm ends, a signal arrives or a process of the cluster exits; returns this
@@ -22,11 +22,11 @@ int launch(const LaunchOptions& options);
 
 /// A run and its groups.
 struct ClusterRun {
-  Resolved run;  ///< with parallel.* of the policy's group
+  recipes::Resolved run;  ///< with parallel.* of the policy's group
   std::vector<NodeSpec> nodes;
 };
 /// Resolves the run and reads the cluster file, whose groups must be able to hold the run's models.
 /// Throws Failure.
 ClusterRun resolve_cluster(const LaunchOptions& options);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::cluster

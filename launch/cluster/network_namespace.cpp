@@ -22,7 +22,7 @@
 #include "engine/base/text.h"
 #include "launch/cluster/child_process.h"
 
-namespace troupe::launch {
+namespace troupe::launch::cluster {
 namespace {
 
 // Time for the child process that tries a namespace, on a busy machine.
@@ -124,4 +124,4 @@ std::string open_ports_warning(const std::string& why) {
       why, "); use a firewall or a machine of trusted users (docs/security.md)");
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::cluster

@@ -8,7 +8,7 @@
 
 #include "engine/base/error.h"
 
-namespace troupe::launch {
+namespace troupe::launch::cluster {
 
 /// Moves this process, which has one thread, into a new network namespace and activates its
 /// loopback interface. Users other than root get a user namespace, too, in which they keep their
@@ -28,4 +28,4 @@ std::optional<std::string> network_namespace_denied(const std::string& program);
 /// The warning where namespaces are denied.
 std::string open_ports_warning(const std::string& why);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::cluster

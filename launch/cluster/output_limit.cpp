@@ -5,7 +5,7 @@
 
 #include "engine/base/text.h"
 
-namespace troupe::launch {
+namespace troupe::launch::cluster {
 namespace {
 
 constexpr double pause_seconds = 5;
@@ -70,4 +70,4 @@ std::deque<std::string> OutputLimit::take_tail() {
   return lines;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::cluster

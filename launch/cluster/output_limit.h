@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace troupe::launch {
+namespace troupe::launch::cluster {
 
 /// Limits of one group. `burst`: what may be written at once, after a pause.
 struct OutputRate {
@@ -54,4 +54,4 @@ class OutputLimit {
   std::size_t tail_size_ = 0;
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::cluster

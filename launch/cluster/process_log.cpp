@@ -10,7 +10,7 @@
 #include "engine/base/terminal_text.h"
 #include "engine/base/text.h"
 
-namespace troupe::launch {
+namespace troupe::launch::cluster {
 namespace {
 
 constexpr std::size_t max_line_bytes = 64 << 10, lines_kept = 3;
@@ -126,4 +126,4 @@ std::string ProcessLog::last_output() const {
   return join({last_.begin(), last_.end()}, " | ");
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::cluster

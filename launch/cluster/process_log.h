@@ -10,7 +10,7 @@
 #include "engine/base/log_file.h"
 #include "launch/cluster/output_limit.h"
 
-namespace troupe::launch {
+namespace troupe::launch::cluster {
 
 /// One printed line, parsed.
 struct PrintedLine {
@@ -47,4 +47,4 @@ class ProcessLog {
   std::deque<std::string> last_;
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::cluster

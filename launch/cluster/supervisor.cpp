@@ -16,7 +16,7 @@
 #include "engine/base/thread_with_blocked_signals.h"
 #include "launch/run/exit_code.h"
 
-namespace troupe::launch {
+namespace troupe::launch::cluster {
 namespace {
 
 using std::chrono::milliseconds;
@@ -66,7 +66,8 @@ std::string describe_unneeded(const std::vector<ExitedProcess>& exits) {
 }
 
 int exit_code_of(const std::vector<ExitedProcess>& exits) {
-  return !exits.empty() && exits.front().timed_out ? exit_code(Errc::timeout) : exit_process_died;
+  return !exits.empty() && exits.front().timed_out ? run::exit_code(Errc::timeout)
+                                                   : run::exit_process_died;
 }
 
 Supervisor::Supervisor(SupervisorOptions options)
@@ -192,7 +193,8 @@ void Supervisor::reap(Process& process) {
   const bool known = std::ranges::any_of(
       exits_, [&](const ExitedProcess& e) { return e.pid == process.child.pid(); });
   if (!stopping_ && !known) {
-    const bool timed_out = WIFEXITED(*status) && WEXITSTATUS(*status) == exit_code(Errc::timeout);
+    const bool timed_out =
+        WIFEXITED(*status) && WEXITSTATUS(*status) == run::exit_code(Errc::timeout);
     exits_.push_back({process.node, process.child.pid(), timed_out, describe_exit(*status),
                       was_killed(*status), std::time(nullptr), process.log.last_output(),
                       process.log.path()});
@@ -288,4 +290,4 @@ std::vector<ExitedProcess> Supervisor::kill_all() {
   return std::move(exits_);
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::cluster

@@ -17,7 +17,7 @@
 #include "launch/cluster/child_process.h"
 #include "launch/cluster/process_log.h"
 
-namespace troupe::launch {
+namespace troupe::launch::cluster {
 
 /// A group that exited unexpectedly.
 struct ExitedProcess {
@@ -119,4 +119,4 @@ class Supervisor {
   bool done_ = false;
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::cluster

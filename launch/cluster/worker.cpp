@@ -25,7 +25,7 @@
 #include "transports/mpi/mpi_world.h"
 #include "transports/zmq/spoke.h"
 
-namespace troupe::launch {
+namespace troupe::launch::cluster {
 namespace {
 
 namespace group = actors::group;
@@ -69,7 +69,7 @@ void wait_for_end_of_input() {
 void on_hub_lost(const transports::PeerEvent& event) {
   if (event.what != transports::PeerEvent::What::lost) return;
   log_error(cat("lost the connection to the controller: ", event.why));
-  ::_exit(exit_code(Errc::closed));
+  ::_exit(run::exit_code(Errc::closed));
 }
 
 transports::SpokeOptions spoke_options(const Assignment& a) {
@@ -94,7 +94,7 @@ class Worker {
 
   int run() {
     int code = 0;
-    visit_role(assignment_.role, [&]<Role R>() { code = serve<R>(); });
+    run::visit_role(assignment_.role, [&]<recipes::Role R>() { code = serve<R>(); });
     return code;
   }
 
@@ -102,41 +102,44 @@ class Worker {
   bool leads() const { return !world_ || world_->rank() == 0; }
   std::unique_ptr<Communicator> split() { return world_->split(0, world_->rank()); }
 
-  std::shared_ptr<const TextModel> text() const {
-    const RunConfig& config = assignment_.config;
-    return value_or_throw(TextModel::load(config, spec_of_run(config, assignment_.resume_from)));
+  std::shared_ptr<const run::TextModel> text() const {
+    const config::RunConfig& config = assignment_.config;
+    return value_or_throw(
+        run::TextModel::load(config, run::spec_of_run(config, assignment_.resume_from)));
   }
 
-  template <Role R>
+  template <recipes::Role R>
   int serve() {
-    if constexpr (RoleEntryOf<R>::has_model)
+    if constexpr (run::RoleEntryOf<R>::has_model)
       return serve_model<R>();
     else
-      return lead(std::make_unique<RoleActor<R>>(role_entry<R>().make(assignment_.config)));
+      return lead(
+          std::make_unique<run::RoleActor<R>>(run::role_entry<R>().make(assignment_.config)));
   }
 
-  template <Role R>
+  template <recipes::Role R>
   int serve_model() {
-    using Actor = RoleActor<R>;
-    const std::shared_ptr<const TextModel> shared_text =
-        role_entry<R>().reads_text ? text() : nullptr;
+    using Actor = run::RoleActor<R>;
+    const std::shared_ptr<const run::TextModel> shared_text =
+        run::role_entry<R>().reads_text ? text() : nullptr;
     const auto make = [&](Mesh mesh) {
-      return make_role_on_rank<Actor>(
-          {cpu_of(assignment_.config, part_of_process(1)), std::move(mesh), &profile_},
-          [&](const RankResources& rank) {
+      return run::make_role_on_rank<Actor>(
+          {run::cpu_of(assignment_.config, run::part_of_process(1)), std::move(mesh), &profile_},
+          [&](const run::RankResources& rank) {
             const Mesh* shared_mesh = channel_ ? rank.mesh.get() : nullptr;
-            return role_entry<R>().make({assignment_.config, assignment_.resume_from, *rank.device,
-                                         shared_mesh, leads() ? &output_ : nullptr, shared_text});
+            return run::role_entry<R>().make({assignment_.config, assignment_.resume_from,
+                                              *rank.device, shared_mesh,
+                                              leads() ? &output_ : nullptr, shared_text});
           });
     };
     if (!channel_) return lead(make(Mesh()));
     const std::string name(to_string(R));
-    std::unique_ptr<RoleOnRank<Actor>> role;
+    std::unique_ptr<run::RoleOnRank<Actor>> role;
     channel_->run_on_all_ranks(cat("creating the ", name), [&] {
       role = make(value_or_throw(Mesh::create(split(), assignment_.grid)));
     });
     if (leads())
-      return lead(std::make_unique<group::Sharded<RoleOnRank<Actor>>>(
+      return lead(std::make_unique<group::Sharded<run::RoleOnRank<Actor>>>(
           name, std::exchange(channel_, nullptr), std::move(role)));
     group::HandlerTable handlers;
     handlers.add(name, *role);
@@ -161,8 +164,8 @@ class Worker {
   }
 
   const Assignment& assignment_;
-  const HangGuard hangs_;  // until the rank has left the group
-  RunProfile profile_;
+  const run::HangGuard hangs_;  // until the rank has left the group
+  profile::RunProfile profile_;
   const engine::checkpoint::DirectoryLock output_;
   std::unique_ptr<Communicator> world_;
   std::shared_ptr<group::GroupChannel> channel_;
@@ -186,14 +189,14 @@ Assignment broadcast_assignment(Communicator& world) {
 // The failure of one rank ends the group with its reason: the communicators, destroyed by an
 // exception that leaves, would not know it. Ranks usually fail alike, and rank 0 speaks for them.
 int serve_in_group(std::int64_t timeout) {
-  auto world = value_or_throw(transports::mpi::mpi_world(mpi_options(timeout)));
+  auto world = value_or_throw(transports::mpi::mpi_world(run::mpi_options(timeout)));
   const auto own = world->split(0, world->rank());
   try {
     const Assignment assignment = broadcast_assignment(*world);
     return Worker(assignment, std::move(world)).run();
   } catch (const std::exception& error) {
     transports::mpi::let_rank_0_end_first();
-    abort_ranks(*own, error);
+    run::abort_ranks(*own, error);
     throw;
   }
 }
@@ -202,7 +205,7 @@ int serve_in_group(std::int64_t timeout) {
 
 int worker(std::int64_t timeout) {
   // The controller decides when to stop.
-  ignore_interrupts(KeepTerm::yes);
+  run::ignore_interrupts(run::KeepTerm::yes);
   transports::mpi::die_with_mpirun();
   if (!transports::mpi::under_mpirun()) {
     const Assignment assignment = value_or_throw(assignment_of(value_or_throw(read_line())));
@@ -211,4 +214,4 @@ int worker(std::int64_t timeout) {
   return serve_in_group(timeout);
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::cluster

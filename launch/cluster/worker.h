@@ -4,10 +4,10 @@
 
 #include <cstdint>
 
-namespace troupe::launch {
+namespace troupe::launch::cluster {
 
 /// `timeout`: parallel.timeout, which the ranks of a group need before their assignment. Returns
 /// the exit code. Throws Failure.
 int worker(std::int64_t timeout);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::cluster

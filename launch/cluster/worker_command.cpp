@@ -11,7 +11,7 @@
 #include "engine/base/text.h"
 #include "launch/run/rank_resources.h"
 
-namespace troupe::launch {
+namespace troupe::launch::cluster {
 namespace {
 
 std::string in_path(const std::string& program) {
@@ -70,7 +70,7 @@ Result<std::vector<std::string>> worker_command(const NodeSpec& node, const Mpir
 int threads_of(const NodeSpec& node, const std::vector<NodeSpec>& all) {
   int ranks = 0;
   for (const NodeSpec& each : all) ranks += each.role == node.role ? each.grid.ranks() : 0;
-  return part_of_process(ranks);
+  return run::part_of_process(ranks);
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::cluster

@@ -6,7 +6,7 @@
 
 #include "launch/cluster/cluster_file.h"
 
-namespace troupe::launch {
+namespace troupe::launch::cluster {
 
 /// The path of this program. Errc::io.
 Result<std::string> own_program();
@@ -24,4 +24,4 @@ Result<std::vector<std::string>> worker_command(const NodeSpec& node, const Mpir
 /// and share the cores.
 int threads_of(const NodeSpec& node, const std::vector<NodeSpec>& all);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::cluster

@@ -7,13 +7,13 @@
 
 #include "engine/base/terminal_text.h"
 #include "engine/base/text.h"
-#include "launch/model/model_overrides.h"
 #include "launch/config/schema.h"
+#include "launch/model/model_overrides.h"
+#include "launch/run/exit_code.h"
 #include "launch/tools/tables/advice.h"
 #include "launch/tools/tables/tool_table.h"
-#include "launch/run/exit_code.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 namespace {
 
 bool is_option(const std::string& word) {
@@ -47,17 +47,17 @@ bool is_setting(const std::string& word) {
 
 /// What an unknown option means, to be written after its name; or "".
 std::string meaning(const CLI::App& command, const std::string& option) {
-  const std::string key = normal_name(option);
+  const std::string key = tools::tables::normal_name(option);
   const bool settings = command.get_option_no_throw("--set") != nullptr;
-  if (settings && find_field(key)) return cat("; it is a setting: --set ", key, "=VALUE");
-  const std::string theirs = settings ? advice(key, {}) : "";
+  if (settings && config::find_field(key)) return cat("; it is a setting: --set ", key, "=VALUE");
+  const std::string theirs = settings ? tools::tables::advice(key, {}) : "";
   if (!theirs.empty()) return cat("; ", theirs, " (settings are written --set KEY=VALUE)");
   std::vector<std::string> known;
   for (const CLI::Option* each : command.get_options())
     for (const auto& name : each->get_lnames()) known.push_back("--" + name);
   if (const std::string near = nearest(option, known); !near.empty())
     return cat("; did you mean ", near, "?");
-  const std::string near = settings ? nearest_key(key) : "";
+  const std::string near = settings ? config::nearest_key(key) : "";
   return near.empty() ? "" : cat("; did you mean --set ", near, "=VALUE?");
 }
 
@@ -94,7 +94,7 @@ int report_problem(const CLI::App& command, const std::vector<std::string>& word
                            "train ..."
                          : for_terminal(parse_problem(command, words, error)).c_str());
   std::fprintf(stderr, "`troupe %s --help` lists the options.\n", command.get_name().c_str());
-  return exit_usage;
+  return run::exit_usage;
 }
 
 }  // namespace
@@ -109,7 +109,7 @@ std::vector<std::string> with_set(const CLI::App& command, const std::vector<std
     if (!is_option(word) && !value && is_setting(word)) {
       if (settings)
         out.emplace_back("--set");
-      else if (word.starts_with(override_prefix))
+      else if (word.starts_with(config::override_prefix))
         out.emplace_back("--model-overrides");
     }
     out.push_back(word);
@@ -152,7 +152,7 @@ std::string parse_problem(const CLI::App& command, const std::vector<std::string
 }
 
 ArgumentProblem::ArgumentProblem(std::string text)
-    : CLI::ParseError(name, std::move(text), exit_usage) {
+    : CLI::ParseError(name, std::move(text), run::exit_usage) {
 }
 
 const CLI::App* find_command(const CLI::App& program, const std::string& name) {
@@ -169,12 +169,12 @@ int report_parse_error(const CLI::App& program, const std::vector<std::string>& 
     return report_problem(*program.get_subcommands().front(), words, error);
   if (error.get_name() == "RequiredError" && words.empty() && unparsed.empty()) {
     std::fputs(program.help().c_str(), stderr);
-    return exit_usage;
+    return run::exit_usage;
   }
   if (error.get_name() != "RequiredError" || unparsed.empty()) {
     std::fprintf(stderr, "troupe: %s\n`troupe --help` lists the commands.\n",
                  for_terminal(error.what()).c_str());
-    return exit_usage;
+    return run::exit_usage;
   }
   std::vector<std::string> known;
   for (const auto* command : program.get_subcommands([](const CLI::App* each) {
@@ -185,7 +185,7 @@ int report_parse_error(const CLI::App& program, const std::vector<std::string>& 
   std::fprintf(stderr, "troupe: unknown command %s; available commands: %s%s\n",
                quote(unparsed.front()).c_str(), join(known, ", ").c_str(),
                meant.empty() ? "" : cat("; did you mean ", meant, "?").c_str());
-  return exit_usage;
+  return run::exit_usage;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

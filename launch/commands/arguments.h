@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 /// Puts --set in front of each "key=value" among the words of a command that has that option, and
 /// --model-overrides in front of each "model_overrides.KEY=VALUE" of one that has only that.
@@ -33,4 +33,4 @@ class ArgumentProblem : public CLI::ParseError {
   static constexpr const char* name = "ArgumentProblem";
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

@@ -19,7 +19,7 @@
 #include "launch/terminal/interruption.h"
 #include "launch/terminal/line_editor.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 namespace {
 
@@ -59,8 +59,8 @@ class Chat {
   const ChatOptions& options_;
   std::unique_ptr<ChatModel> model_;
   Conversation conversation_;
-  LineEditor editor_;
-  std::optional<Interruption> ctrl_c_;
+  terminal::LineEditor editor_;
+  std::optional<terminal::Interruption> ctrl_c_;
   ModelOutput output_;
 };
 
@@ -68,7 +68,7 @@ Chat::Chat(const ChatOptions& options)
     : options_(options),
       model_(make_model(options)),
       conversation_(options.system),
-      editor_("> ", chat_history_file()) {
+      editor_("> ", terminal::chat_history_file()) {
   if (editor_.interactive()) ctrl_c_.emplace();
 }
 
@@ -123,12 +123,12 @@ void Chat::save(std::string path) const {
 }
 
 void Chat::reply(const std::string& text) {
-  Interruption::take();
+  terminal::Interruption::take();
   conversation_.ask(text);
   if (options_.history_turns > 0)
     conversation_.limit(static_cast<std::size_t>(options_.history_turns));
   auto answer = model_->reply(conversation_, output_);
-  const bool stopped = Interruption::take();
+  const bool stopped = terminal::Interruption::take();
   if (answer) {
     if (stopped) std::cerr << "(stopped)\n";
     return conversation_.answer(std::move(*answer));
@@ -149,4 +149,4 @@ int chat(const ChatOptions& options) {
   });
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

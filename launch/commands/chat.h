@@ -5,7 +5,7 @@
 
 #include "launch/commands/generate.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 struct ChatOptions : GenerateOptions {
   std::string url;  ///< of a server with the OpenAI API, whose model is model.model; "": none
@@ -19,4 +19,4 @@ struct ChatOptions : GenerateOptions {
 /// Returns the exit code. Throws Failure.
 int chat(const ChatOptions& options);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

@@ -7,7 +7,7 @@
 #include "launch/commands/conversation.h"
 #include "launch/commands/model_output.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 class ChatModel {
  public:
@@ -19,4 +19,4 @@ class ChatModel {
   virtual Result<std::string> reply(Conversation& conversation, ModelOutput& output) = 0;
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

@@ -4,7 +4,7 @@
 #include "launch/config/schema.h"
 #include "launch/recipes/recipes.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 namespace {
 
 /// The values of "TEXT:{full,int8}", a type name of CLI11 with an IsMember check.
@@ -22,10 +22,10 @@ std::vector<std::string> listed_values(const std::string& type_name) {
 }
 
 std::vector<std::string> choices_of(const std::string& name, const std::string& type_name) {
-  if (name == "--algorithm") return algorithm_names();
+  if (name == "--algorithm") return recipes::algorithm_names();
   if (name != "--set") return listed_values(type_name);
   std::vector<std::string> settings;
-  for (const Field& field : fields()) settings.push_back(field.key + "=");
+  for (const config::Field& field : config::fields()) settings.push_back(field.key + "=");
   return settings;
 }
 
@@ -65,4 +65,4 @@ std::vector<CommandEntry> command_table(const CLI::App& program) {
   return out;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

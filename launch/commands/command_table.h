@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 struct OptionEntry {
   std::vector<std::string> names;    ///< "--set", "-h"; empty for a positional argument
@@ -24,4 +24,4 @@ struct CommandEntry {
 /// The program first, then its commands in the order of --help, without hidden ones.
 std::vector<CommandEntry> command_table(const CLI::App& program);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

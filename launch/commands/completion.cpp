@@ -2,7 +2,7 @@
 
 #include "engine/base/text.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 namespace {
 
 using Commands = std::vector<CommandEntry>;
@@ -189,4 +189,4 @@ std::string completion_script(Shell shell, const Commands& commands) {
   return "";
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

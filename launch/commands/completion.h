@@ -8,7 +8,7 @@
 
 #include "launch/commands/command_table.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 enum class Shell { bash, zsh, fish };
 constexpr std::array<std::string_view, 3> names_of(Shell) {
@@ -19,4 +19,4 @@ constexpr std::array<std::string_view, 3> names_of(Shell) {
 /// function for a folder of fpath; fish: installed in vendor_completions.d.
 std::string completion_script(Shell shell, const std::vector<CommandEntry>& commands);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

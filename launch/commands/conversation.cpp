@@ -4,7 +4,7 @@
 
 #include "engine/base/text.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 namespace {
 
@@ -60,4 +60,4 @@ Json Conversation::messages_from(std::size_t first) const {
   return out;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

@@ -10,7 +10,7 @@
 #include "engine/base/error.h"
 #include "engine/base/json.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 class Conversation {
  public:
@@ -53,4 +53,4 @@ class Conversation {
   std::size_t first_ = 0;  // the first turn that is sent
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

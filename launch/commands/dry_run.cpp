@@ -22,7 +22,7 @@
 #include "launch/recipes/recipes.h"
 #include "launch/run/exit_code.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 namespace {
 
@@ -69,7 +69,7 @@ int wait_for(pid_t child, const sigset_t& signals) {
     int status = 0;
     const pid_t ended = waitpid(child, &status, WNOHANG);
     if (ended == child && WIFEXITED(status)) return WEXITSTATUS(status);
-    if (ended < 0) return exit_internal;
+    if (ended < 0) return run::exit_internal;
     if (ended == child) {
       std::cerr << "troupe: the dry run was killed by signal " << WTERMSIG(status) << '\n';
       return 128 + WTERMSIG(status);
@@ -148,15 +148,15 @@ std::uint64_t bytes_in(const std::string& folder) {
   return bytes;
 }
 
-void print_report(const RunConfig& config, const RunConfig& one) {
+void print_report(const config::RunConfig& config, const config::RunConfig& one) {
   const std::vector<ActorCall> calls = read_calls(one.output);
   std::cout << "Dry run of " << config.algorithm << ": one batch of rows, nothing is kept\n"
             << calls_text(calls);
   std::uint64_t saved = 0;  // with the critic and a reference that moves
   for (const char* part : {"", "/critic", "/reference"})
     saved += bytes_in(cat(one.output, part, "/checkpoint-", one.train.steps));
-  std::cout << labelled_line("checkpoint", bytes_text(saved));
-  std::cout << labelled_line("peak memory", bytes_text(peak_resident_memory()));
+  std::cout << labelled_line("checkpoint", memory::bytes_text(saved));
+  std::cout << labelled_line("peak memory", memory::bytes_text(peak_resident_memory()));
   const double step = step_seconds(calls) / static_cast<double>(one.train.steps);
   std::cout << labelled_line(
       "time per step", cat("about ", to_text(step, 3), " s, without checkpoint and evaluation"));
@@ -167,15 +167,15 @@ void print_report(const RunConfig& config, const RunConfig& one) {
             config.train.steps, " steps"));
 }
 
-int run_step(const RunConfig& config, const std::string& folder,
-             const std::function<int(const RunConfig&)>& run) {
-  const RunConfig one = one_step_of(config, folder);
+int run_step(const config::RunConfig& config, const std::string& folder,
+             const std::function<int(const config::RunConfig&)>& run) {
+  const config::RunConfig one = one_step_of(config, folder);
   const int code = run(one);
   if (code == 0) print_report(config, one);
   return code;
 }
 
-void remove_warmup(OptimizerConfig& optimizer) {
+void remove_warmup(config::OptimizerConfig& optimizer) {
   optimizer.schedule = engine::optim::ScheduleKind::constant;
   optimizer.warmup_steps = optimizer.decay_steps = 0;
   optimizer.warmup_ratio = optimizer.min_lr_ratio = 0;
@@ -183,12 +183,12 @@ void remove_warmup(OptimizerConfig& optimizer) {
 
 }  // namespace
 
-RunConfig one_step_of(const RunConfig& config, const std::string& output) {
-  RunConfig one = config;
+config::RunConfig one_step_of(const config::RunConfig& config, const std::string& output) {
+  config::RunConfig one = config;
   one.output = output;
-  one.resume = resume_auto;
+  one.resume = config::resume_auto;
   one.serve.listen.clear();
-  one.train.steps = recipe_of(config).row_use(config).updates;
+  one.train.steps = recipes::recipe_of(config).row_use(config).updates;
   one.train.save_every = 0;
   remove_warmup(one.train);
   remove_warmup(one.critic);
@@ -198,8 +198,9 @@ RunConfig one_step_of(const RunConfig& config, const std::string& output) {
   return one;
 }
 
-int dry_run(const RunConfig& config, const std::function<int(const RunConfig&)>& run) {
-  if (config.rollout.source == SampleSource::service)
+int dry_run(const config::RunConfig& config,
+            const std::function<int(const config::RunConfig&)>& run) {
+  if (config.rollout.source == config::SampleSource::service)
     throw Failure({Errc::usage,
                    "--dry-run: with rollout.source service other programs make the samples; start "
                    "the run, which waits for them"});
@@ -223,4 +224,4 @@ int dry_run(const RunConfig& config, const std::function<int(const RunConfig&)>&
   return code;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

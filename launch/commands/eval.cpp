@@ -15,27 +15,28 @@
 #include "launch/commands/eval/items.h"
 #include "launch/commands/eval/output_file.h"
 #include "launch/commands/eval/summary.h"
-#include "launch/recipes/resolve.h"
 #include "launch/config/schema.h"
+#include "launch/recipes/resolve.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 namespace {
 
 namespace fs = std::filesystem;
 
 // The configuration of a GRPO run with these prompts: its prompts are encoded, its completions
 // sampled and its rewards computed as in training. Only the settings below are read.
-RunConfig eval_config(const EvalOptions& options) {
-  Sources sources{.algorithm = "grpo", .file = "", .sets = {}};
+config::RunConfig eval_config(const EvalOptions& options) {
+  recipes::Sources sources{.algorithm = "grpo", .file = "", .sets = {}};
   sources.sets = {
       cat("model=",
           value_or_throw(engine::adapter::model_folders(options.model.model, options.model.adapter))
               .model),
       cat("data.path=", options.data.size() == 1 ? options.data.front()
                                                  : cat('[', join(options.data, ", "), ']')),
-      cat("train.dtype=", name_of(options.model.dtype)), "output=-"};  // a run needs one; it is not used
+      cat("train.dtype=", name_of(options.model.dtype)),
+      "output=-"};  // a run needs one; it is not used
   sources.sets.insert(sources.sets.end(), options.sets.begin(), options.sets.end());
-  return value_or_throw(resolve(sources)).config;
+  return value_or_throw(recipes::resolve(sources)).config;
 }
 
 // True for the settings that determine the lines of the output file.
@@ -68,10 +69,10 @@ Json checksums(const std::string& folder) {
   return out;
 }
 
-Json settings_of(const RunConfig& config, const EvalItems& items) {
+Json settings_of(const config::RunConfig& config, const EvalItems& items) {
   Json settings, data = Json::Array{};
-  for (const Field& field : fields())
-    if (determines_lines(field.key)) settings.set(field.key, value_text(field, config));
+  for (const config::Field& field : config::fields())
+    if (determines_lines(field.key)) settings.set(field.key, config::value_text(field, config));
   for (const auto& file : items.files()) data.array().emplace_back(file.xxh3);
   return Json::Object{{"model", checksums(items.folders().model)},
                       {"adapter", checksums(items.folders().adapter)},
@@ -124,8 +125,8 @@ void report_failures(const EvalSummary& summary) {
 }  // namespace
 
 int eval(const EvalOptions& options) {
-  const RunConfig config = eval_config(options);
-  ModelOptions model = options.model;
+  const config::RunConfig config = eval_config(options);
+  model::ModelOptions model = options.model;
   model.overrides = config.model_overrides;
   EvalItems items(config, model);
   std::optional<EvalFile> file;
@@ -139,4 +140,4 @@ int eval(const EvalOptions& options) {
   return 0;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

@@ -8,10 +8,10 @@
 
 #include "launch/model/model.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 struct EvalOptions {
-  ModelOptions model;
+  model::ModelOptions model;
   std::vector<std::string> data;  ///< files of prompts
   std::string output;             ///< file with one JSON line per item; empty: none
   /// "key=value" for settings of a run that the evaluation uses (reward, eval.samples, rollout.*,
@@ -23,4 +23,4 @@ struct EvalOptions {
 /// Returns the exit code. Throws Failure.
 int eval(const EvalOptions& options);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

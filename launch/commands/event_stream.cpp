@@ -4,7 +4,7 @@
 
 #include "engine/base/text.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 namespace {
 
@@ -39,4 +39,4 @@ Result<> EventStream::push(std::string_view bytes) {
   return fail(Errc::full, cat("the server sent an event of more than ", max_event, " bytes"));
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

@@ -7,7 +7,7 @@
 
 #include "engine/base/error.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 class EventStream {
  public:
@@ -27,4 +27,4 @@ class EventStream {
   bool has_data_ = false, too_long_ = false;
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

@@ -13,20 +13,20 @@
 #include "launch/commands/explain/example_text.h"
 #include "launch/commands/explain/preview_text.h"
 #include "launch/commands/explain/run_estimate.h"
-#include "launch/recipes/reference_page.h"
 #include "launch/config/schema.h"
 #include "launch/memory/check_memory.h"
 #include "launch/memory/memory.h"
 #include "launch/recipes/model_spec.h"
 #include "launch/recipes/pretrain.h"
 #include "launch/recipes/recipes.h"
+#include "launch/recipes/reference_page.h"
 #include "launch/run/check_grids.h"
 #include "launch/run/exit_code.h"
 #include "launch/run/settings.h"
 #include "launch/run/text_model.h"
 #include "launch/serve/api/fields/fields_page.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 namespace {
 
@@ -37,27 +37,28 @@ std::string padded(std::string text, std::size_t width) {
 
 // Whether the key is in a section parallel.ROLE of which none is given: the model has no grid of
 // its own.
-bool is_untouched(const Resolved& run, const Field& field) {
+bool is_untouched(const recipes::Resolved& run, const config::Field& field) {
   const std::string section = field.key.substr(0, field.key.rfind('.') + 1);
   if (!section.starts_with("parallel.") || std::ranges::count(section, '.') < 2) return false;
-  return std::ranges::all_of(fields(), [&](const Field& each) {
-    return !each.key.starts_with(section) || run.origins.at(each.key).starts_with(default_origin);
+  return std::ranges::all_of(config::fields(), [&](const config::Field& each) {
+    return !each.key.starts_with(section) ||
+           run.origins.at(each.key).starts_with(config::default_origin);
   });
 }
 
 /// Keys with a value of their own, and those whose default depends on others; or `all`.
-void print_configuration(const Resolved& run, bool all) {
+void print_configuration(const recipes::Resolved& run, bool all) {
   std::cout << "Configuration (" << run.config.algorithm << ")\n";
   std::int64_t others = 0;
-  for (const Field& field : fields()) {
-    if (!reads(run.config.algorithm, field)) continue;
-    if (!all && run.origins.at(field.key) == default_origin) {
+  for (const config::Field& field : config::fields()) {
+    if (!recipes::reads(run.config.algorithm, field)) continue;
+    if (!all && run.origins.at(field.key) == config::default_origin) {
       ++others;
       continue;
     }
     if (is_untouched(run, field)) continue;
     std::cout << "  " << padded(std::string(field.key), 30)
-              << padded(for_terminal(value_text(field, run.config)), 28)
+              << padded(for_terminal(config::value_text(field, run.config)), 28)
               << run.origins.at(std::string(field.key)) << '\n';
   }
   if (!all) std::cout << "  " << others << " other keys have their defaults (explain --all)\n";
@@ -76,39 +77,41 @@ void print_amount(const std::string& what, const std::string& amount) {
   std::cout << "  " << padded(what, 46) << amount << '\n';
 }
 
-void print_parts(const RunConfig& config, const engine::models::DecoderSpec& spec) {
+void print_parts(const config::RunConfig& config, const engine::models::DecoderSpec& spec) {
   std::uint64_t total = 0;
-  for (const MemoryPart& part : memory_needed(config, spec)) {
-    print_amount(part.what, bytes_text(part.bytes));
+  for (const memory::MemoryPart& part : memory::memory_needed(config, spec)) {
+    print_amount(part.what, memory::bytes_text(part.bytes));
     total += part.bytes;
   }
-  print_amount("bytes per trained parameter", bytes_per_parameter(config));
-  print_amount("needed", bytes_text(total));
+  print_amount("bytes per trained parameter", memory::bytes_per_parameter(config));
+  print_amount("needed", memory::bytes_text(total));
 }
 
-void print_groups(const ClusterRun& cluster, const engine::models::DecoderSpec& spec) {
+void print_groups(const cluster::ClusterRun& cluster, const engine::models::DecoderSpec& spec) {
   std::uint64_t total = 0;
-  for (const GroupMemory& group : memory_of_groups(cluster.run.config, cluster.nodes, spec)) {
+  for (const cluster::GroupMemory& group :
+       cluster::memory_of_groups(cluster.run.config, cluster.nodes, spec)) {
     print_amount(cat(group.name, ": weights, gradients, optimizer state"),
                  group.largest == group.bytes
-                     ? bytes_text(group.bytes)
-                     : cat(bytes_text(group.bytes), ", ", bytes_text(group.largest), " at a rank"));
+                     ? memory::bytes_text(group.bytes)
+                     : cat(memory::bytes_text(group.bytes), ", ", memory::bytes_text(group.largest),
+                           " at a rank"));
     total += group.bytes;
   }
-  print_amount("needed, without activations and caches", bytes_text(total));
+  print_amount("needed, without activations and caches", memory::bytes_text(total));
 }
 
 /// `enough`: of check_memory(). Returns the error with which the run would stop for want of memory.
 Result<> print_available(const MemoryRoom& room, const Result<std::string>& enough) {
   print_amount("available",
-               room.known() ? cat(bytes_text(room.bytes), ", ", room.limit) : "unknown");
+               room.known() ? cat(memory::bytes_text(room.bytes), ", ", room.limit) : "unknown");
   RETURN_IF_ERROR(enough);
   if (!enough->empty()) std::cout << "  Warning: " << *enough << '\n';
   return {};
 }
 
 /// Predicted peaks of the ranks as processes, by what holds the memory.
-void print_ranks(const RunConfig& config, const engine::models::DecoderSpec& spec) {
+void print_ranks(const config::RunConfig& config, const engine::models::DecoderSpec& spec) {
   const auto line = [](const std::string& name, const std::vector<std::string>& values) {
     std::cout << "  " << padded(name, 18);
     for (const std::string& value : values)
@@ -118,8 +121,8 @@ void print_ranks(const RunConfig& config, const engine::models::DecoderSpec& spe
   std::cout << "\nMemory of each rank as a process (MiB)\n";
   line("", {"weights", "gradients", "optimizer", "activations", "operands", "other models",
             "program", "peak"});
-  for (const RankPeak& peak : peaks_of_ranks(config, spec)) {
-    const RankMemory& own = peak.models;
+  for (const memory::RankPeak& peak : memory::peaks_of_ranks(config, spec)) {
+    const memory::RankMemory& own = peak.models;
     std::vector<std::string> values;
     for (const std::uint64_t bytes :
          {own.weights + own.adapter, own.gradients, own.moments + own.average, own.activations,
@@ -140,32 +143,32 @@ std::string indented(const std::string& lines) {
 
 int refused(const Error& error) {
   std::cout << "  Cannot be used: " << error.what << '\n';
-  return exit_code(error.code);
+  return run::exit_code(error.code);
 }
 
 // The model's text, and the data settings of a run of its rows.
 struct RunRows {
-  std::shared_ptr<TextModel> text;
+  std::shared_ptr<run::TextModel> text;
   engine::data::DataOptions options;
 };
-Result<RunRows> rows_of(const RunConfig& config, const engine::models::DecoderSpec& spec) {
-  auto text = TextModel::load(config, spec);
+Result<RunRows> rows_of(const config::RunConfig& config, const engine::models::DecoderSpec& spec) {
+  auto text = run::TextModel::load(config, spec);
   RETURN_IF_ERROR(text);
-  auto options = data_settings(config, spec, config.data.path);
+  auto options = run::data_settings(config, spec, config.data.path);
   RETURN_IF_ERROR(options);
-  recipe_of(config).prepare_rows(config, **text, *options);
+  recipes::recipe_of(config).prepare_rows(config, **text, *options);
   return RunRows{std::move(*text), std::move(*options)};
 }
 
-TokenText token_text(const TextModel& text) {
+TokenText token_text(const run::TextModel& text) {
   if (!text.has_tokenizer()) return nullptr;
   return [&text](std::span<const std::int32_t> ids) { return text.decode_all(ids); };
 }
 
 /// A line of JSON for each of the first examples. Throws Failure.
-void print_examples(const RunConfig& config, const engine::models::DecoderSpec& spec,
+void print_examples(const config::RunConfig& config, const engine::models::DecoderSpec& spec,
                     std::int64_t count) {
-  if (reads_token_files(config))
+  if (recipes::reads_token_files(config))
     throw Failure({Errc::usage,
                    "--examples: the data of this run are token files (troupe "
                    "preprocess), which have no rows"});
@@ -176,15 +179,15 @@ void print_examples(const RunConfig& config, const engine::models::DecoderSpec& 
     std::cout << example_json(example, token_text(*rows.text)).dump() << '\n';
 }
 
-int print_token_files(const RunConfig& config, const engine::models::DecoderSpec& spec,
+int print_token_files(const config::RunConfig& config, const engine::models::DecoderSpec& spec,
                       const MachineOptions& machine) {
-  const auto files = token_files(config);
+  const auto files = recipes::token_files(config);
   if (!files) return refused(files.error());
-  for (const TokenFile& file : *files)
+  for (const recipes::TokenFile& file : *files)
     std::cout << "  " << file.prefix << ": " << file.documents << " documents, " << file.tokens
               << " tokens\n";
   std::cout << "\nRun\n";
-  const auto size = size_of_run(config, max_length(config, spec), *files);
+  const auto size = size_of_run(config, run::max_length(config, spec), *files);
   if (!size) return refused(size.error());
   std::cout << run_estimate(config, spec, *size, machine);
   return 0;
@@ -192,10 +195,10 @@ int print_token_files(const RunConfig& config, const engine::models::DecoderSpec
 
 /// What the run reads and how long it takes. Returns the exit code: that of the error with which
 /// the run would stop when it has read its data, or 0.
-int print_data(const RunConfig& config, const engine::models::DecoderSpec& spec,
+int print_data(const config::RunConfig& config, const engine::models::DecoderSpec& spec,
                const MachineOptions& machine) {
   std::cout << "\nData\n";
-  if (reads_token_files(config)) return print_token_files(config, spec, machine);
+  if (recipes::reads_token_files(config)) return print_token_files(config, spec, machine);
   const auto rows = rows_of(config, spec);
   if (!rows) return refused(rows.error());
   const auto preview = preview_data(config, rows->options, *rows->text);
@@ -221,9 +224,9 @@ namespace {
 
 /// Memory of a run in one process or under mpirun, or of the groups of a cluster. Throws Failure
 /// where the models do not fit.
-void print_memory(const ClusterRun& cluster, const engine::models::DecoderSpec& spec,
-                  const MemoryPlace& place) {
-  const RunConfig& config = cluster.run.config;
+void print_memory(const cluster::ClusterRun& cluster, const engine::models::DecoderSpec& spec,
+                  const memory::MemoryPlace& place) {
+  const config::RunConfig& config = cluster.run.config;
   std::cout << "\nMemory\n";
   if (!cluster.nodes.empty()) {
     print_groups(cluster, spec);
@@ -236,33 +239,33 @@ void print_memory(const ClusterRun& cluster, const engine::models::DecoderSpec& 
   value_or_throw(enough);
 }
 
-ClusterRun resolved(const ExplainOptions& options) {
-  if (!options.cluster.empty()) return resolve_cluster({options.cluster, options.sources});
-  return {value_or_throw(resolve(options.sources)), {}};
+cluster::ClusterRun resolved(const ExplainOptions& options) {
+  if (!options.cluster.empty()) return cluster::resolve_cluster({options.cluster, options.sources});
+  return {value_or_throw(recipes::resolve(options.sources)), {}};
 }
 
 }  // namespace
 
 int explain(const ExplainOptions& options) {
   if (options.reference) {
-    std::cout << reference_page();
+    std::cout << recipes::reference_page();
     return 0;
   }
   if (options.request_fields) {
-    std::cout << api::request_fields_page();
+    std::cout << serve::api::request_fields_page();
     return 0;
   }
-  const ClusterRun cluster = resolved(options);
-  const Resolved& run = cluster.run;
+  const cluster::ClusterRun cluster = resolved(options);
+  const recipes::Resolved& run = cluster.run;
   if (options.examples > 0) {
-    print_examples(run.config, value_or_throw(spec_of(run.config, run.config.model)),
+    print_examples(run.config, value_or_throw(recipes::spec_of(run.config, run.config.model)),
                    options.examples);
     return 0;
   }
   print_configuration(run, options.all);
-  std::cout << "\nLoss\n  " << indented(recipe_of(run.config).formula(run.config)) << '\n';
-  const auto spec = value_or_throw(spec_of(run.config, run.config.model));
-  if (cluster.nodes.empty()) value_or_throw(check_grids(run.config));
+  std::cout << "\nLoss\n  " << indented(recipes::recipe_of(run.config).formula(run.config)) << '\n';
+  const auto spec = value_or_throw(recipes::spec_of(run.config, run.config.model));
+  if (cluster.nodes.empty()) value_or_throw(run::check_grids(run.config));
   print_model(spec);
   print_memory(cluster, spec, memory_of(options.machine));
   const int code = options.data ? print_data(run.config, spec, options.machine) : 0;
@@ -272,4 +275,4 @@ int explain(const ExplainOptions& options) {
   return code;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

@@ -7,10 +7,10 @@
 #include "launch/commands/explain/machine.h"
 #include "launch/recipes/resolve.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 struct ExplainOptions {
-  Sources sources;
+  recipes::Sources sources;
   bool reference = false;       ///< print the reference of all keys instead
   bool request_fields = false;  ///< print the fields of requests to a server instead
   bool all = false;             ///< print the keys with their defaults, too
@@ -22,4 +22,4 @@ struct ExplainOptions {
 /// Returns the exit code. Throws Failure.
 int explain(const ExplainOptions& options);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

@@ -9,7 +9,7 @@
 #include "launch/commands/arguments.h"
 #include "launch/commands/options.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 namespace {
 
@@ -78,7 +78,7 @@ std::function<int()> launch_action(const std::string& cluster,
   }
   if (name != "train")
     throw ArgumentProblem(cat("launch: can only start train or explain; found ", quote(name)));
-  LaunchOptions options{cluster, {}};
+  cluster::LaunchOptions options{cluster, {}};
   add_sources(command, options.sources);
   bool only_dry_run = false;
   command.add_flag("--dry-run", only_dry_run, "not with launch");
@@ -88,7 +88,7 @@ std::function<int()> launch_action(const std::string& cluster,
     throw ArgumentProblem(
         "launch: --dry-run is not supported; `troupe train --dry-run` runs one step in one "
         "process");
-  return [options] { return launch(options); };
+  return [options] { return cluster::launch(options); };
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

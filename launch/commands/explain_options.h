@@ -8,7 +8,7 @@
 
 #include "launch/commands/explain.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 /// Adds the options to `command`, which must not outlive `options`.
 void add_explain_options(CLI::App& command, ExplainOptions& options);
@@ -17,4 +17,4 @@ void add_explain_options(CLI::App& command, ExplainOptions& options);
 std::function<int()> launch_action(const std::string& cluster,
                                    const std::vector<std::string>& arguments);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

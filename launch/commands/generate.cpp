@@ -7,14 +7,14 @@
 
 #include "engine/base/text.h"
 #include "launch/commands/chat.h"
-#include "launch/model/chat_prompt.h"
-#include "launch/model/json_lines.h"
 #include "launch/commands/line_members.h"
 #include "launch/commands/model_group.h"
 #include "launch/commands/model_output.h"
 #include "launch/commands/sampler.h"
+#include "launch/model/chat_prompt.h"
+#include "launch/model/json_lines.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 namespace {
 
@@ -99,11 +99,11 @@ class LineGenerator {
     if (!line.find("messages")) return sampler_.model().tokens_of(line, "prompt");
     if (line.find("ids") || line.find("prompt"))
       return fail(Errc::bad_input, "a line has one of prompt, ids and messages");
-    auto input = read_render_input(line, {});
+    auto input = model::read_render_input(line, {});
     RETURN_IF_ERROR(input);
     if (!line.find("add_generation_prompt")) input->add_generation_prompt = true;
     if (!chat_prompt_) {
-      auto loaded = ChatPrompt::load(sampler_.model().folders().text, chat_template_);
+      auto loaded = model::ChatPrompt::load(sampler_.model().folders().text, chat_template_);
       RETURN_IF_ERROR(loaded);
       chat_prompt_.emplace(std::move(*loaded));
     }
@@ -114,15 +114,15 @@ class LineGenerator {
 
   Sampler sampler_;
   std::string chat_template_;
-  std::optional<ChatPrompt> chat_prompt_;  // loaded for the first messages
+  std::optional<model::ChatPrompt> chat_prompt_;  // loaded for the first messages
   LineMembers members_;
 };
 
 int answer_stdin(const GenerateOptions& options) {
   LineGenerator generator(options);
   std::ios::sync_with_stdio(false);
-  value_or_throw(
-      answer_lines(std::cin, std::cout, [&](const Json& line) { return generator.answer(line); }));
+  value_or_throw(model::answer_lines(std::cin, std::cout,
+                                     [&](const Json& line) { return generator.answer(line); }));
   return 0;
 }
 
@@ -143,4 +143,4 @@ int generate(const GenerateOptions& given) {
   return with_model_group(std::move(options), command);
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

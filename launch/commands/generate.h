@@ -6,15 +6,15 @@
 
 #include "engine/base/json.h"
 #include "engine/parallel/grid.h"
-#include "launch/model/model.h"
 #include "launch/commands/task.h"
+#include "launch/model/model.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 class ModelGroup;
 
 struct GenerateOptions {
-  ModelOptions model;
+  model::ModelOptions model;
   engine::parallel::Grid grid;  ///< tp and pp: the ranks of mpirun that share the model
   std::int64_t timeout = 600;   ///< seconds that a rank waits for another
   ModelGroup* group = nullptr;  ///< these ranks; nullptr: this process alone
@@ -34,4 +34,4 @@ struct GenerateOptions {
 /// Returns the exit code. Throws Failure.
 int generate(const GenerateOptions& options);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

@@ -18,7 +18,7 @@
 #include "launch/commands/info/run.h"
 #include "launch/commands/info/tokenizer.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 namespace {
 
@@ -138,4 +138,4 @@ int info(const InfoOptions& options) {
   return report.finish(path, options.json);
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

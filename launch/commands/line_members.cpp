@@ -12,7 +12,7 @@
 #include "engine/generate/sampling_params_json.h"
 #include "engine/tokenizer/template_tokens.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 namespace {
 
@@ -64,4 +64,4 @@ Result<> LineMembers::check(const Json& line) {
   return {};
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

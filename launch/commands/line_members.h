@@ -7,7 +7,7 @@
 #include "engine/base/error.h"
 #include "engine/base/json.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 class LineMembers {
  public:
@@ -19,4 +19,4 @@ class LineMembers {
   std::set<std::string, std::less<>> warned_;
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

@@ -6,18 +6,18 @@
 
 #include "launch/terminal/interruption.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 LocalChat::LocalChat(const ChatOptions& options)
     : folders_(value_or_throw(
           engine::adapter::model_folders(options.model.model, options.model.adapter))),
-      prompt_(value_or_throw(ChatPrompt::load(folders_.text, options.chat_template))),
+      prompt_(value_or_throw(model::ChatPrompt::load(folders_.text, options.chat_template))),
       sampler_(
           options,
           [this](const engine::generate::TokenEvent& event) {
             output_->print(decoder_->push(event.token));
           },
-          [] { return Interruption::pending(); }) {
+          [] { return terminal::Interruption::pending(); }) {
 }
 
 Result<std::string> LocalChat::reply(Conversation& conversation, ModelOutput& output) {
@@ -59,4 +59,4 @@ Result<std::vector<std::int32_t>> LocalChat::fitting_prompt(Conversation& conver
   return tokens;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

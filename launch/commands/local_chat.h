@@ -7,10 +7,10 @@
 
 #include "launch/commands/chat.h"
 #include "launch/commands/chat_model.h"
-#include "launch/model/chat_prompt.h"
 #include "launch/commands/sampler.h"
+#include "launch/model/chat_prompt.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 class LocalChat final : public ChatModel {
  public:
@@ -22,11 +22,11 @@ class LocalChat final : public ChatModel {
   Result<std::vector<std::int32_t>> fitting_prompt(Conversation& conversation);
 
   engine::adapter::ModelFolders folders_;
-  ChatPrompt prompt_;
+  model::ChatPrompt prompt_;
   Sampler sampler_;
   std::optional<engine::tokenizer::StreamDecoder> decoder_;
   ModelOutput* output_ = nullptr;  // during a reply
   std::uint64_t replies_ = 0;
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

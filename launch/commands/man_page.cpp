@@ -6,7 +6,7 @@
 #include "engine/base/text.h"
 #include "launch/run/exit_code.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 namespace {
 
 /// Text as troff: backslashes and hyphens escaped, no line that begins with a request.
@@ -77,7 +77,7 @@ std::string command_list(const std::vector<CommandEntry>& commands) {
 
 std::string exit_status() {
   std::string out = ".SH EXIT STATUS\n.TP\n0\nsuccess\n";
-  for (const auto& [code, meaning] : exit_codes)
+  for (const auto& [code, meaning] : run::exit_codes)
     out += cat(".TP\n", code, "\n", troff(meaning), "\n");
   return out;
 }
@@ -100,4 +100,4 @@ std::string man_page(std::string_view name, const std::vector<CommandEntry>& com
              name.empty() ? "/usr/share/doc/troupe\n" : "\\fBtroupe\\fR(1)\n");
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

@@ -7,11 +7,11 @@
 
 #include "launch/commands/command_table.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 /// The page of `command` as troff with the man macros (man(7)); "" is troupe(1), the page of the
 /// program, which lists the commands and the exit codes. Failure(usage) for an unknown command.
 std::string man_page(std::string_view command, const std::vector<CommandEntry>& commands,
                      std::string_view version);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

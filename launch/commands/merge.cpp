@@ -13,7 +13,7 @@
 #include "engine/ops/cpu/cpu_options.h"
 #include "engine/tokenizer/chat_template.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 namespace checkpoint = engine::checkpoint;
 
 namespace {
@@ -83,4 +83,4 @@ int merge(const MergeOptions& options) {
   return 0;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

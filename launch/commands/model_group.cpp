@@ -13,7 +13,7 @@
 #include "transports/mpi/mpi_world.h"
 #include "transports/wire/codec.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 using actors::group::GroupCall;
 using engine::parallel::Grid;
@@ -52,7 +52,7 @@ Result<std::unique_ptr<ModelGroup>> ModelGroup::create(const Grid& grid, std::in
                 cat("--tp ", grid.tp, " --pp ", grid.pp, ": expected ", grid.ranks(),
                     " ranks, found one process; start it with mpirun -n ", grid.ranks()));
   RETURN_IF_ERROR(engine::parallel::check_fits(grid, transports::mpi::mpirun_size()));
-  auto world = transports::mpi::mpi_world(mpi_options(timeout));
+  auto world = transports::mpi::mpi_world(run::mpi_options(timeout));
   RETURN_IF_ERROR(world);
   auto mesh = Mesh::create(std::move(*world), grid);
   RETURN_IF_ERROR(mesh);
@@ -102,19 +102,20 @@ void ModelGroup::follow(const std::function<void()>& load,
 }
 
 void ModelGroup::abort(const std::exception& error) {
-  abort_ranks(mesh_.world(), error);
+  run::abort_ranks(mesh_.world(), error);
 }
 
 int with_model_group(GenerateOptions options,
                      const std::function<int(const GenerateOptions&)>& command) {
   const bool alone = options.grid.ranks() == 1 && transports::mpi::mpirun_size() == 1;
   if (alone) return command(options);
-  const HangGuard hangs;
-  return run_rank([&] { return value_or_throw(ModelGroup::create(options.grid, options.timeout)); },
-                  [&](ModelGroup& group) {
-                    options.group = &group;
-                    return run_in_group(group, options, command);
-                  });
+  const run::HangGuard hangs;
+  return run::run_rank(
+      [&] { return value_or_throw(ModelGroup::create(options.grid, options.timeout)); },
+      [&](ModelGroup& group) {
+        options.group = &group;
+        return run_in_group(group, options, command);
+      });
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

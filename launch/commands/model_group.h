@@ -11,7 +11,7 @@
 #include "engine/parallel/grid.h"
 #include "launch/commands/generate.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 /// Completions that rank 0 asks all ranks for: the arguments of Sampler::generate().
 struct GenerateCall {
@@ -62,4 +62,4 @@ class ModelGroup {
 int with_model_group(GenerateOptions options,
                      const std::function<int(const GenerateOptions&)>& command);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

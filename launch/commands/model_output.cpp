@@ -6,7 +6,7 @@
 
 #include <iostream>
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 ModelOutput::ModelOutput() : terminal_(::isatty(STDOUT_FILENO) == 1) {
 }
@@ -45,4 +45,4 @@ void ModelOutput::print_line(std::string_view last) {
   std::cout << stream_.finish() << std::endl;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

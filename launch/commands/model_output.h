@@ -5,7 +5,7 @@
 
 #include "engine/base/terminal_text.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 /// On a terminal the text passes through for_terminal(), because a model can generate any bytes;
 /// elsewhere it is printed as it is.
@@ -22,4 +22,4 @@ class ModelOutput {
   TerminalStream stream_;
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

@@ -12,7 +12,7 @@
 #include "launch/config/paths.h"
 #include "launch/recipes/recipes.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 namespace {
 
@@ -104,7 +104,7 @@ bool is_run_file(const std::string& word) {
          std::filesystem::is_regular_file(word, ignored);
 }
 
-void add_run_file(CLI::App& command, Sources& sources) {
+void add_run_file(CLI::App& command, recipes::Sources& sources) {
   const auto take_file = [&sources](std::vector<std::string> files) {
     if (!sources.file.empty()) files.insert(files.begin(), sources.file);
     if (files.size() > 1)
@@ -132,15 +132,15 @@ void add_run_file(CLI::App& command, Sources& sources) {
 
 CLI::Option* path_option(CLI::Option* option) {
   return option->transform([name = option->get_name()](const std::string& given) {
-    auto expanded = expand_home(name, given);
+    auto expanded = config::expand_home(name, given);
     return expanded ? std::move(*expanded)
                     : throw CLI::ValidationError(name, expanded.error().what);
   });
 }
 
-void add_sources(CLI::App& command, Sources& sources) {
+void add_sources(CLI::App& command, recipes::Sources& sources) {
   command.add_option("--algorithm", sources.algorithm,
-                     cat("one of ", join(algorithm_names(), ", ")));
+                     cat("one of ", join(recipes::algorithm_names(), ", ")));
   add_run_file(command, sources);
   const auto setting = [&](const char* option, const char* key, const char* help) {
     const auto give = [&sources, option, key](const std::string& value) {
@@ -168,7 +168,7 @@ void add_sources(CLI::App& command, Sources& sources) {
   add_profile(command, sources);
 }
 
-void add_model(CLI::App& command, ModelOptions& options) {
+void add_model(CLI::App& command, model::ModelOptions& options) {
   path_option(
       command.add_option("--model", options.model,
                          "Hugging Face model directory, or a LoRA adapter's that names its base"))
@@ -184,8 +184,8 @@ void add_model(CLI::App& command, ModelOptions& options) {
 
 void add_dtype(CLI::App& command, engine::ops::Precision& dtype) {
   const auto take = [&dtype](const std::string& given) {
-    const YamlNode word{.kind = YamlNode::Kind::scalar, .text = given};
-    if (const std::string why = read_value(dtype, word); !why.empty())
+    const config::YamlNode word{.kind = config::YamlNode::Kind::scalar, .text = given};
+    if (const std::string why = config::read_value(dtype, word); !why.empty())
       throw ArgumentProblem(cat("--dtype ", why));
   };
   command
@@ -194,10 +194,10 @@ void add_dtype(CLI::App& command, engine::ops::Precision& dtype) {
       ->default_str(std::string(name_of(dtype)));
 }
 
-void add_overrides(CLI::App& command, ModelOverrides& overrides) {
+void add_overrides(CLI::App& command, model::ModelOverrides& overrides) {
   const auto take = [&overrides](const std::vector<std::string>& given) {
     for (const std::string& each : given)
-      if (const auto added = add_override(overrides, each); !added)
+      if (const auto added = config::add_override(overrides, each); !added)
         throw ArgumentProblem(cat("--model-overrides: ", added.error().what));
   };
   command
@@ -374,7 +374,7 @@ void add_logging(CLI::App& command) {
       ->excludes(quiet);
 }
 
-void add_profile(CLI::App& command, Sources& sources) {
+void add_profile(CLI::App& command, recipes::Sources& sources) {
   const auto set = [&sources](const std::string& key, const std::string& value) {
     sources.sets.push_back(cat("profile.", key, "=", value));
   };
@@ -405,4 +405,4 @@ void add_profile(CLI::App& command, Sources& sources) {
   value("--profile-save-path", "save_path", "output folder; default: profile in the run's output");
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

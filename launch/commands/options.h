@@ -8,22 +8,22 @@
 #include "launch/commands/generate.h"
 #include "launch/recipes/resolve.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 /// Expands ~ in the values of an option that is a path: shells leave `--model=~/x` as it is.
 CLI::Option* path_option(CLI::Option* option);
 
 /// Options of train and explain: --algorithm, --config, --set, options for the most common
 /// settings, and those of add_profile(). `sources` outlives the parsing.
-void add_sources(CLI::App& command, Sources& sources);
+void add_sources(CLI::App& command, recipes::Sources& sources);
 
 /// --model, which is required, --adapter, --dtype and --threads. `options` outlives the parsing.
-void add_model(CLI::App& command, ModelOptions& options);
+void add_model(CLI::App& command, model::ModelOptions& options);
 
 /// --model-overrides, also as words model_overrides.KEY=VALUE. `overrides` outlives the parsing.
 /// --dtype.
 void add_dtype(CLI::App& command, engine::ops::Precision& dtype);
-void add_overrides(CLI::App& command, ModelOverrides& overrides);
+void add_overrides(CLI::App& command, model::ModelOverrides& overrides);
 
 /// --template of generate and chat. `options` outlives the parsing.
 void add_template(CLI::App& command, GenerateOptions& options);
@@ -46,6 +46,6 @@ void add_logging(CLI::App& command);
 
 /// --profile and the --profile-... options of train, which set the keys of the section profile.
 /// `sources` outlives the parsing.
-void add_profile(CLI::App& command, Sources& sources);
+void add_profile(CLI::App& command, recipes::Sources& sources);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

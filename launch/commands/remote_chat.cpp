@@ -9,7 +9,7 @@
 #include "launch/serve/http/access.h"
 #include "launch/terminal/interruption.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 namespace {
 
@@ -45,14 +45,14 @@ Result<Json> request_fields(const Json& settings) {
   return fields;
 }
 
-http::Client make_client(const ChatOptions& options) {
-  http::Url url = value_or_throw(http::parse_url(options.url));
+serve::http::Client make_client(const ChatOptions& options) {
+  serve::http::Url url = value_or_throw(serve::http::parse_url(options.url));
   // Both forms are common: of the server, and of its API, as the clients of OpenAI have it.
   if (url.path.empty()) url.path = "/v1";
   std::string key;
   if (!options.api_key_file.empty())
-    key = value_or_throw(http::read_client_key(options.api_key_file));
-  if (!key.empty() && !url.tls && url.host != "localhost" && !http::loopback(url.host) &&
+    key = value_or_throw(serve::http::read_client_key(options.api_key_file));
+  if (!key.empty() && !url.tls && url.host != "localhost" && !serve::http::loopback(url.host) &&
       !options.send_key_unencrypted)
     throw Failure(
         {Errc::usage, cat("--url ", options.url, ": the API key would be sent unencrypted to ",
@@ -77,7 +77,7 @@ std::string mistake_in(const Json& answer) {
   return error != nullptr && error->is_string() ? error->string() : "";
 }
 
-Error error_of(const http::ClientResponse& response, const http::Url& url) {
+Error error_of(const serve::http::ClientResponse& response, const serve::http::Url& url) {
   const auto answer = parse_json(response.body, "the answer");
   std::string message = answer ? mistake_in(*answer) : "";
   if (message.empty()) message = quote(response.body, 200);
@@ -179,8 +179,9 @@ Result<std::string> RemoteChat::stream(const Json& messages, ModelOutput& output
   const auto response = client_.send(
       {.method = "POST", .path = "/chat/completions", .body = body.dump()},
       {.on_body = [&](std::string_view bytes) { reader.push(bytes); },
-       .stop = [&] { return Interruption::pending() || !reader.state() || reader.done(); }});
-  const bool interrupted = Interruption::pending();
+       .stop =
+           [&] { return terminal::Interruption::pending() || !reader.state() || reader.done(); }});
+  const bool interrupted = terminal::Interruption::pending();
   if (response && response->status != 200) return fail(error_of(*response, client_.url()));
   if (response || reader.done() || interrupted || !reader.state() || !reader.text().empty())
     output.print_line("");
@@ -192,4 +193,4 @@ Result<std::string> RemoteChat::stream(const Json& messages, ModelOutput& output
   return reader.text();
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

@@ -8,7 +8,7 @@
 #include "launch/commands/chat_model.h"
 #include "launch/serve/http/client.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 class RemoteChat final : public ChatModel {
  public:
@@ -20,9 +20,9 @@ class RemoteChat final : public ChatModel {
   std::string first_model() const;
   Result<std::string> stream(const Json& messages, ModelOutput& output) const;
 
-  http::Client client_;
+  serve::http::Client client_;
   std::string model_;
   Json settings_;  // fields of a request
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

@@ -8,7 +8,7 @@
 #include "launch/model/chat_prompt.h"
 #include "launch/model/json_lines.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 int render(const RenderOptions& options) {
   const bool folder = !options.model.empty();
@@ -20,7 +20,7 @@ int render(const RenderOptions& options) {
   const auto chat = value_or_throw(std::move(found));
   const TemplateTokens own = folder ? template_tokens(options.model) : TemplateTokens{};
   const auto answer = [&](const Json& line) -> Result<Json> {
-    const auto input = read_render_input(line, own);
+    const auto input = model::read_render_input(line, own);
     RETURN_IF_ERROR(input);
     auto rendered = chat.render(*input);
     RETURN_IF_ERROR(rendered);
@@ -38,7 +38,7 @@ int render(const RenderOptions& options) {
     return out;
   };
   std::ios::sync_with_stdio(false);
-  value_or_throw(answer_lines(std::cin, std::cout, answer));
+  value_or_throw(model::answer_lines(std::cin, std::cout, answer));
   return 0;
 }
 
@@ -62,14 +62,14 @@ int tokenize(const TokenizeOptions& options) {
     return Json(Json::Object{{"ids", json_of(tokenizer.encode(*text, options.special))}});
   };
   const auto decode = [&](const Json& line) -> Result<Json> {
-    const auto ids = ids_of(line, static_cast<std::int64_t>(tokenizer.vocab_size()));
+    const auto ids = model::ids_of(line, static_cast<std::int64_t>(tokenizer.vocab_size()));
     RETURN_IF_ERROR(ids);
     return Json(Json::Object{{"text", tokenizer.decode(*ids, true)}});
   };
   std::ios::sync_with_stdio(false);
-  value_or_throw(options.decode ? answer_lines(std::cin, std::cout, decode)
-                                : answer_lines(std::cin, std::cout, encode));
+  value_or_throw(options.decode ? model::answer_lines(std::cin, std::cout, decode)
+                                : model::answer_lines(std::cin, std::cout, encode));
   return 0;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

@@ -5,7 +5,7 @@
 
 #include "engine/tokenizer/formats/transformers5.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 struct RenderOptions {
   std::string model;          ///< a folder with a chat template
@@ -24,4 +24,4 @@ struct TokenizeOptions {
 /// Returns the exit code. Throws Failure.
 int tokenize(const TokenizeOptions& options);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

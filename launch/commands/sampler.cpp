@@ -9,11 +9,11 @@
 #include "engine/base/text.h"
 #include "engine/generate/beam_search.h"
 #include "engine/generate/sampling_params_json.h"
-#include "launch/model/json_lines.h"
 #include "launch/commands/model_group.h"
+#include "launch/model/json_lines.h"
 #include "launch/run/rank_resources.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 using engine::generate::Generation;
 using engine::generate::GenerationConfig;
@@ -25,39 +25,40 @@ namespace {
 constexpr std::int32_t default_new_tokens = 256;
 
 /// Threads of a rank: its part of the machine, unless they are given.
-ModelOptions on_this_rank(const GenerateOptions& options) {
-  ModelOptions own = options.model;
+model::ModelOptions on_this_rank(const GenerateOptions& options) {
+  model::ModelOptions own = options.model;
   if (options.group != nullptr && own.threads == 0)
-    own.threads = part_of_machine(options.group->size());
+    own.threads = run::part_of_machine(options.group->size());
   return own;
 }
 
 /// In a group this rank's part of the model; Failure on all ranks when one cannot load it.
-Model load(const GenerateOptions& options) {
+model::Model load(const GenerateOptions& options) {
   if (options.group == nullptr)
-    return value_or_throw(Model::load(options.model, NeededHead::language));
+    return value_or_throw(model::Model::load(options.model, model::NeededHead::language));
   ModelGroup& group = *options.group;
   const auto& mesh = group.mesh();
-  const ModelOptions own = on_this_rank(options);
+  const model::ModelOptions own = on_this_rank(options);
   if (group.leads()) group.announce_load();
-  std::optional<Model> model;
+  std::optional<model::Model> model;
   group.run("loading the model", [&] {
-    model = value_or_throw(Model::load(own, NeededHead::language, {&mesh.tp(), &mesh.pp(), {}}));
+    model = value_or_throw(
+        model::Model::load(own, model::NeededHead::language, {&mesh.tp(), &mesh.pp(), {}}));
   });
   return std::move(*model);
 }
 
 Json number(float value) {
-  return number_or_null(static_cast<double>(value));
+  return model::number_or_null(static_cast<double>(value));
 }
 
-std::optional<Model> load_draft(const GenerateOptions& options) {
+std::optional<model::Model> load_draft(const GenerateOptions& options) {
   if (options.draft.empty()) return std::nullopt;
-  ModelOptions of_draft = on_this_rank(options);
+  model::ModelOptions of_draft = on_this_rank(options);
   of_draft.model = options.draft;
   of_draft.adapter.clear();
   of_draft.overrides = {};
-  return value_or_throw(Model::load(of_draft, NeededHead::language));
+  return value_or_throw(model::Model::load(of_draft, model::NeededHead::language));
 }
 
 /// Settings of the file that the options name, or of the model folder's if there is one.
@@ -216,7 +217,7 @@ Json json_of(const Generation& generated, bool has_text, bool has_score) {
   out.set("logprobs", std::move(logp));
   if (!top.empty()) out.set("top_logprobs", std::move(top));
   out.set("finish_reason", to_string(generated.finish));
-  if (has_score) out.set("score", number_or_null(generated.score));
+  if (has_score) out.set("score", model::number_or_null(generated.score));
   return out;
 }
 
@@ -236,4 +237,4 @@ Result<> read_settings(const Json& object, engine::generate::SamplingParams& sam
   return {};
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

@@ -12,7 +12,7 @@
 #include "launch/commands/generate.h"
 #include "launch/model/model.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 class Sampler {
  public:
@@ -27,7 +27,7 @@ class Sampler {
   Sampler(const Sampler&) = delete;
   Sampler& operator=(const Sampler&) = delete;
 
-  Model& model() { return model_; }
+  model::Model& model() { return model_; }
   /// Settings of the file, overridden by the command line. max_new_tokens 0: generate() sets it
   /// from the length of the prompt.
   const engine::generate::SamplingParams& settings() const { return settings_; }
@@ -56,8 +56,8 @@ class Sampler {
 
   ModelGroup* group_;          // or nullptr
   std::exception_ptr thrown_;  // by the token callback of rank 0 of a group
-  Model model_;
-  std::optional<Model> draft_;
+  model::Model model_;
+  std::optional<model::Model> draft_;
   engine::generate::GenerationConfig defaults_;
   engine::generate::SamplingParams settings_;
   engine::generate::GeneratorConfig config_;
@@ -75,4 +75,4 @@ Result<> read_settings(const Json& object, engine::generate::SamplingParams& sam
 /// beam. "text" is null without a tokenizer.
 Json json_of(const engine::generate::Generation& generated, bool has_text, bool has_score);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

@@ -11,12 +11,13 @@
 #include "launch/model/model.h"
 #include "launch/run/text_model.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 namespace {
 
 /// [2 * pairs] chosen at 2k, rejected at 2k+1.
-std::vector<double> scores_of(Model& model, const std::vector<engine::data::PairExample>& pairs) {
+std::vector<double> scores_of(model::Model& model,
+                              const std::vector<engine::data::PairExample>& pairs) {
   std::vector<double> out;
   for (const auto& batch : algorithms::in_batches(pairs, 64)) {
     const auto experience = engine::data::to_scored_pairs(batch);
@@ -65,7 +66,7 @@ Json summary(const std::vector<double>& scores, int bins) {
 }  // namespace
 
 int score(const ScoreOptions& options) {
-  Model model = value_or_throw(Model::load(options.model));
+  model::Model model = value_or_throw(model::Model::load(options.model));
   if (model.spec().labels != 1)
     throw Failure(
         {Errc::usage,
@@ -73,7 +74,7 @@ int score(const ScoreOptions& options) {
              ": expected an outcome reward model (a score head with one label), found ",
              model.spec().labels == 0 ? std::string("a language model")
                                       : cat("a score head of ", model.spec().labels, " labels"))});
-  const auto text = value_or_throw(TextModel::load(model.folders().text, "", model.spec()));
+  const auto text = value_or_throw(run::TextModel::load(model.folders().text, "", model.spec()));
   engine::data::DataOptions data{.paths = options.data};
   data.encode.max_length = options.max_length > 0
                                ? std::min(options.max_length, model.spec().max_positions)
@@ -84,8 +85,8 @@ int score(const ScoreOptions& options) {
   return 0;
 }
 
-int logprobs(const ModelOptions& options) {
-  Model model = value_or_throw(Model::load(options, NeededHead::language));
+int logprobs(const model::ModelOptions& options) {
+  model::Model model = value_or_throw(model::Model::load(options, model::NeededHead::language));
   const auto answer = [&](const Json& line) -> Result<Json> {
     const auto tokens = model.tokens_of(line, "text");
     RETURN_IF_ERROR(tokens);
@@ -102,13 +103,13 @@ int logprobs(const ModelOptions& options) {
     double nll = 0;
     for (std::size_t t = 1; t < logp.size(); ++t) {
       nll -= static_cast<double>(logp[t]);
-      values.push_back(number_or_null(static_cast<double>(logp[t])));
+      values.push_back(model::number_or_null(static_cast<double>(logp[t])));
     }
-    return Json(Json::Object{{"logprobs", std::move(values)}, {"nll", number_or_null(nll)}});
+    return Json(Json::Object{{"logprobs", std::move(values)}, {"nll", model::number_or_null(nll)}});
   };
   std::ios::sync_with_stdio(false);
-  value_or_throw(answer_lines(std::cin, std::cout, answer));
+  value_or_throw(model::answer_lines(std::cin, std::cout, answer));
   return 0;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

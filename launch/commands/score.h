@@ -8,10 +8,10 @@
 
 #include "launch/model/model.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 struct ScoreOptions {
-  ModelOptions model;
+  model::ModelOptions model;
   std::vector<std::string> data;  ///< files of preference pairs
   std::int64_t max_length = 0;    ///< drops pairs with a longer sequence; 0: the model's
   int bins = 10;                  ///< calibration bins over the confidence
@@ -20,6 +20,6 @@ struct ScoreOptions {
 int score(const ScoreOptions& options);
 
 /// Returns the exit code. Throws Failure.
-int logprobs(const ModelOptions& options);
+int logprobs(const model::ModelOptions& options);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

@@ -3,7 +3,7 @@
 #include <array>
 #include <string_view>
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 namespace {
 
 struct Script {
@@ -34,4 +34,4 @@ std::vector<std::string> command_words(int argc, const char* const* argv) {
   return out;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

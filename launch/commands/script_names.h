@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 /// The arguments of the command line. Where the program's file name, argv[0], is that of a script,
 /// also with .py, its command is put in front of them: preprocess_data, convert_ckpt,
@@ -13,4 +13,4 @@ namespace troupe::launch {
 /// posttrain_gpt.
 std::vector<std::string> command_words(int argc, const char* const* argv);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

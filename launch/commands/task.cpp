@@ -3,7 +3,7 @@
 #include "engine/base/fields.h"
 #include "engine/base/text.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 Result<> set_task(Task task, Json& settings) {
   const bool beams = task == Task::beam_search || task == Task::beam_search_with_sampling,
@@ -17,4 +17,4 @@ Result<> set_task(Task task, Json& settings) {
   return {};
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

@@ -7,7 +7,7 @@
 #include "engine/base/error.h"
 #include "engine/base/json.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 /// How completions are found; chat is a dialogue.
 enum class Task { greedy, do_sample, beam_search, beam_search_with_sampling, chat };
@@ -20,4 +20,4 @@ constexpr std::array<std::string_view, 5> names_of(Task) {
 /// they contradict the task.
 Result<> set_task(Task task, Json& settings);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

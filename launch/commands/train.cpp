@@ -8,9 +8,9 @@
 #include "engine/base/text.h"
 #include "engine/ops/cpu/cpu_options.h"
 #include "launch/commands/dry_run.h"
-#include "launch/recipes/validate_profile.h"
 #include "launch/memory/check_memory.h"
 #include "launch/recipes/model_spec.h"
+#include "launch/recipes/validate_profile.h"
 #include "launch/run/algorithm_run.h"
 #include "launch/run/check_grids.h"
 #include "launch/run/hangs.h"
@@ -20,7 +20,7 @@
 #include "launch/run/under_mpi.h"
 #include "transports/mpi/mpi_world.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 namespace {
 
@@ -29,106 +29,114 @@ namespace group = actors::group;
 // All models take turns on the engine's executor: each has the whole machine, or shares it among
 // its ranks, which are threads. With rollout.threads the rollout has an executor and a device of
 // its own. The verifier, which needs no engine, runs concurrently.
-class InProcess final : public Placement {
+class InProcess final : public run::Placement {
  public:
-  explicit InProcess(const RunConfig& config)
+  explicit InProcess(const config::RunConfig& config)
       : hangs_(std::chrono::seconds(config.train.timeout)),
         session_(config),
         profile_(config, "", true),
-        device_(watched(profile_.rank(0),
-                        engine::ops::make_cpu_device(cpu_of(config, part_of_trainer(config))))),
-        rollout_device_(rollouts_have_threads(config)
-                            ? engine::ops::make_cpu_device(cpu_of_rollouts(config))
+        device_(profile::watched(profile_.rank(0), engine::ops::make_cpu_device(run::cpu_of(
+                                                       config, run::part_of_trainer(config))))),
+        rollout_device_(run::rollouts_have_threads(config)
+                            ? engine::ops::make_cpu_device(run::cpu_of_rollouts(config))
                             : nullptr),
         run_(session_, profile_) {}
 
   /// Runs the algorithm to its end or to a signal, and returns the exit code. Throws Failure.
   int run() {
-    const Interrupts interrupts(run_.stop());
-    text_ = value_or_throw(TextModel::load(session_.config(), session_.spec()));
-    addresses(Role::policy);
+    const run::Interrupts interrupts(run_.stop());
+    text_ = value_or_throw(run::TextModel::load(session_.config(), session_.spec()));
+    addresses(recipes::Role::policy);
     return run_.run(*this, *text_);
   }
 
   actors::Node& node() override { return local_.node(); }
-  std::vector<transports::Address> addresses(Role role) override {
+  std::vector<transports::Address> addresses(recipes::Role role) override {
     return local_.address(role, session_.config(),
-                          [this]<Role R>(const std::string& name) { spawn<R>(name); });
+                          [this]<recipes::Role R>(const std::string& name) { spawn<R>(name); });
   }
 
-  std::size_t chunks_per_rollout() const override { return chunks_in_process(session_.config()); }
+  std::size_t chunks_per_rollout() const override {
+    return run::chunks_in_process(session_.config());
+  }
   bool streams_weights() const override {
-    const auto ranks = [this](Role role) {
-      return grid_of(parallel_of(session_.config(), role, RankKind::threads)).ranks();
+    const auto ranks = [this](recipes::Role role) {
+      return recipes::grid_of(
+                 recipes::parallel_of(session_.config(), role, recipes::RankKind::threads))
+          .ranks();
     };
-    return ranks(Role::rollout) > 1 || ranks(Role::reference) > 1;
+    return ranks(recipes::Role::rollout) > 1 || ranks(recipes::Role::reference) > 1;
   }
 
  private:
-  template <Role R>
+  template <recipes::Role R>
   void spawn(const std::string& name) {
-    const RunConfig& config =
-        configs_.emplace(R, config_for(session_.config(), R, RankKind::threads)).first->second;
-    const bool own_threads = R == Role::rollout && rollout_device_ != nullptr;
+    const config::RunConfig& config =
+        configs_.emplace(R, recipes::config_for(session_.config(), R, recipes::RankKind::threads))
+            .first->second;
+    const bool own_threads = R == recipes::Role::rollout && rollout_device_ != nullptr;
     const auto placed = own_threads ? actors::Placement{.executor = name} : actors::Placement();
     auto& device = own_threads ? *rollout_device_ : *device_;
-    if (grid_of(config.parallel).ranks() > 1)
+    if (recipes::grid_of(config.parallel).ranks() > 1)
       node().spawn(name, sharded<R>(name, config, own_threads), placed);
     else
       node().spawn(name,
-                   role_entry<R>().make({config, session_.resume_from(), device, nullptr,
-                                         &session_.output(), text_}),
+                   run::role_entry<R>().make({config, session_.resume_from(), device, nullptr,
+                                              &session_.output(), text_}),
                    placed);
   }
 
   // `own_threads`: on those of rollout.threads, beside the other roles.
-  template <Role R>
-  auto sharded(const std::string& name, const RunConfig& config, bool own_threads) {
-    using OnRank = RoleOnRank<RoleActor<R>>;
-    const auto grid = grid_of(config.parallel);
-    const auto cpu = own_threads
-                         ? cpu_of_rollouts(config, grid.ranks())
-                         : cpu_of(config, part_of_process(grid.ranks(), part_of_trainer(config)));
+  template <recipes::Role R>
+  auto sharded(const std::string& name, const config::RunConfig& config, bool own_threads) {
+    using OnRank = run::RoleOnRank<run::RoleActor<R>>;
+    const auto grid = recipes::grid_of(config.parallel);
+    const auto cpu =
+        own_threads
+            ? run::cpu_of_rollouts(config, grid.ranks())
+            : run::cpu_of(config, run::part_of_process(grid.ranks(), run::part_of_trainer(config)));
     const auto make = [this, cpu, own_threads, &config](engine::parallel::Mesh mesh) {
-      return make_role_on_rank<RoleActor<R>>(
+      return run::make_role_on_rank<run::RoleActor<R>>(
           {cpu, std::move(mesh), own_threads ? nullptr : &profile_},
-          [&](const RankResources& rank) {
+          [&](const run::RankResources& rank) {
             const auto* output = rank.mesh->is_root() ? &session_.output() : nullptr;
-            return role_entry<R>().make(
+            return run::role_entry<R>().make(
                 {config, session_.resume_from(), *rank.device, rank.mesh.get(), output, text_});
           });
     };
     return value_or_throw(group::shard_over_threads<OnRank>(
-        name, grid, make, thread_options(config.parallel.timeout)));
+        name, grid, make, run::thread_options(config.parallel.timeout)));
   }
 
-  const HangGuard hangs_;  // until all actors have ended
-  Session session_;
-  std::map<Role, RunConfig> configs_;  ///< of each model, with its grid
-  RunProfile profile_;
+  const run::HangGuard hangs_;  // until all actors have ended
+  run::Session session_;
+  std::map<recipes::Role, config::RunConfig> configs_;  ///< of each model, with its grid
+  profile::RunProfile profile_;
   std::unique_ptr<engine::ops::Device> device_;
   std::unique_ptr<engine::ops::Device> rollout_device_;  ///< null: the rollout shares device_
-  AlgorithmRun run_;
-  std::shared_ptr<TextModel> text_;
-  LocalNode local_{run_.node_options()};
+  run::AlgorithmRun run_;
+  std::shared_ptr<run::TextModel> text_;
+  run::LocalNode local_{run_.node_options()};
 };
 
 }  // namespace
 
-int train(const Sources& sources, bool only_dry_run) {
-  handle_interrupts();
+int train(const recipes::Sources& sources, bool only_dry_run) {
+  run::handle_interrupts();
   if (transports::mpi::under_mpirun() && (sources.file == "-" || sources.file == "/dev/stdin"))
     throw Failure({Errc::usage,
                    "--config -: mpirun passes its standard input to one rank only; write the "
                    "configuration to a file"});
-  Resolved run = value_or_throw(resolve(sources));
-  if (auto lower = value_or_throw(limit_max_length(run.config)); !lower.empty())
+  recipes::Resolved run = value_or_throw(recipes::resolve(sources));
+  if (auto lower = value_or_throw(run::limit_max_length(run.config)); !lower.empty())
     run.warnings.push_back(std::move(lower));
   for (const std::string& warning : run.warnings) log_warning(warning);
-  value_or_throw(check_profile_ranks(run.config, policy_grid(run.config).ranks()));
-  value_or_throw(check_grids(run.config));
-  if (const auto warning = value_or_throw(check_memory(
-          run.config, value_or_throw(spec_of(run.config, run.config.model)), memory_place()));
+  value_or_throw(
+      recipes::check_profile_ranks(run.config, recipes::policy_grid(run.config).ranks()));
+  value_or_throw(run::check_grids(run.config));
+  if (const auto warning = value_or_throw(memory::check_memory(
+          run.config, value_or_throw(recipes::spec_of(run.config, run.config.model)),
+          memory::memory_place()));
       !warning.empty())
     log_warning(warning);
   if (run.config.async.on() && run.config.rollout.threads == 0)
@@ -141,10 +149,11 @@ int train(const Sources& sources, bool only_dry_run) {
           {Errc::usage,
            "--dry-run does not run under mpirun; start it in one process, where the ranks "
            "of parallel.tp and parallel.dp are threads"});
-    return dry_run(run.config, [](const RunConfig& config) { return InProcess(config).run(); });
+    return dry_run(run.config,
+                   [](const config::RunConfig& config) { return InProcess(config).run(); });
   }
-  return transports::mpi::under_mpirun() ? train_under_mpirun(run.config)
+  return transports::mpi::under_mpirun() ? run::train_under_mpirun(run.config)
                                          : InProcess(run.config).run();
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

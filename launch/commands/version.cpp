@@ -5,7 +5,7 @@
 #include "engine/ops/cpu/cpu_options.h"
 #include "troupe_build.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 std::string version_line() {
   return cat("troupe ", build_version);
@@ -22,4 +22,4 @@ std::string version_text() {
              "\nArrow: ", module("libtroupe_parquet.so", build_arrow));
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

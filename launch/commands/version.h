@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 /// "troupe 0.1.0".
 std::string version_line();
@@ -12,4 +12,4 @@ std::string version_line();
 /// MPI that the build was made with, and Arrow, as far as their modules are installed.
 std::string version_text();
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

@@ -4,7 +4,7 @@
 
 #include "engine/base/text.h"
 
-namespace troupe::launch {
+namespace troupe::launch::config {
 namespace {
 
 using Kind = YamlNode::Kind;
@@ -60,4 +60,4 @@ std::string apply_map_keys(const YamlNode& node, DataConfig& data) {
   return "";
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::config

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "engine/base/fields.h"
+#include "engine/base/ranges.h"
 #include "engine/data/layouts/sample.h"
 #include "engine/data/loader/sampler.h"
-#include "engine/base/ranges.h"
 #include "launch/config/yaml.h"
 
-namespace troupe::launch {
+namespace troupe::launch::config {
 
 /// One of several sources, sampled by weight.
 struct MixSource {
@@ -132,4 +132,4 @@ constexpr std::string_view column_maps_key = "data.map_keys";
 /// ShareGPT's. An empty text or null is a column that is not used. Returns "" or what is wrong.
 std::string apply_map_keys(const YamlNode& node, DataConfig& data);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::config

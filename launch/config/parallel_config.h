@@ -10,7 +10,7 @@
 #include "engine/parallel/grid.h"
 #include "engine/train/replica_exchange.h"
 
-namespace troupe::launch {
+namespace troupe::launch::config {
 
 /// How the ranks of a context-parallel group compute attention.
 enum class CpAlgorithm { ring, ulysses, hybrid };
@@ -131,4 +131,4 @@ struct RoleParallelConfig : ParallelConfig {
   }
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::config

@@ -4,7 +4,7 @@
 
 #include "engine/base/text.h"
 
-namespace troupe::launch {
+namespace troupe::launch::config {
 
 Result<std::string> expand_home(std::string_view name, const std::string& path) {
   if (!path.starts_with('~')) return path;
@@ -44,4 +44,4 @@ std::vector<std::string> expand_home(RunConfig& config) {
   return problems;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::config

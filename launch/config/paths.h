@@ -7,7 +7,7 @@
 #include "engine/base/text.h"
 #include "launch/config/run_config.h"
 
-namespace troupe::launch {
+namespace troupe::launch::config {
 
 /// Calls visit(key, path) for every path of the configuration, set or not; `path` is a
 /// std::string& that may be changed. A reward model's path has the key "reward".
@@ -46,4 +46,4 @@ std::vector<std::string> expand_home(RunConfig& config);
 /// The same for one path; `name` of the option starts the message. Errc::usage.
 Result<std::string> expand_home(std::string_view name, const std::string& path);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::config

@@ -11,7 +11,7 @@
 #include "engine/base/fields.h"
 #include "engine/base/ranges.h"
 
-namespace troupe::launch {
+namespace troupe::launch::config {
 
 /// Each level includes the ones before it.
 enum class ProfileLevel { level0, level1, level2 };
@@ -47,4 +47,4 @@ struct ProfileConfig {
   }
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::config

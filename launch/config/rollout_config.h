@@ -9,11 +9,11 @@
 
 #include "engine/base/fields.h"
 #include "engine/base/json.h"
+#include "engine/base/ranges.h"
 #include "engine/generate/sampling_params.h"
 #include "engine/models/packed_weights.h"
-#include "engine/base/ranges.h"
 
-namespace troupe::launch {
+namespace troupe::launch::config {
 
 /// Samples that samples.jsonl receives: the first of each step, or all.
 enum class Record { shown, all };
@@ -111,4 +111,4 @@ struct RewardRule {
   }
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::config

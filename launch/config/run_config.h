@@ -15,17 +15,17 @@
 #include "algorithms/weight_stream.h"
 #include "engine/adapter/lora_config.h"
 #include "engine/base/output_folder.h"
+#include "engine/base/ranges.h"
 #include "engine/tokenizer/formats/transformers5.h"
 #include "launch/config/data_config.h"
-#include "launch/model/model_overrides.h"
 #include "launch/config/parallel_config.h"
 #include "launch/config/profile_config.h"
-#include "engine/base/ranges.h"
 #include "launch/config/rollout_config.h"
-#include "launch/serve/serve_config.h"
 #include "launch/config/train_config.h"
+#include "launch/model/model_overrides.h"
+#include "launch/serve/serve_config.h"
 
-namespace troupe::launch {
+namespace troupe::launch::config {
 
 /// Tools whose defaults a run can take (docs/compatibility.md).
 enum class Compat { none, trl, verl, openrlhf, mindspeed };
@@ -128,7 +128,7 @@ struct RunConfig : algorithms::MethodSettings {
   std::string algorithm;
   Compat compat = Compat::none;
   std::string model;
-  ModelOverrides model_overrides;
+  model::ModelOverrides model_overrides;
   std::string output;
   FileAccess output_mode = FileAccess::owner_only;
   std::string resume = "auto";
@@ -147,7 +147,7 @@ struct RunConfig : algorithms::MethodSettings {
   RolloutConfig rollout;
   algorithms::AsyncConfig async;
   algorithms::WeightsConfig weights;
-  ServeConfig serve;
+  serve::ServeConfig serve;
   std::vector<RewardRule> reward;
 
   static void each_field(auto& self, auto&& field) {
@@ -220,4 +220,4 @@ using Origins = std::map<std::string, std::string>;
 constexpr std::string_view default_origin = "default", compat_origin = "compat ",
                            algorithm_origin = "algorithm ";
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::config

@@ -5,7 +5,7 @@
 #include "engine/base/check.h"
 #include "engine/base/text.h"
 
-namespace troupe::launch {
+namespace troupe::launch::config {
 
 namespace {
 
@@ -186,4 +186,4 @@ std::string_view part_of(const Field& field) {
   return section.empty() ? std::string_view(field.key) : section;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::config

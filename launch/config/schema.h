@@ -11,7 +11,7 @@
 #include "launch/config/run_config.h"
 #include "launch/config/values.h"
 
-namespace troupe::launch {
+namespace troupe::launch::config {
 
 struct Field {
   std::string key;  ///< "train.learning_rate"
@@ -53,4 +53,4 @@ std::string_view section_of(std::string_view key);
 /// The section of a field, or its key if it has none: the names in Recipe::sections.
 std::string_view part_of(const Field& field);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::config

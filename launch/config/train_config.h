@@ -12,13 +12,13 @@
 #include "algorithms/batch_rampup.h"
 #include "algorithms/losses/value_loss.h"
 #include "engine/base/fields.h"
+#include "engine/base/ranges.h"
 #include "engine/nn/forward_context.h"
 #include "engine/ops/types.h"
 #include "engine/optim/schedule.h"
 #include "engine/train/loss_scale.h"
-#include "engine/base/ranges.h"
 
-namespace troupe::launch {
+namespace troupe::launch::config {
 
 /// AdamW and its learning-rate schedule, part of `train` and `critic`.
 struct OptimizerConfig {
@@ -296,4 +296,4 @@ struct CriticConfig : OptimizerConfig {
   }
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::config

@@ -7,7 +7,7 @@
 
 #include "engine/base/terminal_text.h"
 
-namespace troupe::launch {
+namespace troupe::launch::config {
 
 namespace {
 
@@ -114,7 +114,7 @@ Json json_of(const YamlNode& node) {
   return node.text;
 }
 
-std::string yaml_text(const ModelOverrides& overrides) {
+std::string yaml_text(const model::ModelOverrides& overrides) {
   std::vector<std::string> members;
   for (const auto& [key, value] : overrides.values.object())
     members.push_back(cat(yaml_text(key), ": ", value.dump()));
@@ -234,7 +234,7 @@ std::string read_value(std::map<std::string, std::string>& to, const YamlNode& n
   return "";
 }
 
-std::string read_value(ModelOverrides& to, const YamlNode& node) {
+std::string read_value(model::ModelOverrides& to, const YamlNode& node) {
   if (node.kind != Kind::map) return expected("a map of keys of config.json", node);
   to.values = json_of(node);
   return "";
@@ -271,7 +271,7 @@ std::string read_value(MixSource& to, const YamlNode& node) {
   return "";
 }
 
-Result<> add_override(ModelOverrides& to, const std::string& text) {
+Result<> add_override(model::ModelOverrides& to, const std::string& text) {
   const std::string pair =
       text.starts_with(override_prefix) ? text.substr(override_prefix.size()) : text;
   const auto equals = pair.find('=');
@@ -285,4 +285,4 @@ Result<> add_override(ModelOverrides& to, const std::string& text) {
   return {};
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::config

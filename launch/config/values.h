@@ -16,12 +16,12 @@
 #include "engine/base/fields.h"
 #include "engine/base/text.h"
 #include "launch/config/data_config.h"
-#include "launch/model/model_overrides.h"
 #include "launch/config/rollout_config.h"
 #include "launch/config/train_config.h"
 #include "launch/config/yaml.h"
+#include "launch/model/model_overrides.h"
 
-namespace troupe::launch {
+namespace troupe::launch::config {
 
 enum class ValueKind {
   text,
@@ -72,7 +72,7 @@ constexpr ValueKind kind_of() {
   else if constexpr (std::is_floating_point_v<T>)
     return ValueKind::number;
   else if constexpr (is_pairs<T> || std::is_same_v<T, std::map<std::string, std::string>> ||
-                     std::is_same_v<T, ModelOverrides>)
+                     std::is_same_v<T, model::ModelOverrides>)
     return ValueKind::map;
   else if constexpr (std::is_same_v<T, std::vector<RewardRule>>)
     return ValueKind::rules;
@@ -106,7 +106,7 @@ inline std::string yaml_text(int value) {
 }
 std::string yaml_text(double value);
 std::string yaml_text(const std::map<std::string, std::string>& map);
-std::string yaml_text(const ModelOverrides& overrides);
+std::string yaml_text(const model::ModelOverrides& overrides);
 std::string yaml_text(const RewardRule& rule);
 std::string yaml_text(const MixSource& source);
 template <Named E>
@@ -156,7 +156,7 @@ std::string read_value(int& to, const YamlNode& node);
 std::string read_value(std::int64_t& to, const YamlNode& node);
 std::string read_value(double& to, const YamlNode& node);
 std::string read_value(std::map<std::string, std::string>& to, const YamlNode& node);
-std::string read_value(ModelOverrides& to, const YamlNode& node);
+std::string read_value(model::ModelOverrides& to, const YamlNode& node);
 std::string read_value(RewardRule& to, const YamlNode& node);
 std::string read_value(MixSource& to, const YamlNode& node);
 template <Named E>
@@ -204,6 +204,6 @@ std::string read_value(std::array<Item, n>& to, const YamlNode& node) {
 inline constexpr std::string_view override_prefix = "model_overrides.";
 
 /// Adds "KEY=VALUE", with or without the prefix; VALUE is YAML. Errc::usage.
-Result<> add_override(ModelOverrides& to, const std::string& text);
+Result<> add_override(model::ModelOverrides& to, const std::string& text);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::config

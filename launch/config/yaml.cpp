@@ -12,7 +12,7 @@
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 
-namespace troupe::launch {
+namespace troupe::launch::config {
 
 namespace {
 
@@ -157,4 +157,4 @@ Result<YamlNode> parse_yaml(std::string_view text, const std::string& where) {
   }
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::config

@@ -7,7 +7,7 @@
 
 #include "engine/base/error.h"
 
-namespace troupe::launch {
+namespace troupe::launch::config {
 
 struct YamlMember;
 
@@ -33,4 +33,4 @@ const char* to_string(YamlNode::Kind kind);
 /// few lines of them expand to gigabytes). `where` starts each message. Errc::usage.
 Result<YamlNode> parse_yaml(std::string_view text, const std::string& where);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::config

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace troupe::launch {
+namespace troupe::launch::journal {
 
 void AsyncTimes::begin(std::int64_t now) {
   *this = {};
@@ -45,4 +45,4 @@ algorithms::Metrics AsyncTimes::end(std::int64_t now) {
           {"timing/idle/policy", std::exchange(policy_, 0)}};
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::journal

@@ -7,7 +7,7 @@
 
 #include "algorithms/journal.h"
 
-namespace troupe::launch {
+namespace troupe::launch::journal {
 
 /// Seconds in which both sides had batches to work on, and those of them without work.
 struct IdleSeconds {
@@ -40,4 +40,4 @@ class AsyncTimes {
   IdleSeconds idle_;
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::journal

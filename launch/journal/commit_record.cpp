@@ -4,7 +4,7 @@
 
 #include "engine/base/text.h"
 
-namespace troupe::launch {
+namespace troupe::launch::journal {
 namespace {
 
 // "steps 4 to 10, 12" of those from 1 to `last` that are not among `steps`, which ascend.
@@ -117,4 +117,4 @@ std::vector<std::string> describe_gaps(const OutputFolder& folder, std::int64_t 
   return out;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::journal

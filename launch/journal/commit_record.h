@@ -15,7 +15,7 @@
 #include "engine/base/json.h"
 #include "launch/journal/metrics_file.h"
 
-namespace troupe::launch {
+namespace troupe::launch::journal {
 
 inline constexpr std::string_view commit_record_name = ".journal.jsonl";
 
@@ -45,4 +45,4 @@ std::vector<std::string> describe_gaps(const OutputFolder& folder, std::int64_t 
                                        const std::optional<JournalRecord>& expected,
                                        const KeptLines& metrics, const KeptLines& samples);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::journal

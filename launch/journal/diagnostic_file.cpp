@@ -3,7 +3,7 @@
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 
-namespace troupe::launch {
+namespace troupe::launch::journal {
 
 void warn_of_abandoned_file(const Error& why) {
   log_warning(cat(why.what,
@@ -28,4 +28,4 @@ void DiagnosticFile::append(std::string_view text) {
   }
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::journal

@@ -8,7 +8,7 @@
 
 #include "launch/journal/metrics_file.h"
 
-namespace troupe::launch {
+namespace troupe::launch::journal {
 
 class DiagnosticFile {
  public:
@@ -27,4 +27,4 @@ class DiagnosticFile {
 /// The warning of a file that is given up.
 void warn_of_abandoned_file(const Error& why);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::journal

@@ -3,7 +3,7 @@
 #include "engine/base/character_classes.h"
 #include "engine/base/utf8.h"
 
-namespace troupe::launch {
+namespace troupe::launch::journal {
 
 std::size_t display_width(std::string_view text) {
   const std::string whole = repair_utf8(text);
@@ -34,4 +34,4 @@ std::string one_line(std::string_view text) {
   return out;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::journal

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace troupe::launch {
+namespace troupe::launch::journal {
 
 /// Columns that UTF-8 text takes: 2 for East Asian wide characters and emoji, 0 for combining
 /// marks. Ill-formed bytes and control characters count as 1.
@@ -17,4 +17,4 @@ std::string_view fit_width(std::string_view text, std::size_t columns);
 /// One line of well-formed UTF-8: control characters become spaces, ill-formed bytes U+FFFD.
 std::string one_line(std::string_view text);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::journal

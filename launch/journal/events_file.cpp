@@ -4,7 +4,7 @@
 #include <bit>
 #include <cmath>
 
-namespace troupe::launch {
+namespace troupe::launch::journal {
 
 namespace {
 
@@ -108,4 +108,4 @@ std::string metrics_event(double wall_time, std::int64_t step, const algorithms:
   return out;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::journal

@@ -9,7 +9,7 @@
 
 #include "algorithms/journal.h"
 
-namespace troupe::launch {
+namespace troupe::launch::journal {
 
 /// CRC-32C (Castagnoli), RFC 3720 appendix B.4.
 std::uint32_t crc32c(std::string_view bytes);
@@ -25,4 +25,4 @@ std::string restart_event(double wall_time, std::int64_t step);
 /// are dropped.
 std::string metrics_event(double wall_time, std::int64_t step, const algorithms::Metrics& metrics);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::journal

@@ -9,7 +9,7 @@
 #include "engine/base/system_calls.h"
 #include "engine/base/text.h"
 
-namespace troupe::launch {
+namespace troupe::launch::journal {
 namespace {
 
 constexpr std::uint64_t block_bytes = 64 << 10;
@@ -97,4 +97,4 @@ Result<std::uint64_t> truncate_tail_after(const OutputFolder& folder, const std:
   return kept;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::journal

@@ -7,7 +7,7 @@
 #include "engine/base/error.h"
 #include "engine/base/output_folder.h"
 
-namespace troupe::launch {
+namespace troupe::launch::journal {
 
 /// Truncates FOLDER/NAME after the last line whose "step" is at most `step`. Lines are read from
 /// the end, in blocks, up to that line: the steps of a file ascend. Returns the size that is left,
@@ -15,4 +15,4 @@ namespace troupe::launch {
 Result<std::uint64_t> truncate_tail_after(const OutputFolder& folder, const std::string& name,
                                           std::int64_t step);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::journal

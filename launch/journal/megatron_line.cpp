@@ -7,7 +7,7 @@
 
 #include "engine/base/text.h"
 
-namespace troupe::launch {
+namespace troupe::launch::journal {
 namespace {
 
 double value_of(const algorithms::Metrics& metrics, std::string_view name) {
@@ -80,4 +80,4 @@ std::string MegatronLog::step(std::int64_t step, const algorithms::Metrics& metr
   return std::isnan(eval) ? out : out + validation_lines(step, eval);
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::journal

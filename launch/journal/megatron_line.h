@@ -9,7 +9,7 @@
 
 #include "algorithms/journal.h"
 
-namespace troupe::launch {
+namespace troupe::launch::journal {
 
 /// What the lines need to know of a run.
 struct MegatronLogOptions {
@@ -35,4 +35,4 @@ class MegatronLog {
   double skipped_ = 0;  ///< updates of the run, at the last line
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::journal

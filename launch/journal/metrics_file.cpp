@@ -10,7 +10,7 @@
 #include "engine/base/system_calls.h"
 #include "engine/base/text.h"
 
-namespace troupe::launch {
+namespace troupe::launch::journal {
 
 Result<LineFile> LineFile::open(const OutputFolder& folder, const std::string& name) {
   auto file = folder.append(name);
@@ -85,4 +85,4 @@ Result<KeptLines> truncate_after(const OutputFolder& folder, const std::string& 
   return out;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::journal

@@ -13,7 +13,7 @@
 #include "engine/base/output_folder.h"
 #include "engine/checkpoint/running_checksum.h"
 
-namespace troupe::launch {
+namespace troupe::launch::journal {
 
 /// An append-only file of lines. Each line is one write to the operating system, so a killed
 /// process leaves no partial line.
@@ -55,4 +55,4 @@ Result<KeptLines> truncate_after(const OutputFolder& folder, const std::string& 
 void for_each_line(const std::string& path,
                    const std::function<void(const Json&, std::string_view)>& visit);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::journal

@@ -9,7 +9,7 @@
 #include "launch/journal/metrics_file.h"
 #include "launch/journal/svg.h"
 
-namespace troupe::launch {
+namespace troupe::launch::journal {
 
 namespace {
 
@@ -223,4 +223,4 @@ Result<> plot_run(const OutputFolder& folder, const std::string& title) {
   return folder.replace("plot.svg", svg(title, panels_of(folder.path_of("metrics.jsonl"))));
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::journal

@@ -7,7 +7,7 @@
 
 #include "engine/base/output_folder.h"
 
-namespace troupe::launch {
+namespace troupe::launch::journal {
 
 /// A line of points (step, value). One without a name is a metric of training, drawn thin with its
 /// moving mean; one with a name is an evaluation.
@@ -31,4 +31,4 @@ std::vector<Panel> panels_of(const std::string& metrics_file);
 /// Draws FOLDER/plot.svg from FOLDER/metrics.jsonl. Errc::io.
 Result<> plot_run(const OutputFolder& folder, const std::string& title);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::journal

@@ -12,7 +12,7 @@
 #include "engine/base/text.h"
 #include "launch/journal/display_width.h"
 
-namespace troupe::launch {
+namespace troupe::launch::journal {
 
 namespace {
 
@@ -191,4 +191,4 @@ Progress::Options stderr_options(std::int64_t log_every) {
   return options;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::journal

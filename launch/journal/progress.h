@@ -11,7 +11,7 @@
 
 #include "algorithms/journal.h"
 
-namespace troupe::launch {
+namespace troupe::launch::journal {
 
 /// "1:02:03", "2:03", "0:07".
 std::string clock_text(double seconds);
@@ -67,4 +67,4 @@ class Progress {
 /// Options for the present stderr; no progress is shown above log level info.
 Progress::Options stderr_options(std::int64_t log_every);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::journal

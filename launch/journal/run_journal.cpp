@@ -16,7 +16,7 @@
 #include "launch/journal/samples_file.h"
 #include "launch/journal/timeline.h"
 
-namespace troupe::launch {
+namespace troupe::launch::journal {
 
 namespace {
 
@@ -279,4 +279,4 @@ void RunJournal::plot() {
   if (auto drawn = files_->timeline.draw(); !drawn) warn_of_abandoned_file(drawn.error());
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::journal

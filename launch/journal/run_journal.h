@@ -15,7 +15,7 @@
 #include "launch/journal/megatron_line.h"
 #include "launch/journal/timings_file.h"
 
-namespace troupe::launch {
+namespace troupe::launch::journal {
 
 class Progress;
 struct StepSpeed;
@@ -98,4 +98,4 @@ class RunJournal final : public algorithms::Journal {
   algorithms::HealthMonitor health_;
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::journal

@@ -7,7 +7,7 @@
 #include "engine/base/text.h"
 #include "launch/journal/metrics_file.h"
 
-namespace troupe::launch {
+namespace troupe::launch::journal {
 
 namespace {
 
@@ -104,4 +104,4 @@ Result<> rewrite_sample_texts(const OutputFolder& folder) {
   return folder.replace("samples.txt", text);
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::journal

@@ -7,7 +7,7 @@
 #include "algorithms/journal.h"
 #include "engine/base/output_folder.h"
 
-namespace troupe::launch {
+namespace troupe::launch::journal {
 
 /// One line of samples.jsonl.
 std::string sample_line(std::int64_t step, const algorithms::Sample& sample);
@@ -17,4 +17,4 @@ std::string sample_text(std::int64_t step, const algorithms::Sample& sample);
 /// Rewrites samples.txt from samples.jsonl, which was truncated. Errc::io.
 Result<> rewrite_sample_texts(const OutputFolder& folder);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::journal

@@ -6,7 +6,7 @@
 #include "actors/protocol/reward.h"
 #include "actors/protocol/train.h"
 
-namespace troupe::launch {
+namespace troupe::launch::journal {
 
 namespace {
 
@@ -108,4 +108,4 @@ StepSeconds StepTimes::end(std::int64_t now) {
   return std::exchange(sum_, {});
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::journal

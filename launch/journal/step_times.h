@@ -9,7 +9,7 @@
 #include "actors/runtime/ask_record.h"
 #include "algorithms/journal.h"
 
-namespace troupe::launch {
+namespace troupe::launch::journal {
 
 /// The parts of a step, first those that hide the ones after them.
 enum class Part {
@@ -68,4 +68,4 @@ class StepTimes {
   algorithms::Activity activity_ = algorithms::Activity::other;
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::journal

@@ -6,7 +6,7 @@
 #include "engine/base/terminal_text.h"
 #include "engine/base/text.h"
 
-namespace troupe::launch {
+namespace troupe::launch::journal {
 
 namespace {
 
@@ -65,4 +65,4 @@ std::string svg_text(double x, double y, std::string_view attributes, std::strin
              escaped(text), "</text>\n");
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::journal

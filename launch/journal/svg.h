@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace troupe::launch {
+namespace troupe::launch::journal {
 
 /// The opening tag, the style (titles: classes t and h; and `style`) and a white background.
 std::string svg_head(double width, double height, std::string_view style);
@@ -18,4 +18,4 @@ std::vector<double> axis_ticks(double low, double high, std::size_t least = 3);
 /// A number in at most `digits` significant digits.
 std::string axis_number(double value, int digits = 4);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::journal

@@ -8,7 +8,7 @@
 #include "launch/journal/line_tail.h"
 #include "launch/journal/svg.h"
 
-namespace troupe::launch {
+namespace troupe::launch::journal {
 
 namespace {
 
@@ -218,4 +218,4 @@ Result<> Timeline::draw() const {
   return folder_.replace("timeline.svg", timeline_svg(first_drawn_, next_step_ - 1, last_));
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::journal

@@ -9,7 +9,7 @@
 #include "actors/runtime/ask_record.h"
 #include "launch/journal/diagnostic_file.h"
 
-namespace troupe::launch {
+namespace troupe::launch::journal {
 
 class Timeline {
  public:
@@ -46,4 +46,4 @@ class Timeline {
 std::string timeline_svg(std::int64_t first_step, std::int64_t last_step,
                          const std::vector<actors::AskRecord>& asks);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::journal

@@ -8,7 +8,7 @@
 #include "engine/base/text.h"
 #include "launch/journal/metrics_file.h"
 
-namespace troupe::launch {
+namespace troupe::launch::journal {
 
 void StepWork::add(const algorithms::Processed& more) {
   processed.tokens += more.tokens;
@@ -98,4 +98,4 @@ Result<double> truncate_timings_after(const OutputFolder& folder, const std::str
   return wall;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::journal

@@ -13,7 +13,7 @@
 #include "engine/base/output_folder.h"
 #include "launch/journal/step_times.h"
 
-namespace troupe::launch {
+namespace troupe::launch::journal {
 
 /// What is known of a run before its first step.
 struct Measured {
@@ -60,4 +60,4 @@ std::string timings_end(double now, RunEnd how);
 Result<double> truncate_timings_after(const OutputFolder& folder, const std::string& name,
                                       std::int64_t step);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::journal

@@ -10,11 +10,12 @@
 #include "launch/run/settings.h"
 #include "transports/mpi/mpi_world.h"
 
-namespace troupe::launch {
+namespace troupe::launch::memory {
 
 namespace {
 
-MemoryNeed need_of_process(const RunConfig& config, const engine::models::DecoderSpec& spec) {
+MemoryNeed need_of_process(const config::RunConfig& config,
+                           const engine::models::DecoderSpec& spec) {
   MemoryNeed need;
   for (const MemoryPart& part : memory_needed(config, spec)) {
     need.fixed += part.fixed;
@@ -23,7 +24,8 @@ MemoryNeed need_of_process(const RunConfig& config, const engine::models::Decode
   return need;
 }
 
-MemoryNeed need_of_largest_rank(const RunConfig& config, const engine::models::DecoderSpec& spec) {
+MemoryNeed need_of_largest_rank(const config::RunConfig& config,
+                                const engine::models::DecoderSpec& spec) {
   MemoryNeed need;
   for (const RankPeak& rank : peaks_of_ranks(config, spec)) {
     need.fixed = std::max(need.fixed, rank.fixed());
@@ -52,11 +54,12 @@ std::string figures(const Exceeded& found, int processes) {
 }
 
 /// Settings that lower what is no weight, gradient or optimizer state.
-std::string lower(const RunConfig& config) {
+std::string lower(const config::RunConfig& config) {
   std::vector<std::string> settings{
       cat("lower train.micro_batch_tokens (", config.train.micro_batch_tokens, ")")};
-  if (!recomputed_settings(config).layers) settings.emplace_back("set train.recompute to [full]");
-  if (roles_of(config).rollout.needed)
+  if (!run::recomputed_settings(config).layers)
+    settings.emplace_back("set train.recompute to [full]");
+  if (recipes::roles_of(config).rollout.needed)
     settings.push_back(cat("lower rollout.max_sequences (", config.rollout.max_sequences,
                            ") or rollout.cache_tokens"));
   return join(settings, ", or ");
@@ -72,7 +75,7 @@ MemoryPlace memory_place() {
   return place;
 }
 
-MemoryNeed memory_need(const RunConfig& config, const engine::models::DecoderSpec& spec,
+MemoryNeed memory_need(const config::RunConfig& config, const engine::models::DecoderSpec& spec,
                        bool ranks_are_threads) {
   return ranks_are_threads ? need_of_process(config, spec) : need_of_largest_rank(config, spec);
 }
@@ -88,7 +91,8 @@ Result<std::string> compare_memory(const MemoryNeed& of_process, int processes,
   return std::string();
 }
 
-Result<std::string> check_memory(const RunConfig& config, const engine::models::DecoderSpec& spec,
+Result<std::string> check_memory(const config::RunConfig& config,
+                                 const engine::models::DecoderSpec& spec,
                                  const MemoryPlace& place) {
   const MemoryNeed need = memory_need(config, spec, place.threads);
   auto warning =
@@ -97,4 +101,4 @@ Result<std::string> check_memory(const RunConfig& config, const engine::models::
   return warning;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::memory

@@ -10,7 +10,7 @@
 #include "engine/models/spec.h"
 #include "launch/config/run_config.h"
 
-namespace troupe::launch {
+namespace troupe::launch::memory {
 
 /// Bytes that a run needs.
 struct MemoryNeed {
@@ -28,7 +28,7 @@ struct MemoryPlace {
 MemoryPlace memory_place();
 
 /// What a process needs: all ranks of the run, or the rank that needs most. Throws Failure.
-MemoryNeed memory_need(const RunConfig& config, const engine::models::DecoderSpec& spec,
+MemoryNeed memory_need(const config::RunConfig& config, const engine::models::DecoderSpec& spec,
                        bool ranks_are_threads);
 
 /// Errc::full if what `processes` processes hold whatever the data exceeds the memory of the
@@ -40,7 +40,7 @@ Result<std::string> compare_memory(const MemoryNeed& of_process, int processes,
 
 /// compare_memory() of a run, with what_fits() as the advice, and in a warning the settings that
 /// lower the rest. Throws Failure where the model cannot be divided.
-Result<std::string> check_memory(const RunConfig& config, const engine::models::DecoderSpec& spec,
-                                 const MemoryPlace& place);
+Result<std::string> check_memory(const config::RunConfig& config,
+                                 const engine::models::DecoderSpec& spec, const MemoryPlace& place);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::memory

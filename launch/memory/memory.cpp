@@ -15,20 +15,21 @@
 #include "launch/run/checkpoint_space.h"
 #include "launch/run/settings.h"
 
-namespace troupe::launch {
+namespace troupe::launch::memory {
 
 namespace {
 
 /// Bytes of the adapter's weights; 0 without one.
-std::uint64_t adapter_bytes(const RunConfig& config, const engine::models::DecoderSpec& spec) {
-  return adapts(config) ? 4 * count_of(trained_values(config, spec)) : 0;
+std::uint64_t adapter_bytes(const config::RunConfig& config,
+                            const engine::models::DecoderSpec& spec) {
+  return recipes::adapts(config) ? 4 * count_of(run::trained_values(config, spec)) : 0;
 }
 
 /// Whether the table of a tied embedding has a second gradient (engine/nn/lookup_gradient.h).
-bool has_two_gradients(const RunConfig& config, const engine::models::DecoderSpec& spec) {
-  const Recipe& recipe = recipe_of(config);
+bool has_two_gradients(const config::RunConfig& config, const engine::models::DecoderSpec& spec) {
+  const recipes::Recipe& recipe = recipes::recipe_of(config);
   const bool score_head = recipe.head != nullptr && recipe.head(config).labels > 0;
-  return spec.tied && spec.labels == 0 && !score_head && !adapts(config);
+  return spec.tied && spec.labels == 0 && !score_head && !recipes::adapts(config);
 }
 
 /// Resident memory of the program without a model: about 20 MiB of code and libraries, of which
@@ -38,8 +39,8 @@ constexpr std::uint64_t program_bytes = std::uint64_t{28} << 20;
 constexpr std::uint64_t mpi_bytes = std::uint64_t{10} << 20;
 
 /// With the buffers of MPI and those for messages to other ranks (decisions/0026).
-std::uint64_t program_under_mpirun(const RunConfig& config) {
-  const ParallelConfig& grid = config.parallel;
+std::uint64_t program_under_mpirun(const config::RunConfig& config) {
+  const config::ParallelConfig& grid = config.parallel;
   const std::int64_t others =
                          (grid.tp - 1) + (grid.dp * grid.cp - 1) + (grid.cp - 1) + (grid.pp - 1),
                      neighbours = grid.pp == 1 ? 0 : std::min<std::int64_t>(2, grid.pp - 1),
@@ -62,8 +63,8 @@ MemoryPart divided(const std::string& what, std::uint64_t all, std::uint64_t of_
 /// Models that only score. Throws Failure.
 MemoryPart scorer_part(const std::string& what,
                        const std::vector<engine::models::DecoderSpec>& specs,
-                       const RunConfig& config, Role role) {
-  const RunConfig own = config_for(config, role, RankKind::threads);
+                       const config::RunConfig& config, recipes::Role role) {
+  const config::RunConfig own = recipes::config_for(config, role, recipes::RankKind::threads);
   std::uint64_t all = 0, of_rank = 0, ranks = 1;
   for (const auto& spec : specs) {
     const ModelShares shares(own, spec);
@@ -75,9 +76,9 @@ MemoryPart scorer_part(const std::string& what,
 }
 
 /// Throws Failure.
-std::vector<engine::models::DecoderSpec> reward_specs(const RunConfig& config) {
+std::vector<engine::models::DecoderSpec> reward_specs(const config::RunConfig& config) {
   std::vector<engine::models::DecoderSpec> specs;
-  for (const RewardItem& item : value_or_throw(reward_items(config)))
+  for (const recipes::RewardItem& item : value_or_throw(recipes::reward_items(config)))
     specs.push_back(value_or_throw(engine::checkpoint::read_folder_spec(item.path())));
   return specs;
 }
@@ -87,7 +88,7 @@ class Ranks {
  public:
   using Bytes = std::uint64_t (*)(const RankMemory&);
 
-  Ranks(const RunConfig& config, const engine::models::DecoderSpec& spec)
+  Ranks(const config::RunConfig& config, const engine::models::DecoderSpec& spec)
       : places_(memory_of_ranks(config, spec)),
         replicas_(count_of(config.parallel.dp * config.parallel.cp)),
         stages_(count_of(config.parallel.pp)) {}
@@ -120,9 +121,10 @@ class Ranks {
   std::uint64_t replicas_, stages_;
 };
 
-void add_activations(std::vector<MemoryPart>& parts, const RunConfig& config, const Ranks& ranks) {
+void add_activations(std::vector<MemoryPart>& parts, const config::RunConfig& config,
+                     const Ranks& ranks) {
   std::vector<std::string> names;
-  for (const Recompute what : config.train.recompute) names.emplace_back(name_of(what));
+  for (const config::Recompute what : config.train.recompute) names.emplace_back(name_of(what));
   const std::string recomputed =
       names.empty() ? "" : cat(", ", join(names, " and "), " recomputed");
   parts.push_back(
@@ -137,29 +139,31 @@ void add_activations(std::vector<MemoryPart>& parts, const RunConfig& config, co
 
 /// Tokens of the KV cache that a rollout can use: pages are allocated from the lowest on, so those
 /// beyond the sequences of its batches never become resident.
-std::int64_t cached_tokens(const RunConfig& config, const engine::models::DecoderSpec& spec) {
-  const auto generator = generator_settings(config, spec);
+std::int64_t cached_tokens(const config::RunConfig& config,
+                           const engine::models::DecoderSpec& spec) {
+  const auto generator = run::generator_settings(config, spec);
   const std::int64_t all = engine::generate::cache_pages(generator, spec) * generator.page_size;
   // Evaluations and other programs send other numbers of sequences.
   const bool other_sequences =
       !config.eval.path.empty() || config.data.split > 0 || !config.serve.listen.empty();
   if (other_sequences || config.async.on() || config.grpo.dynamic.on) return all;
-  const RowUse use = recipe_of(config).row_use(config);
+  const recipes::RowUse use = recipes::recipe_of(config).row_use(config);
   // A greedy answer is one more (grpo.estimator remax).
   // A prefix cache keeps the pages of all sequences of a step, after which the weights change.
   const std::int64_t samples = (use.samples + 1) * use.batches * config.train.batch_size,
                      sequences = generator.prefix_cache
                                      ? samples
                                      : std::min(samples, config.rollout.max_sequences),
-                     pages =
-                         (max_length(config, spec) + generator.page_size - 1) / generator.page_size;
+                     pages = (run::max_length(config, spec) + generator.page_size - 1) /
+                             generator.page_size;
   return std::min(all, sequences * pages * generator.page_size);
 }
 
 /// Weights and KV cache of the rollout actor.
-void add_rollout(std::vector<MemoryPart>& parts, const RunConfig& config,
+void add_rollout(std::vector<MemoryPart>& parts, const config::RunConfig& config,
                  const engine::models::DecoderSpec& spec) {
-  const RunConfig own = config_for(config, Role::rollout, RankKind::threads);
+  const config::RunConfig own =
+      recipes::config_for(config, recipes::Role::rollout, recipes::RankKind::threads);
   const ModelShares shares(own, spec);
   const std::uint64_t adapter = adapter_bytes(config, spec), replicas = count_of(own.parallel.dp);
   const auto add = [&](const std::string& what, std::uint64_t all, std::uint64_t of_rank) {
@@ -175,7 +179,7 @@ void add_rollout(std::vector<MemoryPart>& parts, const RunConfig& config,
     const std::uint64_t published = 4 * count_of(spec.parameter_count());
     parts.push_back({"published weights, once on a host", published, published, 0, 0});
   }
-  if (samples_in_int8(config))
+  if (recipes::samples_in_int8(config))
     add("rollout weights, int8 copy", shares.all, shares.largest);
   else if (config.train.dtype == engine::ops::Precision::bf16)
     add("rollout weights, packed bf16 copy", 2 * shares.all, 2 * shares.largest);
@@ -187,19 +191,21 @@ void add_rollout(std::vector<MemoryPart>& parts, const RunConfig& config,
 
 }  // namespace
 
-std::uint64_t trained_bytes(const RunConfig& config, const engine::models::DecoderSpec& spec) {
-  return adapts(config) ? adapter_bytes(config, spec) : 4 * count_of(spec.parameter_count());
+std::uint64_t trained_bytes(const config::RunConfig& config,
+                            const engine::models::DecoderSpec& spec) {
+  return recipes::adapts(config) ? adapter_bytes(config, spec)
+                                 : 4 * count_of(spec.parameter_count());
 }
 
 namespace {
 
 /// Weights, gradients and optimizer state of the policy.
-void add_model(std::vector<MemoryPart>& parts, const RunConfig& config,
+void add_model(std::vector<MemoryPart>& parts, const config::RunConfig& config,
                const engine::models::DecoderSpec& spec, const Ranks& ranks) {
   const ValueBytes value(config);
   parts.push_back(ranks.fixed(value.weight < 4 ? "weights (bf16)" : "weights (f32)",
                               [](const auto& rank) { return rank.weights; }));
-  if (adapts(config))
+  if (recipes::adapts(config))
     parts.push_back(ranks.fixed("adapter", [](const auto& rank) { return rank.adapter; }));
   // Pipeline stages each have one of the two gradients. The one of the lookup is f32.
   const bool two = config.parallel.pp == 1 && has_two_gradients(config, spec);
@@ -217,19 +223,20 @@ void add_model(std::vector<MemoryPart>& parts, const RunConfig& config,
 }
 
 /// Models that are not trained: once in a process, or on each rank of mpirun or group of ranks.
-std::vector<MemoryPart> other_models(const RunConfig& config,
+std::vector<MemoryPart> other_models(const config::RunConfig& config,
                                      const engine::models::DecoderSpec& spec) {
-  const RolesNeeded roles = roles_of(config);
+  const recipes::RolesNeeded roles = recipes::roles_of(config);
   std::vector<MemoryPart> parts;
-  if (roles.critic.needed && has_grid(config, Role::critic)) {
+  if (roles.critic.needed && recipes::has_grid(config, recipes::Role::critic)) {
     const std::uint64_t each = critic_bytes(config, spec),
-                        ranks = count_of(policy_grid(config).ranks());
+                        ranks = count_of(recipes::policy_grid(config).ranks());
     parts.push_back(divided("critic: weights, gradients and moments", ranks * each, each, ranks));
   }
   if (roles.reference.needed)
-    parts.push_back(scorer_part("reference model", {spec}, config, Role::reference));
+    parts.push_back(scorer_part("reference model", {spec}, config, recipes::Role::reference));
   if (roles.reward.needed)
-    parts.push_back(scorer_part("reward models", reward_specs(config), config, Role::reward));
+    parts.push_back(
+        scorer_part("reward models", reward_specs(config), config, recipes::Role::reward));
   if (roles.rollout.needed) add_rollout(parts, config, spec);
   if (roles.rollout.needed && config.async.on()) {
     const std::uint64_t versions = count_of(config.async.eta + 1) * trained_bytes(config, spec);
@@ -242,16 +249,16 @@ std::vector<MemoryPart> other_models(const RunConfig& config,
 
 }  // namespace
 
-std::vector<MemoryPart> memory_needed(const RunConfig& config,
+std::vector<MemoryPart> memory_needed(const config::RunConfig& config,
                                       const engine::models::DecoderSpec& spec) {
   const Ranks ranks(config, spec);
   std::vector<MemoryPart> parts;
   add_model(parts, config, spec, ranks);
-  if (roles_of(config).critic.needed && !has_grid(config, Role::critic))
+  if (recipes::roles_of(config).critic.needed && !recipes::has_grid(config, recipes::Role::critic))
     parts.push_back(ranks.fixed("critic: weights, gradients and moments",
                                 [](const auto& rank) { return rank.critic; }));
   for (auto& part : other_models(config, spec)) parts.push_back(std::move(part));
-  if (roles_of(config).rollout.needed &&
+  if (recipes::roles_of(config).rollout.needed &&
       config.weights.format == actors::protocol::WeightCoding::delta)
     parts.push_back({"newest weights, for differences (cluster: policy and controller)",
                      2 * trained_bytes(config, spec), 0, 0, 0});
@@ -260,7 +267,7 @@ std::vector<MemoryPart> memory_needed(const RunConfig& config,
   return parts;
 }
 
-std::vector<RankPeak> peaks_of_ranks(const RunConfig& config,
+std::vector<RankPeak> peaks_of_ranks(const config::RunConfig& config,
                                      const engine::models::DecoderSpec& spec) {
   std::uint64_t others = 0, fixed = 0;
   for (const auto& part : other_models(config, spec)) {
@@ -273,7 +280,7 @@ std::vector<RankPeak> peaks_of_ranks(const RunConfig& config,
   return peaks;
 }
 
-std::string bytes_per_parameter(const RunConfig& config) {
+std::string bytes_per_parameter(const config::RunConfig& config) {
   const ValueBytes value(config);
   return cat(value.all(), " (weight ", value.weight, ", gradient ", value.gradient, ", moments ",
              2 * value.moment, value.average > 0 ? ", average 4)" : ")");
@@ -287,4 +294,4 @@ std::string bytes_text(std::uint64_t bytes) {
   return cat(to_text(value, unit == 0 ? 0 : 1), ' ', units[unit]);
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::memory

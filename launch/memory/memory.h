@@ -9,7 +9,7 @@
 #include "launch/config/run_config.h"
 #include "launch/memory/rank_memory.h"
 
-namespace troupe::launch {
+namespace troupe::launch::memory {
 
 struct MemoryPart {
   std::string what;
@@ -22,7 +22,7 @@ struct MemoryPart {
 
 /// Of a run in one process, whose ranks are threads: sums over all ranks. Weights, gradients and
 /// moments are exact, activations an estimate, the KV cache an upper bound.
-std::vector<MemoryPart> memory_needed(const RunConfig& config,
+std::vector<MemoryPart> memory_needed(const config::RunConfig& config,
                                       const engine::models::DecoderSpec& spec);
 
 /// Predicted peak of a rank that is a process of mpirun.
@@ -38,17 +38,18 @@ struct RankPeak {
 };
 
 /// One for each of memory_of_ranks().
-std::vector<RankPeak> peaks_of_ranks(const RunConfig& config,
+std::vector<RankPeak> peaks_of_ranks(const config::RunConfig& config,
                                      const engine::models::DecoderSpec& spec);
 
 /// Bytes of the weights that are trained, in f32: the adapter's, or the model's.
-std::uint64_t trained_bytes(const RunConfig& config, const engine::models::DecoderSpec& spec);
+std::uint64_t trained_bytes(const config::RunConfig& config,
+                            const engine::models::DecoderSpec& spec);
 
 /// Bytes of each trained parameter on a rank that has all of it: "12 (weight 4, gradient 4, moments
 /// 4)".
-std::string bytes_per_parameter(const RunConfig& config);
+std::string bytes_per_parameter(const config::RunConfig& config);
 
 /// "1.5 GiB", "260.1 KiB".
 std::string bytes_text(std::uint64_t bytes);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::memory

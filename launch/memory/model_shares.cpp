@@ -6,16 +6,17 @@
 #include "engine/generate/kv_cache.h"
 #include "launch/run/settings.h"
 
-namespace troupe::launch {
+namespace troupe::launch::memory {
 
 namespace models = engine::models;
 
-std::vector<PartOfModel> parts_of_model(const RunConfig& config, const models::DecoderSpec& spec) {
+std::vector<PartOfModel> parts_of_model(const config::RunConfig& config,
+                                        const models::DecoderSpec& spec) {
   const auto tp = static_cast<int>(config.parallel.tp), pp = static_cast<int>(config.parallel.pp),
              vpp = static_cast<int>(config.parallel.vpp);
   value_or_throw(models::check_split(spec, tp));
   const auto layers = value_or_throw(
-      models::stage_layers(spec, pp, layers_of_stages(config), noop_layers(config), vpp));
+      models::stage_layers(spec, pp, run::layers_of_stages(config), run::noop_layers(config), vpp));
   std::vector<PartOfModel> parts;
   for (int index = 0; index < pp; ++index)
     for (int part = 0; part < tp; ++part) {
@@ -26,7 +27,7 @@ std::vector<PartOfModel> parts_of_model(const RunConfig& config, const models::D
   return parts;
 }
 
-ModelShares::ModelShares(const RunConfig& config, const models::DecoderSpec& spec) {
+ModelShares::ModelShares(const config::RunConfig& config, const models::DecoderSpec& spec) {
   const auto parts = parts_of_model(config, spec);
   ranks = parts.size();
   for (const auto& [stage, split] : parts) {
@@ -42,4 +43,4 @@ ModelShares::ModelShares(const RunConfig& config, const models::DecoderSpec& spe
   }
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::memory

@@ -9,7 +9,7 @@
 #include "engine/models/stages.h"
 #include "launch/config/run_config.h"
 
-namespace troupe::launch {
+namespace troupe::launch::memory {
 
 /// A number of bytes or values, of which none is negative.
 inline std::uint64_t count_of(std::int64_t value) {
@@ -24,7 +24,7 @@ struct PartOfModel {
 
 /// The parts of a model of this shape in the grid `config.parallel`: those of the first stage, then
 /// those of the next one. Throws Failure if the model cannot be divided so.
-std::vector<PartOfModel> parts_of_model(const RunConfig& config,
+std::vector<PartOfModel> parts_of_model(const config::RunConfig& config,
                                         const engine::models::DecoderSpec& spec);
 
 /// What the ranks of a replica hold of a model of this shape.
@@ -33,7 +33,7 @@ struct ModelShares {
   std::uint64_t all = 0;      ///< values of all of them
   std::uint64_t largest = 0;  ///< values of the rank that holds most
   std::uint64_t cached = 0;   ///< bytes of a token in the KV cache of that with most
-  ModelShares(const RunConfig& config, const engine::models::DecoderSpec& spec);
+  ModelShares(const config::RunConfig& config, const engine::models::DecoderSpec& spec);
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::memory

@@ -12,17 +12,17 @@
 #include "launch/recipes/recipes.h"
 #include "launch/run/settings.h"
 
-namespace troupe::launch {
+namespace troupe::launch::memory {
 
 namespace models = engine::models;
 
 namespace {
 
-std::uint64_t bytes_of(StateType type) {
-  return type == StateType::bf16 ? 2 : 4;
+std::uint64_t bytes_of(config::StateType type) {
+  return type == config::StateType::bf16 ? 2 : 4;
 }
 
-models::DecoderSpec critic_spec(const RunConfig& config, models::DecoderSpec spec) {
+models::DecoderSpec critic_spec(const config::RunConfig& config, models::DecoderSpec spec) {
   if (!config.critic.model.empty())
     spec = value_or_throw(engine::checkpoint::read_folder_spec(config.critic.model));
   spec.labels = 1;
@@ -53,7 +53,7 @@ struct ValueCounts {
 /// One place of the grid, and what all places have in common.
 class Place {
  public:
-  Place(const RunConfig& config, const models::PipelineStage& stage, models::Split split)
+  Place(const config::RunConfig& config, const models::PipelineStage& stage, models::Split split)
       : config_(config),
         value_(config),
         stage_(stage),
@@ -85,14 +85,14 @@ class Place {
   }
 
   void add_passes(models::DecoderSpec part, const ValueCounts& counts, RankMemory& out) const {
-    const Recipe& recipe = recipe_of(config_);
+    const recipes::Recipe& recipe = recipes::recipe_of(config_);
     const bool grads_known = recipe.grads_known != nullptr && recipe.grads_known(config_);
     const std::int64_t cp = config_.parallel.cp,
                        tokens = (config_.train.micro_batch_tokens + cp - 1) / cp;
     part.layers = std::ssize(stage_.layers());
     part.lora.reset();
     if (!stage_.last()) part.labels = 1;  // no logits
-    auto recomputed = recomputed_settings(config_);
+    auto recomputed = run::recomputed_settings(config_);
     recomputed.in_advance = recomputed.in_advance && !stage_.last();
     const auto own = engine::train::footprint(part, recomputed, tokens, split_, grads_known,
                                               config_.train.dtype);
@@ -116,7 +116,7 @@ class Place {
     return count_of(passes) * all / stage_.chunks.size();
   }
 
-  const RunConfig& config_;
+  const config::RunConfig& config_;
   ValueBytes value_;
   const models::PipelineStage& stage_;
   models::Split split_;
@@ -125,17 +125,18 @@ class Place {
 
 }  // namespace
 
-ValueBytes::ValueBytes(const RunConfig& config)
-    : weight(!adapts(config) && config.train.weights == WeightType::bf16 ? 2 : 4),
-      gradient(adapts(config) ? 4 : bytes_of(config.train.gradients)),
+ValueBytes::ValueBytes(const config::RunConfig& config)
+    : weight(!recipes::adapts(config) && config.train.weights == config::WeightType::bf16 ? 2 : 4),
+      gradient(recipes::adapts(config) ? 4 : bytes_of(config.train.gradients)),
       moment(bytes_of(config.train.moments)),
       average(config.train.ema_decay > 0 ? 4 : 0) {
 }
 
-std::vector<RankMemory> memory_of_ranks(const RunConfig& config, const models::DecoderSpec& spec) {
-  const models::DecoderSpec policy = value_or_throw(trained_spec(config));
+std::vector<RankMemory> memory_of_ranks(const config::RunConfig& config,
+                                        const models::DecoderSpec& spec) {
+  const models::DecoderSpec policy = value_or_throw(recipes::trained_spec(config));
   std::optional<models::DecoderSpec> critic;
-  if (roles_of(config).critic.needed && !has_grid(config, Role::critic))
+  if (recipes::roles_of(config).critic.needed && !recipes::has_grid(config, recipes::Role::critic))
     critic = critic_spec(config, spec);
   std::vector<RankMemory> ranks;
   for (const auto& [stage, split] : parts_of_model(config, policy))
@@ -143,8 +144,9 @@ std::vector<RankMemory> memory_of_ranks(const RunConfig& config, const models::D
   return ranks;
 }
 
-std::uint64_t critic_bytes(const RunConfig& config, const models::DecoderSpec& spec) {
-  const RunConfig own = config_for(config, Role::critic, RankKind::processes);
+std::uint64_t critic_bytes(const config::RunConfig& config, const models::DecoderSpec& spec) {
+  const config::RunConfig own =
+      recipes::config_for(config, recipes::Role::critic, recipes::RankKind::processes);
   const ModelShares shares(own, critic_spec(config, spec));
   const ValueBytes value(own);
   const std::uint64_t moments = 2 * value.moment * shares.largest,
@@ -154,4 +156,4 @@ std::uint64_t critic_bytes(const RunConfig& config, const models::DecoderSpec& s
          (own.parallel.zero > 0 ? (moments + replicas - 1) / replicas : moments);
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::memory

@@ -8,12 +8,12 @@
 #include "engine/models/spec.h"
 #include "launch/config/run_config.h"
 
-namespace troupe::launch {
+namespace troupe::launch::memory {
 
 /// Bytes of a value of the trained model. The weights and gradients of an adapter are f32.
 struct ValueBytes {
   std::uint64_t weight, gradient, moment, average;
-  explicit ValueBytes(const RunConfig& config);
+  explicit ValueBytes(const config::RunConfig& config);
   std::uint64_t all() const { return weight + gradient + 2 * moment + average; }
 };
 
@@ -39,11 +39,12 @@ struct RankMemory {
 
 /// One for each stage and each part of it, which parallel.dp x parallel.cp ranks have: the parts of
 /// the first stage, then those of the next one. Throws Failure if the model cannot be divided so.
-std::vector<RankMemory> memory_of_ranks(const RunConfig& config,
+std::vector<RankMemory> memory_of_ranks(const config::RunConfig& config,
                                         const engine::models::DecoderSpec& spec);
 
 /// Weights, gradients and moments of a critic with a grid of its own, at the rank that has most.
 /// Throws Failure if it cannot be divided so.
-std::uint64_t critic_bytes(const RunConfig& config, const engine::models::DecoderSpec& spec);
+std::uint64_t critic_bytes(const config::RunConfig& config,
+                           const engine::models::DecoderSpec& spec);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::memory

@@ -5,30 +5,30 @@
 #include <vector>
 
 #include "engine/base/text.h"
-#include "launch/recipes/resolve.h"
 #include "launch/memory/memory.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/model_spec.h"
 #include "launch/recipes/recipes.h"
+#include "launch/recipes/resolve.h"
 
-namespace troupe::launch {
+namespace troupe::launch::memory {
 
 namespace {
 
-void train_adapter(RunConfig& config) {
+void train_adapter(config::RunConfig& config) {
   config.lora.rank = 8;
   config.parallel.sp = false;
-  config.train.weights = WeightType::f32;
+  config.train.weights = config::WeightType::f32;
 }
 
-void round_states(RunConfig& config) {
-  if (!adapts(config)) config.train.weights = WeightType::bf16;
-  config.train.gradients = config.train.moments = StateType::bf16;
+void round_states(config::RunConfig& config) {
+  if (!recipes::adapts(config)) config.train.weights = config::WeightType::bf16;
+  config.train.gradients = config.train.moments = config::StateType::bf16;
 }
 
 /// Rows, or completions, of one update.
-std::int64_t examples_of_update(const RunConfig& config) {
-  const RowUse use = recipe_of(config).row_use(config);
+std::int64_t examples_of_update(const config::RunConfig& config) {
+  const recipes::RowUse use = recipes::recipe_of(config).row_use(config);
   return config.train.batch_size * use.batches * std::max<std::int64_t>(1, use.samples) /
          std::max<std::int64_t>(1, use.updates);
 }
@@ -37,10 +37,11 @@ constexpr const char* bf16_keys = "train.weights, train.gradients and train.mome
 
 class Search {
  public:
-  Search(const RunConfig& config, const MemoryPlace& place) : config_(config), place_(place) {}
+  Search(const config::RunConfig& config, const MemoryPlace& place)
+      : config_(config), place_(place) {}
 
   /// Settings of a run on this machine.
-  void here(const std::string& settings, const RunConfig& changed) {
+  void here(const std::string& settings, const config::RunConfig& changed) {
     const auto fixed = fixed_of(changed, place_.threads);
     if (!fixed || !fits(*fixed, place_.processes)) return;
     found_.push_back(cat(settings, " (",
@@ -51,7 +52,7 @@ class Search {
   template <class Divide>
   void on_hosts(const char* key, const Divide& divide) {
     for (int hosts = 2; hosts <= 1024; hosts *= 2) {
-      RunConfig changed = config_;
+      config::RunConfig changed = config_;
       divide(changed.parallel, hosts);
       if (changed.parallel.dp > examples_of_update(config_)) return;  // some would have none
       const auto fixed = fixed_of(changed, false);
@@ -71,10 +72,12 @@ class Search {
 
  private:
   /// nullopt: the run would be refused.
-  static std::optional<std::uint64_t> fixed_of(const RunConfig& changed, bool threads) {
+  static std::optional<std::uint64_t> fixed_of(const config::RunConfig& changed, bool threads) {
     try {
-      const RunConfig valid = value_or_throw(config_of(to_yaml(changed), "the changed run"));
-      return memory_need(valid, value_or_throw(spec_of(valid, valid.model)), threads).fixed;
+      const config::RunConfig valid =
+          value_or_throw(recipes::config_of(recipes::to_yaml(changed), "the changed run"));
+      return memory_need(valid, value_or_throw(recipes::spec_of(valid, valid.model)), threads)
+          .fixed;
     } catch (const Failure&) {
       return std::nullopt;
     }
@@ -84,30 +87,30 @@ class Search {
         .has_value();
   }
 
-  const RunConfig& config_;
+  const config::RunConfig& config_;
   const MemoryPlace& place_;
   std::vector<std::string> found_;
 };
 
 }  // namespace
 
-std::string what_fits(const RunConfig& config, const MemoryPlace& place) {
+std::string what_fits(const config::RunConfig& config, const MemoryPlace& place) {
   Search search(config, place);
-  RunConfig adapter = config, rounded = config, zero = config;
+  config::RunConfig adapter = config, rounded = config, zero = config;
   train_adapter(adapter);
-  if (!adapts(config)) search.here("lora.rank = 8", adapter);
+  if (!recipes::adapts(config)) search.here("lora.rank = 8", adapter);
   round_states(rounded);
   search.here(bf16_keys, rounded);
   zero.parallel.zero = 1;
   if (config.parallel.zero == 0 && config.parallel.dp * config.parallel.cp > 1)
     search.here("parallel.zero = 1", zero);
-  search.on_hosts("parallel.tp", [](ParallelConfig& p, int hosts) { p.tp *= hosts; });
-  search.on_hosts("parallel.pp", [](ParallelConfig& p, int hosts) { p.pp *= hosts; });
-  search.on_hosts("parallel.zero = 1 and parallel.dp", [](ParallelConfig& p, int hosts) {
+  search.on_hosts("parallel.tp", [](config::ParallelConfig& p, int hosts) { p.tp *= hosts; });
+  search.on_hosts("parallel.pp", [](config::ParallelConfig& p, int hosts) { p.pp *= hosts; });
+  search.on_hosts("parallel.zero = 1 and parallel.dp", [](config::ParallelConfig& p, int hosts) {
     p.zero = 1;
     p.dp *= hosts;
   });
   return search.text();
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::memory

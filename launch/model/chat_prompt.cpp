@@ -3,7 +3,7 @@
 #include "engine/base/text.h"
 #include "engine/tokenizer/prompt_types.h"
 
-namespace troupe::launch {
+namespace troupe::launch::model {
 
 using engine::tokenizer::ChatTemplate;
 using engine::tokenizer::RenderInput;
@@ -73,4 +73,4 @@ Result<engine::tokenizer::RenderInput> read_render_input(
   return input;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::model

@@ -7,7 +7,7 @@
 #include "engine/base/json.h"
 #include "engine/tokenizer/chat_template.h"
 
-namespace troupe::launch {
+namespace troupe::launch::model {
 
 class ChatPrompt {
  public:
@@ -33,4 +33,4 @@ class ChatPrompt {
 Result<engine::tokenizer::RenderInput> read_render_input(
     const Json& line, const engine::tokenizer::TemplateTokens& own);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::model

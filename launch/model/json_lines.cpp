@@ -10,7 +10,7 @@
 
 #include "engine/base/text.h"
 
-namespace troupe::launch {
+namespace troupe::launch::model {
 
 namespace {
 
@@ -103,4 +103,4 @@ Result<std::vector<std::int32_t>> ids_of(const Json& line, std::int64_t vocabula
   return out;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::model

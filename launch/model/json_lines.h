@@ -7,7 +7,7 @@
 #include "engine/base/error.h"
 #include "engine/base/json.h"
 
-namespace troupe::launch {
+namespace troupe::launch::model {
 
 /// Writes one line to `out` for every line of `in`: the result of `answer`, or {"error": "..."} if
 /// the line is not JSON, is longer than 4 MiB, or `answer` fails or throws. An error does not end
@@ -23,4 +23,4 @@ Json number_or_null(double value);
 Result<std::vector<std::int32_t>> ids_of(const Json& line, std::int64_t vocabulary,
                                          std::string_view key = "ids");
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::model

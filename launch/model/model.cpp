@@ -11,7 +11,7 @@
 #include "engine/ops/cpu/cpu_options.h"
 #include "launch/model/json_lines.h"
 
-namespace troupe::launch {
+namespace troupe::launch::model {
 
 namespace {
 
@@ -31,10 +31,11 @@ Result<> check_base(const engine::adapter::ModelFolders& folders) {
   const auto state = engine::checkpoint::read_training_state(folders.adapter);
   const Json* recorded = state ? state->state.find("identity") : nullptr;
   if (!recorded) return {};
-  const auto identity =
-      engine::checkpoint::Identity::from_json(*recorded, cat(folders.adapter, "/training/state.json"));
+  const auto identity = engine::checkpoint::Identity::from_json(
+      *recorded, cat(folders.adapter, "/training/state.json"));
   RETURN_IF_ERROR(identity);
-  const auto model = std::ranges::find(identity->parts, "model", &engine::checkpoint::InputPart::name);
+  const auto model =
+      std::ranges::find(identity->parts, "model", &engine::checkpoint::InputPart::name);
   if (model == identity->parts.end()) return {};
   for (const engine::checkpoint::PartFile& file : model->files) {
     if (file.name == "generation_config.json") continue;  // does not change the weights' meaning
@@ -119,4 +120,4 @@ Result<std::vector<std::int32_t>> Model::tokens_of_text(std::string_view text, b
   return tokens;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::model

@@ -12,7 +12,7 @@
 #include "engine/tokenizer/tokenizer.h"
 #include "launch/model/model_overrides.h"
 
-namespace troupe::launch {
+namespace troupe::launch::model {
 
 /// Options for loading and running a model.
 struct ModelOptions {
@@ -59,4 +59,4 @@ class Model {
   std::optional<engine::tokenizer::Tokenizer> tokenizer_;
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::model

@@ -3,11 +3,11 @@
 
 #include "engine/base/json.h"
 
-namespace troupe::launch {
+namespace troupe::launch::model {
 
 struct ModelOverrides {
   Json values = Json::Object{};  ///< an object
   bool operator==(const ModelOverrides&) const = default;
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::model

@@ -11,7 +11,7 @@
 
 #include "engine/base/text.h"
 
-namespace troupe::launch {
+namespace troupe::launch::profile {
 namespace {
 
 constexpr std::uint64_t events[] = {PERF_COUNT_HW_INSTRUCTIONS, PERF_COUNT_HW_CPU_CYCLES,
@@ -81,4 +81,4 @@ Counts Counters::read() const {
   return all;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::profile

@@ -7,7 +7,7 @@
 
 #include "engine/base/error.h"
 
-namespace troupe::launch {
+namespace troupe::launch::profile {
 
 struct Counts {
   std::int64_t instructions = 0, cycles = 0, cache_misses = 0;
@@ -40,4 +40,4 @@ class Counters {
   std::vector<int> groups_, files_;  ///< per thread: the group's leader; all files
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::profile

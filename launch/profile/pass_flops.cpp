@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace troupe::launch {
+namespace troupe::launch::profile {
 
 CountedModel counted(const engine::models::DecoderSpec& spec) {
   return {engine::models::forward_flops(spec), spec.lora ? 1.0 : 2.0};
@@ -31,4 +31,4 @@ PassFlops PassCounter::operator()(const algorithms::ModelPass& pass) const {
   return {needed, needed + again};
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::profile

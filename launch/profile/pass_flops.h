@@ -7,7 +7,7 @@
 #include "engine/models/flops.h"
 #include "engine/nn/forward_context.h"
 
-namespace troupe::launch {
+namespace troupe::launch::profile {
 
 struct PassFlops {
   double model = 0;     ///< what the method needs
@@ -41,4 +41,4 @@ class PassCounter {
   double layers_again_;
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::profile

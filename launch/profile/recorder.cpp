@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace troupe::launch {
+namespace troupe::launch::profile {
 
 Recorder::Recorder(RecorderOptions options, RecorderSources sources,
                    std::function<void(const Recorder&)> closed)
@@ -91,4 +91,4 @@ void Recorder::finish() {
   if (state_ == State::within) close();
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::profile

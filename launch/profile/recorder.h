@@ -13,7 +13,7 @@
 #include "engine/ops/roofline.h"
 #include "launch/profile/counters.h"
 
-namespace troupe::launch {
+namespace troupe::launch::profile {
 
 struct RecorderOptions {
   std::int64_t step_start = 10, step_end = 12;  ///< [start, end)
@@ -121,4 +121,4 @@ class Recorder final : public Spans {
   std::map<std::int64_t, StepTime> steps_;
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::profile

@@ -5,7 +5,7 @@
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 
-namespace troupe::launch {
+namespace troupe::launch::profile {
 
 namespace {
 
@@ -243,4 +243,4 @@ std::string trace_json(const Recorder& recorder, const RecordedRank& of) {
   return out + "\n],\"otherData\":" + about.dump() + "}\n";
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::profile

@@ -6,7 +6,7 @@
 
 #include "launch/profile/recorder.h"
 
-namespace troupe::launch {
+namespace troupe::launch::profile {
 
 /// Header and rows: kind, name, stack, shapes, calls, seconds, share_of_step, flops,
 /// gflops_per_second, bytes, gb_per_second, share_of_ceiling, cores, instructions, cycles,
@@ -22,4 +22,4 @@ std::string table_text(const Recorder& recorder, const RecordedRank& of);
 /// and the steps (1).
 std::string trace_json(const Recorder& recorder, const RecordedRank& of);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::profile

@@ -12,7 +12,7 @@
 #include "engine/parallel/profiled_communicator.h"
 #include "launch/profile/report.h"
 
-namespace troupe::launch {
+namespace troupe::launch::profile {
 namespace {
 
 std::int64_t processor_nanoseconds() {
@@ -21,14 +21,14 @@ std::int64_t processor_nanoseconds() {
   return time.tv_sec * std::int64_t{1'000'000'000} + time.tv_nsec;
 }
 
-RecorderOptions options_of(const ProfileConfig& p) {
+RecorderOptions options_of(const config::ProfileConfig& p) {
   return {.step_start = p.step_start,
           .step_end = p.step_end,
           .stack = p.with_stack,
           .shapes = p.record_shapes};
 }
 
-OutputFolder open_folder(const RunConfig& config) {
+OutputFolder open_folder(const config::RunConfig& config) {
   const std::string& chosen = config.profile.save_path;
   if (chosen.empty()) {
     const auto output = value_or_throw(OutputFolder::open(config.output, config.output_mode));
@@ -44,13 +44,13 @@ OutputFolder open_folder(const RunConfig& config) {
 
 }  // namespace
 
-Profiler::Profiler(const RunConfig& config, const StepBoard& board, RecordedRank of,
+Profiler::Profiler(const config::RunConfig& config, const StepBoard& board, RecordedRank of,
                    OutputFolder folder, std::string files)
     : of_(std::move(of)),
       folder_(std::move(folder)),
       files_(std::move(files)),
       bf16_(config.train.dtype == engine::ops::Precision::bf16),
-      wants_counts_(config.profile.level == ProfileLevel::level2) {
+      wants_counts_(config.profile.level == config::ProfileLevel::level2) {
   RecorderSources sources{.step = [&board] { return board.step(); },
                           .now = steady_nanoseconds,
                           .ceiling = [this] { return measure(); }};
@@ -116,13 +116,13 @@ std::unique_ptr<engine::ops::Device> watched(Profiler* by,
   return by ? by->watch(std::move(device)) : std::move(device);
 }
 
-RunProfile::RunProfile(const RunConfig& config, std::string node, bool leads)
+RunProfile::RunProfile(const config::RunConfig& config, std::string node, bool leads)
     : config_(config), node_(std::move(node)) {
   if (!config_.profile.enabled) return;
   folder_ = open_folder(config_);
   const std::string board = config_.output + "/.profile_steps";
   board_.emplace(value_or_throw(leads ? StepBoard::create(board) : StepBoard::open(board)));
-  if (config_.profile.level != ProfileLevel::level2 || !leads) return;
+  if (config_.profile.level != config::ProfileLevel::level2 || !leads) return;
   if (const auto counters = Counters::open(); !counters)
     log_warning(cat("profile.level level2: ", counters.error().what, "; using level1"));
 }
@@ -164,7 +164,7 @@ Profiler* RunProfile::rank(int rank) {
 }
 
 engine::parallel::Mesh RunProfile::watched(engine::parallel::Mesh given) {
-  if (!board_ || config_.profile.level == ProfileLevel::level0) return given;
+  if (!board_ || config_.profile.level == config::ProfileLevel::level0) return given;
   const int place = given.world().rank();
   auto world = given.world().split(0, place);
   Profiler* profiler = rank(place);
@@ -172,4 +172,4 @@ engine::parallel::Mesh RunProfile::watched(engine::parallel::Mesh given) {
       profiler ? profiler->watch(std::move(world)) : std::move(world), given.grid()));
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::profile

@@ -15,14 +15,14 @@
 #include "launch/profile/recorder.h"
 #include "launch/profile/step_board.h"
 
-namespace troupe::launch {
+namespace troupe::launch::profile {
 
 /// The profiler of one rank. Its devices are used by one thread at a time.
 class Profiler {
  public:
   /// `files`: prefix of the names of the output files in `folder`.
-  Profiler(const RunConfig& config, const StepBoard& board, RecordedRank of, OutputFolder folder,
-           std::string files);
+  Profiler(const config::RunConfig& config, const StepBoard& board, RecordedRank of,
+           OutputFolder folder, std::string files);
   /// Writes pending output.
   ~Profiler();
 
@@ -58,7 +58,7 @@ class RunProfile {
   /// `leads`: this process executes the algorithm and creates the board before the others open it.
   /// `node`: name of this process if there are several groups, or "". Outlives every watched
   /// device. Throws Failure (Errc::io). Does nothing if profile.enabled is false.
-  RunProfile(const RunConfig& config, std::string node, bool leads);
+  RunProfile(const config::RunConfig& config, std::string node, bool leads);
   /// Writes pending output, and the table of the first profiled rank to stderr.
   ~RunProfile();
 
@@ -73,7 +73,7 @@ class RunProfile {
  private:
   bool chosen(int rank) const;
 
-  const RunConfig config_;
+  const config::RunConfig config_;
   const std::string node_;
   std::optional<OutputFolder> folder_;
   std::optional<StepBoard> board_;
@@ -81,4 +81,4 @@ class RunProfile {
   std::map<int, std::unique_ptr<Profiler>> ranks_;
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::profile

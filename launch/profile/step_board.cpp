@@ -13,7 +13,7 @@
 #include "engine/base/environment_error.h"
 #include "engine/base/text.h"
 
-namespace troupe::launch {
+namespace troupe::launch::profile {
 
 struct StepBoard::Page {
   std::atomic<std::int64_t> step;
@@ -74,4 +74,4 @@ std::int64_t StepBoard::origin() const {
   return page_->origin;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::profile

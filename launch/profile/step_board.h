@@ -7,7 +7,7 @@
 
 #include "engine/base/error.h"
 
-namespace troupe::launch {
+namespace troupe::launch::profile {
 
 class StepBoard {
  public:
@@ -36,4 +36,4 @@ class StepBoard {
 /// Nanoseconds of the steady clock, which all processes of a machine share.
 std::int64_t steady_nanoseconds();
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::profile

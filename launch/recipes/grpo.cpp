@@ -9,7 +9,7 @@
 #include "launch/recipes/rewards.h"
 #include "launch/recipes/sampling.h"
 
-namespace troupe::launch {
+namespace troupe::launch::recipes {
 namespace {
 
 using namespace algorithms;
@@ -25,13 +25,13 @@ bool trained_once(const GrpoConfig& g) {
   return updates_per_rollout(g) == 1;
 }
 
-RowUse grpo_rows(const RunConfig& config) {
+RowUse grpo_rows(const config::RunConfig& config) {
   return {.batches = config.grpo.minibatches,
           .updates = updates_per_rollout(config.grpo),
           .samples = config.grpo.group};
 }
 
-RolesNeeded grpo_roles(const RunConfig& config) {
+RolesNeeded grpo_roles(const config::RunConfig& config) {
   return {.reference = {config.grpo.compares(),
                         "grpo uses a reference only if grpo.beta or grpo.reward_beta is above 0"},
           .reward = reward_use(config),
@@ -195,7 +195,7 @@ void validate_dynamic_sampling(Validation& v) {
 
 void validate_grpo(Validation& v) {
   const GrpoConfig& g = v.config.grpo;
-  RunConfig with_temperature = v.config;  // a wrong one is reported by rollout.temperature
+  config::RunConfig with_temperature = v.config;  // a wrong one is reported by rollout.temperature
   double& temperature = with_temperature.rollout.sampling.temperature;
   if (!(temperature > 0)) temperature = 1;
   v.check(grpo_settings(with_temperature));
@@ -243,15 +243,15 @@ int run_grpo(RunContext& context) {
 
 }  // namespace
 
-bool recomputes_old_logp(const RunConfig& config) {
+bool recomputes_old_logp(const config::RunConfig& config) {
   return config.grpo.recompute_old || samples_have_other_logp(config);
 }
 
-Result<GrpoConfig> grpo_settings(const RunConfig& config) {
+Result<GrpoConfig> grpo_settings(const config::RunConfig& config) {
   GrpoConfig out = config.grpo;
   out.sampling = sampling_settings(config);
   out.async = config.async;
-  out.external = config.rollout.source == SampleSource::service;
+  out.external = config.rollout.source == config::SampleSource::service;
   out.max_reward_failures = config.rollout.max_reward_failures;
   const auto needed = reward_inputs(config);
   out.send_rows = needed.rows;
@@ -261,7 +261,7 @@ Result<GrpoConfig> grpo_settings(const RunConfig& config) {
   out.entropy_bonus = out.loss.entropy_coef;
   out.recompute_old = recomputes_old_logp(config);
   RETURN_IF_ERROR(out.loss.validate());
-  for (const RewardRule& rule : config.reward)
+  for (const config::RewardRule& rule : config.reward)
     if (out.normalize_each_reward)
       out.advantage.parts.emplace_back(rule.label.empty() ? rule.rule : rule.label, rule.weight);
   // One clamp for both KL terms.
@@ -281,7 +281,7 @@ Recipe recipe_for(std::type_identity<algorithms::GrpoConfig>) {
           .validate = validate_grpo,
           .formula = grpo_formula,
           .run = run_grpo,
-          .reference = [](const RunConfig& config) { return config.grpo.reference; }};
+          .reference = [](const config::RunConfig& config) { return config.grpo.reference; }};
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::recipes

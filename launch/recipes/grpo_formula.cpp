@@ -3,12 +3,12 @@
 #include "engine/base/text.h"
 #include "launch/recipes/sampling.h"
 
-namespace troupe::launch {
+namespace troupe::launch::recipes {
 namespace {
 
 using namespace algorithms;
 
-std::string grpo_average(const RunConfig& config) {
+std::string grpo_average(const config::RunConfig& config) {
   const GrpoConfig& g = config.grpo;
   if (g.loss.aggregation == Aggregation::sequence)
     return "mean over samples of the mean over their tokens of l";
@@ -145,7 +145,7 @@ std::string advantage(const GrpoConfig& g) {
   return text;
 }
 
-std::string shaping(const RunConfig& config) {
+std::string shaping(const config::RunConfig& config) {
   const GrpoConfig& g = config.grpo;
   const AdvantageConfig& a = g.advantage;
   const Shaping& s = g.shaping;
@@ -166,7 +166,7 @@ std::string shaping(const RunConfig& config) {
 
 }  // namespace
 
-std::string grpo_formula(const RunConfig& config) {
+std::string grpo_formula(const config::RunConfig& config) {
   const GrpoConfig& g = config.grpo;
   std::string text =
       cat("L = ", grpo_average(config), "\nl = ", weight(g), surrogate(g.loss.surrogate));
@@ -189,4 +189,4 @@ std::string grpo_formula(const RunConfig& config) {
              reward_formula(config));
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::recipes

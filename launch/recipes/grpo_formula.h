@@ -5,8 +5,8 @@
 
 #include "launch/config/run_config.h"
 
-namespace troupe::launch {
+namespace troupe::launch::recipes {
 
-std::string grpo_formula(const RunConfig& config);
+std::string grpo_formula(const config::RunConfig& config);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::recipes

@@ -7,7 +7,7 @@
 #include "launch/recipes/pretrain.h"
 #include "launch/recipes/sampling.h"
 
-namespace troupe::launch {
+namespace troupe::launch::recipes {
 namespace {
 
 void validate_eval_path(Validation& v) {
@@ -31,12 +31,12 @@ void validate_eval(Validation& v) {
 }
 
 void validate_prompt_eval(Validation& v) {
-  const EvalConfig& e = v.config.eval;
+  const config::EvalConfig& e = v.config.eval;
   validate_eval_path(v);
   if (!has_held_out(v.config))
     v.unused({"eval.samples", "eval.temperature", "eval.pass_reward"},
              "there are no held-out rows: eval.path is empty");
-  if (e.temperature < 0 && e.temperature != EvalConfig::automatic_temperature)
+  if (e.temperature < 0 && e.temperature != config::EvalConfig::automatic_temperature)
     v.problem(cat(v.named("eval.temperature"),
                   ": must be -1 (automatic), 0 (greedy) or above; the nearest valid value is 0"));
   if (e.temperature == 0 && e.samples > 1)
@@ -55,12 +55,12 @@ void validate_following(Validation& v, std::string_view section,
     v.unused(cat(section, ".sync_share"), cat("the reference is not updated: ", every, " is 0"));
 }
 
-bool has_held_out(const RunConfig& config) {
+bool has_held_out(const config::RunConfig& config) {
   if (reads_token_files(config)) return validates_token_files(config);
   return !config.eval.path.empty() || config.data.split > 0;
 }
 
-void log_held_out(const RunConfig& config, const engine::data::DataReport& report) {
+void log_held_out(const config::RunConfig& config, const engine::data::DataReport& report) {
   // The data library has already warned if rows were dropped or truncated.
   if (config.data.split > 0 && report.bad + report.untrainable + report.truncated == 0)
     log_info(cat("eval: ", report.text()));
@@ -78,8 +78,8 @@ engine::data::DataOptions eval_options(const RunContext& context) {
   return options;
 }
 
-algorithms::HeldOutPrompts eval_settings(const RunConfig& config) {
-  const EvalConfig& e = config.eval;
+algorithms::HeldOutPrompts eval_settings(const config::RunConfig& config) {
+  const config::EvalConfig& e = config.eval;
   algorithms::HeldOutPrompts out;
   out.every = e.every;
   out.samples = static_cast<int>(e.samples);
@@ -106,4 +106,4 @@ algorithms::HeldOutPrompts held_out_prompts(const RunContext& context,
   return out;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::recipes

@@ -6,11 +6,11 @@
 
 #include "algorithms/held_out.h"
 #include "algorithms/rollout/evaluation.h"
-#include "launch/recipes/validate.h"
 #include "launch/recipes/role.h"
 #include "launch/recipes/run_context.h"
+#include "launch/recipes/validate.h"
 
-namespace troupe::launch {
+namespace troupe::launch::recipes {
 
 /// For methods that evaluate the loss of held-out rows.
 void validate_eval(Validation& v);
@@ -24,15 +24,15 @@ void validate_following(Validation& v, std::string_view section,
 
 /// A reference model, which is updated if the method's settings say so.
 template <algorithms::Method M>
-RolesNeeded roles_with_reference(const RunConfig& config) {
+RolesNeeded roles_with_reference(const config::RunConfig& config) {
   return {.reference = {true},
           .reference_follows = algorithms::settings_of<M>(config).following.every > 0};
 }
 
 /// True if the run has rows to evaluate on: eval.path or data.split.
-bool has_held_out(const RunConfig& config);
+bool has_held_out(const config::RunConfig& config);
 /// Logs what was read for the evaluation, if data.split chose it.
-void log_held_out(const RunConfig& config, const engine::data::DataReport& report);
+void log_held_out(const config::RunConfig& config, const engine::data::DataReport& report);
 /// The data options for the rows to evaluate on: those of eval.path, or those that data.split holds
 /// out.
 engine::data::DataOptions eval_options(const RunContext& context);
@@ -41,7 +41,7 @@ engine::data::DataOptions eval_options(const RunContext& context);
 template <class T, class BatchOf>
 algorithms::HeldOut held_out_batches(const RunContext& context,
                                      const engine::data::DataOptions& options, BatchOf&& batch_of) {
-  const RunConfig& config = context.config();
+  const config::RunConfig& config = context.config();
   algorithms::HeldOut out{.batches = {}, .every = config.eval.every};
   if (!has_held_out(config)) return out;
   const auto rows = value_or_throw(engine::data::load<T>(options, context.text()));
@@ -52,7 +52,7 @@ algorithms::HeldOut held_out_batches(const RunContext& context,
 }
 
 /// Sampling of held-out prompts, without the rows.
-algorithms::HeldOutPrompts eval_settings(const RunConfig& config);
+algorithms::HeldOutPrompts eval_settings(const config::RunConfig& config);
 /// The prompts of eval.path; none without a path. `samples_at_once`: those of a rollout step.
 algorithms::HeldOutPrompts held_out_prompts(const RunContext& context,
                                             std::int64_t samples_at_once);
@@ -66,4 +66,4 @@ int run_on_rows(RunContext& context, engine::data::Loader<T>& data, const Settin
   return context.run(algorithm(actors, data, plan, settings, std::move(held_out)), plan);
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::recipes

@@ -5,7 +5,7 @@
 #include "engine/base/text.h"
 #include "launch/recipes/held_out.h"
 
-namespace troupe::launch {
+namespace troupe::launch::recipes {
 namespace {
 
 void validate_kto(Validation& v) {
@@ -18,7 +18,7 @@ void validate_kto(Validation& v) {
   validate_following(v, "kto", k.following);
 }
 
-std::string kto_formula(const RunConfig& config) {
+std::string kto_formula(const config::RunConfig& config) {
   const algorithms::KtoConfig& kto = config.kto;
   const algorithms::KtoLoss& k = kto.loss;
   const std::string beta = to_text(k.beta),
@@ -93,7 +93,7 @@ Recipe recipe_for(std::type_identity<algorithms::KtoConfig>) {
       .validate = validate_kto,
       .formula = kto_formula,
       .run = run_kto,
-      .reference = [](const RunConfig& config) { return config.kto.reference; }};
+      .reference = [](const config::RunConfig& config) { return config.kto.reference; }};
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::recipes

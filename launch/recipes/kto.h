@@ -7,7 +7,7 @@
 
 #include "launch/recipes/recipe.h"
 
-namespace troupe::launch {
+namespace troupe::launch::recipes {
 
 Recipe recipe_for(std::type_identity<algorithms::KtoConfig>);
 
@@ -15,4 +15,4 @@ Recipe recipe_for(std::type_identity<algorithms::KtoConfig>);
 /// : undesirable_weight * bad should be between 1 and 4/3 (the paper, sec. 4.2; TRL warns as well).
 std::string imbalance(const algorithms::KtoLoss& loss, std::size_t good, std::size_t bad);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::recipes

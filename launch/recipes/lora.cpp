@@ -5,7 +5,7 @@
 #include "engine/base/text.h"
 #include "launch/recipes/recipes.h"
 
-namespace troupe::launch {
+namespace troupe::launch::recipes {
 namespace {
 
 // A comma has a meaning in a regular expression only: "q_proj,v_proj" is a list without brackets.
@@ -28,34 +28,34 @@ void validate_given_adapter(Validation& v) {
 
 }  // namespace
 
-bool adapts(const RunConfig& config) {
+bool adapts(const config::RunConfig& config) {
   return config.lora.rank > 0 || !config.lora.adapter.empty();
 }
 
-bool base_is_reference(const RunConfig& config) {
+bool base_is_reference(const config::RunConfig& config) {
   const Recipe* recipe = find_recipe(config.algorithm);
   return adapts(config) && recipe && recipe->reference && recipe->reference(config).empty() &&
          reference_folders(config).adapter.empty() && recipe->roles(config).reference.needed;
 }
 
-ReferenceFolders reference_folders(const RunConfig& config) {
+ReferenceFolders reference_folders(const config::RunConfig& config) {
   const Recipe* recipe = find_recipe(config.algorithm);
   const std::string named = recipe && recipe->reference ? recipe->reference(config) : "";
   if (named.empty()) {
-    const bool initial = config.lora.reference == AdapterReference::initial;
+    const bool initial = config.lora.reference == config::AdapterReference::initial;
     return {config.model, initial ? config.lora.adapter : ""};
   }
   if (engine::adapter::is_only_adapter(named)) return {config.model, named};
   return {named, ""};
 }
 
-engine::adapter::LoraConfig lora_settings(const RunConfig& config) {
+engine::adapter::LoraConfig lora_settings(const config::RunConfig& config) {
   engine::adapter::LoraConfig out = config.lora;
   if (!(out.alpha > 0)) out.alpha = 2 * static_cast<double>(out.rank);
   return out;
 }
 
-Result<WantedAdapter> wanted_adapter(const RunConfig& config,
+Result<WantedAdapter> wanted_adapter(const config::RunConfig& config,
                                      const engine::models::DecoderSpec& base) {
   WantedAdapter out;
   if (!config.lora.adapter.empty()) {
@@ -74,7 +74,7 @@ Result<WantedAdapter> wanted_adapter(const RunConfig& config,
 }
 
 void validate_lora(Validation& v) {
-  const LoraSection& l = v.config.lora;
+  const config::LoraSection& l = v.config.lora;
   const Recipe* recipe = find_recipe(v.config.algorithm);
   if (recipe && recipe->roles(v.config).reference_follows &&
       !reference_folders(v.config).adapter.empty())
@@ -111,4 +111,4 @@ void validate_lora(Validation& v) {
                v.config.algorithm));
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::recipes

@@ -5,17 +5,18 @@
 #include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"
 
-namespace troupe::launch {
+namespace troupe::launch::recipes {
 
-Json overrides_of(const RunConfig& config, const std::string& folder) {
+Json overrides_of(const config::RunConfig& config, const std::string& folder) {
   return folder == config.model ? config.model_overrides.values : Json();
 }
 
-Result<engine::models::DecoderSpec> spec_of(const RunConfig& config, const std::string& folder) {
+Result<engine::models::DecoderSpec> spec_of(const config::RunConfig& config,
+                                            const std::string& folder) {
   return engine::checkpoint::read_folder_spec(folder, overrides_of(config, folder));
 }
 
-ScoreHeadSpec head_of(const RunConfig& config) {
+ScoreHeadSpec head_of(const config::RunConfig& config) {
   const Recipe& recipe = recipe_of(config);
   return recipe.head ? recipe.head(config) : ScoreHeadSpec{};
 }
@@ -36,14 +37,14 @@ Result<> apply_head(engine::models::DecoderSpec& spec, const std::string& folder
   return {};
 }
 
-Result<engine::models::DecoderSpec> base_spec(const RunConfig& config) {
+Result<engine::models::DecoderSpec> base_spec(const config::RunConfig& config) {
   auto spec = spec_of(config, config.model);
   RETURN_IF_ERROR(spec);
   RETURN_IF_ERROR(apply_head(*spec, config.model, head_of(config)));
   return spec;
 }
 
-Result<engine::models::DecoderSpec> trained_spec(const RunConfig& config) {
+Result<engine::models::DecoderSpec> trained_spec(const config::RunConfig& config) {
   auto spec = base_spec(config);
   if (!spec || !adapts(config)) return spec;
   auto adapter = wanted_adapter(config, *spec);
@@ -52,4 +53,4 @@ Result<engine::models::DecoderSpec> trained_spec(const RunConfig& config) {
   return spec;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::recipes

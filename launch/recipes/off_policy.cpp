@@ -3,7 +3,7 @@
 #include "engine/base/text.h"
 #include "launch/recipes/sampling.h"
 
-namespace troupe::launch {
+namespace troupe::launch::recipes {
 
 using namespace algorithms;
 
@@ -94,4 +94,4 @@ std::string weight_definition(const Correction& correction) {
              c.high > 0 ? to_text(c.high) : "any", "\n");
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::recipes

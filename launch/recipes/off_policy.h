@@ -8,7 +8,7 @@
 #include "algorithms/losses/correction.h"
 #include "launch/recipes/validate.h"
 
-namespace troupe::launch {
+namespace troupe::launch::recipes {
 
 /// Where the old log-probabilities of a method come from.
 struct OldLogp {
@@ -32,4 +32,4 @@ std::string filter_factor(const algorithms::Correction& correction);
 /// The line that defines w, or nothing.
 std::string weight_definition(const algorithms::Correction& correction);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::recipes

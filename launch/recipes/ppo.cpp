@@ -6,19 +6,19 @@
 #include "launch/recipes/rewards.h"
 #include "launch/recipes/sampling.h"
 
-namespace troupe::launch {
+namespace troupe::launch::recipes {
 namespace {
 
 using namespace algorithms;
 
-RowUse ppo_rows(const RunConfig& config) {
+RowUse ppo_rows(const config::RunConfig& config) {
   const PpoConfig& p = config.ppo;
   return {.batches = p.minibatches,
           .updates = std::int64_t{p.epochs} * p.minibatches,
           .samples = p.group};
 }
 
-RolesNeeded ppo_roles(const RunConfig& config) {
+RolesNeeded ppo_roles(const config::RunConfig& config) {
   return {
       .reference = {config.ppo.kl_coef != 0, "ppo uses a reference only if ppo.kl_coef is above 0"},
       .critic = {true},
@@ -170,9 +170,9 @@ std::string old_policy(const PpoConfig& p) {
                          : "the weights that sampled t";
 }
 
-std::string ppo_formula(const RunConfig& config) {
+std::string ppo_formula(const config::RunConfig& config) {
   const PpoConfig& p = config.ppo;
-  const CriticConfig& c = config.critic;
+  const config::CriticConfig& c = config.critic;
   std::string text = cat("L = ", ppo_average(p), "\nl = ", weight_factor(p.policy.correction),
                          filter_factor(p.policy.correction), ppo_policy(p),
                          "\nrho = p(t) / p_old(t), p_old: ", old_policy(p), "\n",
@@ -208,7 +208,7 @@ int run_ppo(RunContext& context) {
 
 }  // namespace
 
-Result<PpoConfig> ppo_settings(const RunConfig& config) {
+Result<PpoConfig> ppo_settings(const config::RunConfig& config) {
   PpoConfig out = config.ppo;
   RETURN_IF_ERROR(out.policy.validate());
   out.sampling = sampling_settings(config);
@@ -224,8 +224,8 @@ Result<PpoConfig> ppo_settings(const RunConfig& config) {
   return out;
 }
 
-Result<CriticPlan> critic_plan(const RunConfig& config, std::int64_t steps) {
-  const CriticConfig& c = config.critic;
+Result<CriticPlan> critic_plan(const config::RunConfig& config, std::int64_t steps) {
+  const config::CriticConfig& c = config.critic;
   auto schedule = engine::optim::Schedule::create(c.schedule, c.schedule_options(steps));
   if (!schedule)
     return fail(schedule.error().code, cat("critic.schedule: ", schedule.error().what));
@@ -244,7 +244,7 @@ Recipe recipe_for(std::type_identity<algorithms::PpoConfig>) {
           .validate = validate_ppo,
           .formula = ppo_formula,
           .run = run_ppo,
-          .reference = [](const RunConfig& config) { return config.ppo.reference; }};
+          .reference = [](const config::RunConfig& config) { return config.ppo.reference; }};
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::recipes

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-namespace troupe::launch {
+namespace troupe::launch::recipes {
 namespace {
 
 // A preset repeats a key that compat presets set only where the algorithm would otherwise not be
@@ -327,4 +327,4 @@ const Preset* find_compat(std::string_view compat, std::string_view recipe) {
   return nullptr;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::recipes

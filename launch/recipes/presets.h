@@ -6,7 +6,7 @@
 
 #include "launch/recipes/recipe.h"
 
-namespace troupe::launch {
+namespace troupe::launch::recipes {
 
 /// Algorithms that are settings of a recipe, with the defaults of their papers.
 std::span<const Preset> algorithm_presets();
@@ -28,4 +28,4 @@ const Preset* find_preset(std::string_view algorithm);
 /// The defaults of a tool for a recipe, or nullptr.
 const Preset* find_compat(std::string_view compat, std::string_view recipe);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::recipes

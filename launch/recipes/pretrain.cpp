@@ -10,7 +10,7 @@
 #include "launch/recipes/model_spec.h"
 #include "launch/recipes/pretraining_batches.h"
 
-namespace troupe::launch {
+namespace troupe::launch::recipes {
 namespace {
 
 namespace data = engine::data;
@@ -18,7 +18,7 @@ namespace megatron = engine::data::megatron;
 
 constexpr data::Layout default_layout = data::Layout::text;
 
-algorithms::PretrainingPlan batches_of(const RunConfig& config) {
+algorithms::PretrainingPlan batches_of(const config::RunConfig& config) {
   return {.full = config.train.batch_size, .rampup = config.train.batch_rampup};
 }
 
@@ -67,7 +67,7 @@ void validate_pretrain(Validation& v) {
            "data.path has no token files (PREFIX.bin and PREFIX.idx)");
 }
 
-std::string formula(const RunConfig& config) {
+std::string formula(const config::RunConfig& config) {
   return cat(
       "L = - sum over tokens t of log p(t | the tokens before it)  /  tokens of the "
       "batch\n",
@@ -76,7 +76,7 @@ std::string formula(const RunConfig& config) {
 }
 
 // The token behind the last one of a sample is predicted from it, and takes a position.
-void check_positions(const RunConfig& config, std::int64_t length) {
+void check_positions(const config::RunConfig& config, std::int64_t length) {
   const auto spec = value_or_throw(spec_of(config, config.model));
   const bool table = spec.learned_positions > 0 && length + 1 > spec.learned_positions;
   if (table || spec.keys_change_at(length + 1))
@@ -87,12 +87,12 @@ void check_positions(const RunConfig& config, std::int64_t length) {
                           length - 1)});
 }
 
-std::int64_t vocabulary_of(const RunConfig& config) {
+std::int64_t vocabulary_of(const config::RunConfig& config) {
   return value_or_throw(spec_of(config, config.model)).vocabulary;
 }
 
 // Requests as Megatron does, which its order of samples depends on.
-megatron::PretrainingData open_token_files(const RunConfig& config, std::int64_t length) {
+megatron::PretrainingData open_token_files(const config::RunConfig& config, std::int64_t length) {
   auto options = value_or_throw(token_file_options(config, length));
   const auto batches = batches_of(config);
   const std::int64_t evaluations =
@@ -104,7 +104,7 @@ megatron::PretrainingData open_token_files(const RunConfig& config, std::int64_t
 }
 
 // The first samples of the validation data.
-algorithms::HeldOut validation_batches(const RunConfig& config,
+algorithms::HeldOut validation_batches(const config::RunConfig& config,
                                        const megatron::PretrainingData& all, std::int64_t length) {
   algorithms::HeldOut out{.batches = {}, .every = config.eval.every};
   if (!validates_token_files(config)) return out;
@@ -141,7 +141,7 @@ int run_over(RunContext& context, algorithms::PretrainingBatches& batches, std::
 }
 
 int run_token_files(RunContext& context) {
-  const RunConfig& config = context.config();
+  const config::RunConfig& config = context.config();
   const std::int64_t length = context.max_length();
   check_positions(config, length);
   const auto all = open_token_files(config, length);
@@ -190,27 +190,27 @@ bool is_token_dataset(const std::string& path) {
          std::filesystem::is_regular_file(path + ".bin", ignored);
 }
 
-bool reads_token_files(const RunConfig& config) {
+bool reads_token_files(const config::RunConfig& config) {
   if (config.algorithm != algorithms::PretrainConfig::name) return false;
   if (!config.data.path.empty()) return is_token_dataset(config.data.path.front());
   return !config.data.mix.empty() && !config.data.mix.front().path.empty() &&
          is_token_dataset(config.data.mix.front().path.front());
 }
 
-bool validates_token_files(const RunConfig& config) {
+bool validates_token_files(const config::RunConfig& config) {
   if (!config.eval.path.empty()) return true;
   const auto split = megatron::parse_split(config.pretrain.split);
   return split && (*split)[1] > 0;
 }
 
-bool starts_from_random_weights(const RunConfig& config) {
+bool starts_from_random_weights(const config::RunConfig& config) {
   if (config.algorithm != algorithms::PretrainConfig::name) return false;
-  return config.init.weights == InitialWeights::random ||
-         (config.init.weights == InitialWeights::automatic && !config.model.empty() &&
+  return config.init.weights == config::InitialWeights::random ||
+         (config.init.weights == config::InitialWeights::automatic && !config.model.empty() &&
           !engine::checkpoint::has_weight_files(config.model));
 }
 
-Result<std::vector<TokenFile>> token_files(const RunConfig& config) {
+Result<std::vector<TokenFile>> token_files(const config::RunConfig& config) {
   const auto options = token_file_options(config, 1);
   RETURN_IF_ERROR(options);
   std::vector<TokenFile> files;
@@ -233,7 +233,7 @@ Recipe recipe_for(std::type_identity<algorithms::PretrainConfig>) {
           .validate = validate_pretrain,
           .formula = formula,
           .run = run_pretrain,
-          .grads_known = [](const RunConfig&) { return true; }};
+          .grads_known = [](const config::RunConfig&) { return true; }};
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::recipes

@@ -5,7 +5,7 @@
 
 #include "launch/recipes/model_spec.h"
 
-namespace troupe::launch {
+namespace troupe::launch::recipes {
 namespace {
 
 namespace data = engine::data;
@@ -63,11 +63,11 @@ class RowBatches final : public algorithms::PretrainingBatches {
 
 }  // namespace
 
-Result<megatron::PretrainingOptions> token_file_options(const RunConfig& config,
+Result<megatron::PretrainingOptions> token_file_options(const config::RunConfig& config,
                                                         std::int64_t sequence_length) {
   megatron::PretrainingOptions out;
   for (const std::string& path : config.data.path) out.parts.push_back({path, 0});
-  for (const MixSource& source : config.data.mix)
+  for (const config::MixSource& source : config.data.mix)
     for (const std::string& path : source.path)
       out.parts.push_back({path, source.weight / static_cast<double>(source.path.size())});
   out.has_weights = !config.data.mix.empty();
@@ -107,4 +107,4 @@ std::unique_ptr<algorithms::PretrainingBatches> row_batches(data::Loader<data::S
   return std::make_unique<RowBatches>(std::move(rows));
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::recipes

@@ -7,11 +7,11 @@
 #include "engine/data/megatron/pretraining_data.h"
 #include "launch/recipes/run_context.h"
 
-namespace troupe::launch {
+namespace troupe::launch::recipes {
 
 /// Token datasets of `config` and how samples are cut from them; no numbers of samples.
-Result<engine::data::megatron::PretrainingOptions> token_file_options(const RunConfig& config,
-                                                                      std::int64_t sequence_length);
+Result<engine::data::megatron::PretrainingOptions> token_file_options(
+    const config::RunConfig& config, std::int64_t sequence_length);
 
 /// Appends a sample as sequences: one, or one for each document of it where positions restart. A
 /// sequence ends with its last label, which is only predicted.
@@ -27,4 +27,4 @@ std::unique_ptr<algorithms::PretrainingBatches> token_batches(
 std::unique_ptr<algorithms::PretrainingBatches> row_batches(
     engine::data::Loader<engine::data::SftExample> rows);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::recipes

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "engine/data/layouts/sample.h"
-#include "launch/recipes/validate.h"
 #include "launch/recipes/role.h"
 #include "launch/recipes/run_context.h"
+#include "launch/recipes/validate.h"
 
-namespace troupe::launch {
+namespace troupe::launch::recipes {
 
 /// The score head that an algorithm trains; `labels` 0: it trains a language model.
 struct ScoreHeadSpec {
@@ -37,25 +37,27 @@ struct Recipe {
   /// Layout of rows without data.format; automatic: detected.
   engine::data::Layout layout = engine::data::Layout::automatic;
 
-  RolesNeeded (*roles)(const RunConfig&) = [](const RunConfig&) { return RolesNeeded{}; };
+  RolesNeeded (*roles)(const config::RunConfig&) = [](const config::RunConfig&) {
+    return RolesNeeded{};
+  };
   /// Completes the options with which the rows are read. Throws Failure.
-  void (*prepare_rows)(const RunConfig&, const engine::data::TextEncoder&,
+  void (*prepare_rows)(const config::RunConfig&, const engine::data::TextEncoder&,
                        engine::data::DataOptions&) = [](const auto&, const auto&, auto&) {};
-  RowUse (*row_use)(const RunConfig&) = [](const RunConfig&) { return RowUse{}; };
+  RowUse (*row_use)(const config::RunConfig&) = [](const config::RunConfig&) { return RowUse{}; };
   /// Reports problems and warnings of its sections.
   void (*validate)(Validation&);
   /// A few lines: the loss with the run's numbers. algorithms/losses computes it.
-  std::string (*formula)(const RunConfig&);
+  std::string (*formula)(const config::RunConfig&);
   /// Reads the data and runs the algorithm until it ends or is stopped. Returns the exit code of
   /// the process. Throws Failure.
   int (*run)(RunContext&);
   /// The directory of the reference model, "" for the initial weights; nullptr: no reference.
-  std::string (*reference)(const RunConfig&) = nullptr;
+  std::string (*reference)(const config::RunConfig&) = nullptr;
   /// nullptr: trains a language model.
-  ScoreHeadSpec (*head)(const RunConfig&) = nullptr;
+  ScoreHeadSpec (*head)(const config::RunConfig&) = nullptr;
   /// True if the gradient of the loss does not depend on the model's output, so that logits need
   /// not be kept; nullptr: false.
-  bool (*grads_known)(const RunConfig&) = nullptr;
+  bool (*grads_known)(const config::RunConfig&) = nullptr;
 };
 
 /// Other defaults for a recipe, by name: an algorithm that is a setting of another (dr_grpo of
@@ -67,4 +69,4 @@ struct Preset {
   std::vector<std::pair<std::string_view, std::string_view>> values;  ///< key and YAML value
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::recipes

@@ -11,7 +11,7 @@
 #include "launch/recipes/reward_model.h"
 #include "launch/recipes/row_recipe.h"
 
-namespace troupe::launch {
+namespace troupe::launch::recipes {
 
 std::span<const Recipe> recipes() {
   static const std::vector<Recipe> table = [] {
@@ -38,26 +38,26 @@ const Recipe* find_recipe(std::string_view algorithm) {
   return nullptr;
 }
 
-const Recipe& recipe_of(const RunConfig& config) {
+const Recipe& recipe_of(const config::RunConfig& config) {
   const Recipe* recipe = find_recipe(config.algorithm);
   check(recipe != nullptr, "recipe_of: the algorithm was not validated");
   return *recipe;
 }
 
-RolesNeeded roles_of(const RunConfig& config) {
+RolesNeeded roles_of(const config::RunConfig& config) {
   RolesNeeded roles = recipe_of(config).roles(config);
   if (base_is_reference(config))
     roles.reference = {false, "without an adapter (lora.rank), whose base is the reference"};
   return roles;
 }
 
-bool reads(std::string_view algorithm, const Field& field) {
+bool reads(std::string_view algorithm, const config::Field& field) {
   const auto has_part = [&](const Recipe& recipe) {
-    return std::ranges::find(recipe.sections, part_of(field)) != recipe.sections.end();
+    return std::ranges::find(recipe.sections, config::part_of(field)) != recipe.sections.end();
   };
   if (std::ranges::none_of(recipes(), has_part)) return true;
   const Recipe* recipe = find_recipe(algorithm);
   return recipe && has_part(*recipe);
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::recipes

@@ -11,7 +11,7 @@
 #include "launch/recipes/presets.h"
 #include "launch/recipes/recipe.h"
 
-namespace troupe::launch {
+namespace troupe::launch::recipes {
 
 std::span<const Recipe> recipes();
 
@@ -20,9 +20,9 @@ std::vector<std::string> algorithm_names();
 /// The recipe of an algorithm, or nullptr.
 const Recipe* find_recipe(std::string_view algorithm);
 /// The recipe of a validated configuration.
-const Recipe& recipe_of(const RunConfig& config);
-RolesNeeded roles_of(const RunConfig& config);
+const Recipe& recipe_of(const config::RunConfig& config);
+RolesNeeded roles_of(const config::RunConfig& config);
 /// True if runs of `algorithm` read the field.
-bool reads(std::string_view algorithm, const Field& field);
+bool reads(std::string_view algorithm, const config::Field& field);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::recipes

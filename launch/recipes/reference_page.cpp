@@ -6,7 +6,7 @@
 #include "launch/config/schema.h"
 #include "launch/recipes/recipes.h"
 
-namespace troupe::launch {
+namespace troupe::launch::recipes {
 
 namespace {
 
@@ -22,15 +22,15 @@ std::string code(std::string_view text) {
 }
 
 /// The default, or "by method" where the table of method_defaults() has it.
-std::string default_cell(const Field& field) {
+std::string default_cell(const config::Field& field) {
   const auto defaults = method_defaults();
   const bool by_method = std::ranges::any_of(
       defaults, [&](const MethodDefault& each) { return each.key == field.key; });
   return by_method ? "by method" : code(field.default_text);
 }
 
-std::string row(const Field& field) {
-  const std::string allowed = allowed_text(field);
+std::string row(const config::Field& field) {
+  const std::string allowed = config::allowed_text(field);
   const std::string type = field.choices.empty() ? std::string(name_of(field.kind)) : allowed;
   const std::string range = field.choices.empty() && !allowed.empty() ? ", " + allowed : "";
   return cat("| `", field.key, "` | ", type, range, " | ", default_cell(field), " | ",
@@ -38,12 +38,12 @@ std::string row(const Field& field) {
 }
 
 /// Some algorithms read "reward", all read "model".
-std::string heading(const Field& field) {
+std::string heading(const config::Field& field) {
   std::vector<std::string> readers;
   for (const std::string& name : algorithm_names())
     if (reads(name, field)) readers.push_back(name);
   const bool all = readers.size() == algorithm_names().size();
-  const std::string_view section = all ? section_of(field.key) : part_of(field);
+  const std::string_view section = all ? config::section_of(field.key) : config::part_of(field);
   return cat("\n## ", section.empty() ? "The run" : section, "\n\n",
              all ? "" : cat("Read by ", join(readers, ", "), ".\n\n"));
 }
@@ -109,7 +109,7 @@ std::string reference_page() {
   text += algorithms_text();
   text += method_defaults_text();
   std::string section;
-  for (const Field& field : fields()) {
+  for (const config::Field& field : config::fields()) {
     const std::string here = heading(field);
     if (here != section)
       text += cat(here, "| key | value | default | meaning |\n|---|---|---|---|\n");
@@ -119,4 +119,4 @@ std::string reference_page() {
   return text;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::recipes

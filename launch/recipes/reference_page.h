@@ -3,9 +3,9 @@
 
 #include <string>
 
-namespace troupe::launch {
+namespace troupe::launch::recipes {
 
 /// Markdown. docs/configuration.md is this text.
 std::string reference_page();
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::recipes

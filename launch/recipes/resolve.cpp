@@ -12,14 +12,14 @@
 #include "launch/config/data_config.h"
 #include "launch/config/paths.h"
 #include "launch/config/schema.h"
-#include "launch/recipes/validate.h"
 #include "launch/config/yaml.h"
-#include "launch/tools/tables/advice.h"
-#include "launch/tools/tables/tool_table.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"
+#include "launch/recipes/validate.h"
+#include "launch/tools/tables/advice.h"
+#include "launch/tools/tables/tool_table.h"
 
-namespace troupe::launch {
+namespace troupe::launch::recipes {
 
 namespace {
 
@@ -31,18 +31,18 @@ bool is_stream(std::string_view path) {
 }
 
 /// A file without line numbers, for JSON that is not YAML (tabs, for one).
-YamlNode from_json(const Json& json) {
-  YamlNode node;
+config::YamlNode from_json(const Json& json) {
+  config::YamlNode node;
   if (json.is_null()) return node;
   if (json.is_object()) {
-    node.kind = YamlNode::Kind::map;
+    node.kind = config::YamlNode::Kind::map;
     for (const auto& [name, value] : json.object())
       node.members.push_back({name, from_json(value)});
   } else if (json.is_array()) {
-    node.kind = YamlNode::Kind::list;
+    node.kind = config::YamlNode::Kind::list;
     for (const Json& item : json.array()) node.items.push_back(from_json(item));
   } else {
-    node.kind = YamlNode::Kind::scalar;
+    node.kind = config::YamlNode::Kind::scalar;
     node.quoted = json.is_string();
     node.text = json.is_string() ? json.string() : json.dump();
   }
@@ -50,17 +50,19 @@ YamlNode from_json(const Json& json) {
 }
 
 bool is_name_of_a_tool(const std::string& key) {
-  return std::ranges::any_of(all_tools, [&](Tool tool) {
-    return std::ranges::any_of(keys_of(tool), [&](const ToolKey& row) {
-      return std::ranges::find(row.names, normal_name(key)) != row.names.end();
-    });
+  return std::ranges::any_of(tools::tables::all_tools, [&](tools::tables::Tool tool) {
+    return std::ranges::any_of(
+        tools::tables::keys_of(tool), [&](const tools::tables::ToolKey& row) {
+          return std::ranges::find(row.names, tools::tables::normal_name(key)) != row.names.end();
+        });
   });
 }
 
 class Resolver {
  public:
   Resolver() {
-    for (const Field& field : fields()) out_.origins.emplace(field.key, default_origin);
+    for (const config::Field& field : config::fields())
+      out_.origins.emplace(field.key, config::default_origin);
   }
 
   void file(const std::string& path) {
@@ -76,15 +78,16 @@ class Resolver {
   }
 
   void text(std::string_view text, const std::string& path) {
-    auto root = parse_yaml(text, path);
+    auto root = config::parse_yaml(text, path);
     if (!root) {
       const auto json = parse_json(text, path, {.depth = 16, .bytes = max_config_bytes});
       if (!json) return unread(root.error().what);
       root = from_json(*json);
     }
-    if (root->kind == YamlNode::Kind::null) return;
-    if (root->kind != YamlNode::Kind::map)
-      return unread(cat(path, ": a map of keys is expected, found ", to_string(root->kind)));
+    if (root->kind == config::YamlNode::Kind::null) return;
+    if (root->kind != config::YamlNode::Kind::map)
+      return unread(
+          cat(path, ": a map of keys is expected, found ", config::to_string(root->kind)));
     walk("", *root, path);
   }
 
@@ -94,7 +97,7 @@ class Resolver {
       return problem(cat("--set ", quote(text), ": key=value is expected"));
     const std::string key = text.substr(0, equals);
     std::string value = text.substr(equals + 1);
-    if (is_section(key) && !find_field(key)) return set_section(key, value);
+    if (config::is_section(key) && !config::find_field(key)) return set_section(key, value);
     give(key, std::move(value), "--set");
   }
 
@@ -108,19 +111,19 @@ class Resolver {
   }
 
   void give(const std::string& key, std::string value, const std::string& origin) {
-    YamlNode node;
-    node.kind = YamlNode::Kind::scalar;
+    config::YamlNode node;
+    node.kind = config::YamlNode::Kind::scalar;
     node.text = value;
     const std::string as_given = value;
-    const Field* field = find_field(key);
-    if (field && field->kind == ValueKind::numbers && value.find(',') != std::string::npos &&
-        !value.starts_with('['))
+    const config::Field* field = config::find_field(key);
+    if (field && field->kind == config::ValueKind::numbers &&
+        value.find(',') != std::string::npos && !value.starts_with('['))
       value = cat('[', value, ']');  // 0.9,0.95
     const bool flow = value.starts_with('[') || value.starts_with('{');
-    if (field && flow && is_collection(field->kind)) {  // a text may start with a bracket
+    if (field && flow && config::is_collection(field->kind)) {  // a text may start with a bracket
       if (const char close = value[0] == '[' ? ']' : '}'; value.find(close) == std::string::npos)
         return wrong(key, cat(key, " (", origin, "): the bracket ", value[0], " is not closed"));
-      auto parsed = parse_yaml(value, cat(origin, ' ', key));
+      auto parsed = config::parse_yaml(value, cat(origin, ' ', key));
       if (!parsed) return problem(parsed.error().what);
       node = std::move(*parsed);
     }
@@ -181,17 +184,17 @@ class Resolver {
   void set_section(const std::string& key, const std::string& value) {
     const std::string one_by_one = cat("--set ", key, ": is a section; set its keys one by one");
     if (!value.starts_with('{')) return problem(one_by_one);
-    const auto map = parse_yaml(value, cat("--set ", key));
+    const auto map = config::parse_yaml(value, cat("--set ", key));
     if (!map) return problem(map.error().what);
     for (const auto& [name, member] : map->members) {
-      if (member.kind != YamlNode::Kind::scalar) return problem(one_by_one);
+      if (member.kind != config::YamlNode::Kind::scalar) return problem(one_by_one);
       given_.push_back({cat(key, '.', name), member, "--set", ""});
     }
   }
 
   /// A model that is an adapter: its base is the model, and the run trains the adapter further.
   void adapter_as_model() {
-    RunConfig& config = out_.config;
+    config::RunConfig& config = out_.config;
     if (!engine::adapter::is_only_adapter(config.model)) return;
     const auto folders = engine::adapter::model_folders(config.model, config.lora.adapter);
     if (!folders) return problem(cat("model = ", folders.error().what));
@@ -206,14 +209,14 @@ class Resolver {
     out_.origins["lora.adapter"] = out_.origins["model"];
   }
 
-  void walk(const std::string& prefix, const YamlNode& map, const std::string& file) {
+  void walk(const std::string& prefix, const config::YamlNode& map, const std::string& file) {
     for (const auto& [name, value] : map.members) {
       const std::string key = prefix.empty() ? name : cat(prefix, '.', name);
       const std::string origin = value.line > 0 ? cat(file, ':', value.line) : file;
-      if (!find_field(key) && is_section(key)) {
-        if (value.kind == YamlNode::Kind::map)
+      if (!config::find_field(key) && config::is_section(key)) {
+        if (value.kind == config::YamlNode::Kind::map)
           walk(key, value, file);
-        else if (value.kind != YamlNode::Kind::null)
+        else if (value.kind != config::YamlNode::Kind::null)
           not_a_section(key, value, origin);
       } else {
         given_.push_back({key, value, origin, ""});
@@ -222,24 +225,25 @@ class Resolver {
   }
 
   /// `data: FILE`, as other tools write it.
-  void not_a_section(const std::string& key, const YamlNode& value, const std::string& origin) {
+  void not_a_section(const std::string& key, const config::YamlNode& value,
+                     const std::string& origin) {
     const std::string path = key + ".path";
-    const bool has_path = find_field(path) != nullptr;
-    wrong(has_path ? path : key,
-          cat(origin, ": ", key, " is a section; a map is expected, found ", to_string(value.kind),
-              has_path ? cat("; write ", key, ": {path: ...}") : ""));
+    const bool has_path = config::find_field(path) != nullptr;
+    wrong(has_path ? path : key, cat(origin, ": ", key, " is a section; a map is expected, found ",
+                                     config::to_string(value.kind),
+                                     has_path ? cat("; write ", key, ": {path: ...}") : ""));
   }
 
   struct Given {
     std::string key;
-    YamlNode node;
+    config::YamlNode node;
     std::string origin;
     std::string text;  ///< on the command line
   };
 
-  static YamlNode word(std::string_view text) {
-    YamlNode node;
-    node.kind = YamlNode::Kind::scalar;
+  static config::YamlNode word(std::string_view text) {
+    config::YamlNode node;
+    node.kind = config::YamlNode::Kind::scalar;
     node.text = text;
     return node;
   }
@@ -248,20 +252,21 @@ class Resolver {
   std::string last(std::string_view key) const {
     std::string text;
     for (const Given& each : given_)
-      if (each.key == key && each.node.kind == YamlNode::Kind::scalar) text = each.node.text;
+      if (each.key == key && each.node.kind == config::YamlNode::Kind::scalar)
+        text = each.node.text;
     return text;
   }
 
   /// Presets are defaults, so they are applied first; later values choose which.
   void apply(bool check_files) {
-    const std::string algorithm = canonical_choice(last("algorithm"), {}, {});
+    const std::string algorithm = config::canonical_choice(last("algorithm"), {}, {});
     const Recipe* recipe = find_recipe(algorithm);
     if (recipe)
       if (const Preset* defaults = find_compat(last("compat"), recipe->name))
-        preset(*defaults, compat_origin);
-    if (const Preset* own = find_preset(algorithm)) preset(*own, algorithm_origin);
+        preset(*defaults, config::compat_origin);
+    if (const Preset* own = find_preset(algorithm)) preset(*own, config::algorithm_origin);
     for (const Given& each : given_) put(each.key, each.node, each.origin);
-    for (std::string& each : expand_home(out_.config)) problem(std::move(each));
+    for (std::string& each : config::expand_home(out_.config)) problem(std::move(each));
     if (check_files) adapter_as_model();
     if (!recipe) return;
     out_.config.algorithm = algorithm;
@@ -274,9 +279,9 @@ class Resolver {
   void critic_defaults() {
     for (const char* name : {"zero", "overlap", "order"}) {
       const std::string of_policy = cat("parallel.", name), key = cat("parallel.critic.", name);
-      if (out_.origins[key] == default_origin)
-        put(key, word(value_text(*find_field(of_policy), out_.config)),
-            cat(default_origin, " of ", of_policy));
+      if (out_.origins[key] == config::default_origin)
+        put(key, word(config::value_text(*config::find_field(of_policy), out_.config)),
+            cat(config::default_origin, " of ", of_policy));
     }
   }
 
@@ -291,17 +296,18 @@ class Resolver {
     constexpr std::pair<const char*, const char*> defaults[] = {
         {"recompute_old_logp", "true"}, {"correction", "token"}, {"correction_high", "2"}};
     for (const auto& [name, value] : defaults)
-      if (const std::string key = cat(section, ".", name); out_.origins[key] == default_origin)
-        put(key, word(value), cat(default_origin, " for async.eta above 0"));
+      if (const std::string key = cat(section, ".", name);
+          out_.origins[key] == config::default_origin)
+        put(key, word(value), cat(config::default_origin, " for async.eta above 0"));
   }
 
   /// The default of a method depends on whether an adapter is trained, which the values above say.
   void method_default(const MethodDefault& given) {
     std::string& origin = out_.origins[std::string(given.key)];
-    if (origin != default_origin) return;
+    if (origin != config::default_origin) return;
     const bool adapter = adapts(out_.config) && !given.with_adapter.empty();
     put(std::string(given.key), word(adapter ? given.with_adapter : given.value),
-        cat(default_origin, " for ", given.method, adapter ? " with an adapter" : ""));
+        cat(config::default_origin, " for ", given.method, adapter ? " with an adapter" : ""));
   }
 
   void preset(const Preset& preset, std::string_view kind) {
@@ -309,10 +315,10 @@ class Resolver {
       put(std::string(key), word(value), cat(kind, preset.name));
   }
 
-  void put(const std::string& key, const YamlNode& node, const std::string& origin) {
-    if (const Field* field = find_field(key)) {
-      if (node.kind == YamlNode::Kind::null) return;
-      const std::string why = assign(*field, node, out_.config);
+  void put(const std::string& key, const config::YamlNode& node, const std::string& origin) {
+    if (const config::Field* field = config::find_field(key)) {
+      if (node.kind == config::YamlNode::Kind::null) return;
+      const std::string why = config::assign(*field, node, out_.config);
       if (!why.empty()) return wrong(key, cat(key, " (", origin, "): ", why));
       out_.origins[key] = origin;
       return;
@@ -320,37 +326,38 @@ class Resolver {
     if (put_entry("data.columns", out_.config.data.columns, key, node, origin) ||
         put_entry("data.tags", out_.config.data.tags, key, node, origin))
       return;
-    if (key.starts_with(override_prefix)) return put_override(key, node, origin);
-    if (key == column_maps_key) return map_keys(node, origin);
+    if (key.starts_with(config::override_prefix)) return put_override(key, node, origin);
+    if (key == config::column_maps_key) return map_keys(node, origin);
     unknown(key, node, origin);
   }
 
   /// A map of another tool ("actor_rollout_ref: {actor: {...}}") is answered key by key.
-  void unknown(const std::string& key, const YamlNode& node, const std::string& origin) {
-    const std::string algorithm = canonical_choice(last("algorithm"), {}, {});
-    const auto is_read = [&](const Field& field) {
+  void unknown(const std::string& key, const config::YamlNode& node, const std::string& origin) {
+    const std::string algorithm = config::canonical_choice(last("algorithm"), {}, {});
+    const auto is_read = [&](const config::Field& field) {
       return algorithm.empty() || reads(algorithm, field);
     };
-    if (const Field* only = only_key_called(key, is_read))
+    if (const config::Field* only = config::only_key_called(key, is_read))
       return problem(cat("unknown key ", key, " (", origin, "); did you mean ", only->key, "?"));
-    const std::string known = advice(key, [&](std::string_view ours) {
-      const Field* field = find_field(ours);
+    const std::string known = tools::tables::advice(key, [&](std::string_view ours) {
+      const config::Field* field = config::find_field(ours);
       return field && reads(algorithm, *field);
     });
-    if (const std::string typo = is_name_of_a_tool(key) ? "" : key_within_one_edit(key);
+    if (const std::string typo = is_name_of_a_tool(key) ? "" : config::key_within_one_edit(key);
         !typo.empty())
       return problem(cat("unknown key ", key, " (", origin, "); did you mean ", typo, "?"));
-    const std::string whole(section_of(key));
-    if (known.empty() && find_field(whole))
+    const std::string whole(config::section_of(key));
+    if (known.empty() && config::find_field(whole))
       return wrong(whole, cat("unknown key ", key, " (", origin, "): ", whole,
                               " is one value and not a section; set all of it: ", whole, "=VALUE"));
-    if (is_tool_section(key) && node.kind == YamlNode::Kind::map && !node.members.empty()) {
+    if (tools::tables::is_tool_section(key) && node.kind == config::YamlNode::Kind::map &&
+        !node.members.empty()) {
       for (const auto& [name, value] : node.members)
         unknown(cat(key, '.', name), value,
                 origin.substr(0, origin.rfind(':')) + (value.line > 0 ? cat(':', value.line) : ""));
       return;
     }
-    const std::string meant = known.empty() ? nearest_key(key) : "";
+    const std::string meant = known.empty() ? config::nearest_key(key) : "";
     problem(cat("unknown key ", key, " (", origin, ")",
                 !known.empty()  ? cat("; ", known)
                 : meant.empty() ? "; troupe explain --reference lists all keys"
@@ -359,8 +366,9 @@ class Resolver {
 
   /// One entry of a map: "data.columns.prompt". False if the key is not one of this map.
   bool put_entry(const std::string& map, std::map<std::string, std::string>& entries,
-                 const std::string& key, const YamlNode& node, const std::string& origin) {
-    if (!key.starts_with(map + ".") || key.ends_with('.') || node.kind != YamlNode::Kind::scalar)
+                 const std::string& key, const config::YamlNode& node, const std::string& origin) {
+    if (!key.starts_with(map + ".") || key.ends_with('.') ||
+        node.kind != config::YamlNode::Kind::scalar)
       return false;
     entries[key.substr(map.size() + 1)] = node.text;
     out_.origins[map] = origin;
@@ -368,11 +376,12 @@ class Resolver {
   }
 
   /// "model_overrides.rope_theta"; a map of a command line is still a text.
-  void put_override(const std::string& key, const YamlNode& node, const std::string& origin) {
-    ModelOverrides& overrides = out_.config.model_overrides;
-    const std::string name = key.substr(override_prefix.size());
-    if (node.kind == YamlNode::Kind::scalar && !node.quoted) {
-      if (const auto added = add_override(overrides, cat(name, '=', node.text)); !added)
+  void put_override(const std::string& key, const config::YamlNode& node,
+                    const std::string& origin) {
+    model::ModelOverrides& overrides = out_.config.model_overrides;
+    const std::string name = key.substr(config::override_prefix.size());
+    if (node.kind == config::YamlNode::Kind::scalar && !node.quoted) {
+      if (const auto added = config::add_override(overrides, cat(name, '=', node.text)); !added)
         return wrong(key, cat(key, " (", origin, "): ", added.error().what));
     } else {
       overrides.values.set(name, json_of(node));
@@ -381,8 +390,8 @@ class Resolver {
   }
 
   /// Column and role names as MindSpeed and LLaMA-Factory define them.
-  void map_keys(const YamlNode& node, const std::string& origin) {
-    if (const std::string why = apply_map_keys(node, out_.config.data); !why.empty())
+  void map_keys(const config::YamlNode& node, const std::string& origin) {
+    if (const std::string why = config::apply_map_keys(node, out_.config.data); !why.empty())
       return problem(cat("data.map_keys (", origin, "): ", why));
     out_.origins["data.columns"] = out_.origins["data.tags"] = origin;
   }
@@ -407,23 +416,23 @@ Result<Resolved> resolve(const Sources& sources) {
   return resolver.finish(sources.check_files);
 }
 
-std::string to_yaml(const RunConfig& config) {
+std::string to_yaml(const config::RunConfig& config) {
   std::string text, section;
   const auto unused = unused_keys(config);
-  for (const Field& field : fields()) {
+  for (const config::Field& field : config::fields()) {
     if (unused.contains(field.key)) continue;
-    const std::string_view of = section_of(field.key);
+    const std::string_view of = config::section_of(field.key);
     if (of != section) {
       section = of;
       if (!section.empty()) text += cat(section, ":\n");
     }
     const std::string name = section.empty() ? field.key : field.key.substr(section.size() + 1);
-    text += cat(section.empty() ? "" : "  ", name, ": ", value_text(field, config), "\n");
+    text += cat(section.empty() ? "" : "  ", name, ": ", config::value_text(field, config), "\n");
   }
   return text;
 }
 
-Result<RunConfig> config_of(std::string_view yaml, const std::string& where) {
+Result<config::RunConfig> config_of(std::string_view yaml, const std::string& where) {
   Resolver resolver;
   resolver.text(yaml, where);
   auto resolved = resolver.finish(false);
@@ -431,4 +440,4 @@ Result<RunConfig> config_of(std::string_view yaml, const std::string& where) {
   return std::move(resolved->config);
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::recipes

@@ -9,7 +9,7 @@
 #include "engine/base/error.h"
 #include "launch/config/run_config.h"
 
-namespace troupe::launch {
+namespace troupe::launch::recipes {
 
 /// A setting that an option of its own gives: "--model DIR" is {"--model", "model", "DIR"}.
 struct OptionSetting {
@@ -26,8 +26,8 @@ struct Sources {
 };
 
 struct Resolved {
-  RunConfig config;
-  Origins origins;
+  config::RunConfig config;
+  config::Origins origins;
   std::vector<std::string> warnings;  ///< allowed, but probably not intended
 };
 
@@ -39,8 +39,8 @@ Result<Resolved> resolve(const Sources& sources);
 
 /// Every setting that the run uses as a YAML file that resolves to the same values again, without
 /// warnings of unused keys. `config` is valid.
-std::string to_yaml(const RunConfig& config);
+std::string to_yaml(const config::RunConfig& config);
 /// The configuration that to_yaml() wrote. Errc::usage as resolve(); `where` starts the messages.
-Result<RunConfig> config_of(std::string_view yaml, const std::string& where);
+Result<config::RunConfig> config_of(std::string_view yaml, const std::string& where);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::recipes

@@ -6,10 +6,10 @@
 #include "engine/data/layouts/steps.h"
 #include "launch/recipes/held_out.h"
 
-namespace troupe::launch {
+namespace troupe::launch::recipes {
 namespace {
 
-std::string orm_formula(const RunConfig& config) {
+std::string orm_formula(const config::RunConfig& config) {
   const algorithms::OrmLoss& o = config.orm.loss;
   const std::string center = o.center > 0 ? cat(" + ", to_text(o.center), " (s_w + s_l)^2") : "";
   return cat("L = mean over pairs of ",
@@ -21,7 +21,7 @@ std::string orm_formula(const RunConfig& config) {
              "pairs with a sequence longer than train.max_length are dropped");
 }
 
-void prepare_orm(const RunConfig&, const engine::data::TextEncoder&,
+void prepare_orm(const config::RunConfig&, const engine::data::TextEncoder&,
                  engine::data::DataOptions& options) {
   options.encode.skip_longer = true;
 }
@@ -49,11 +49,11 @@ int run_orm(RunContext& context) {
   return run_on_rows(context, data, loss, held_out_scored_pairs(context), algorithms::orm);
 }
 
-bool prm_has_head(const RunConfig& config) {
+bool prm_has_head(const config::RunConfig& config) {
   return config.prm.kind == algorithms::PrmKind::token_class;
 }
 
-ScoreHeadSpec prm_head(const RunConfig& config) {
+ScoreHeadSpec prm_head(const config::RunConfig& config) {
   if (!prm_has_head(config)) return {};
   return {.labels = config.prm.classes, .bias = true, .init_std = config.prm.head_init_std};
 }
@@ -73,7 +73,7 @@ void validate_prm(Validation& v) {
                   ": two or more are needed, that of a right step first; [\"+\", \"-\"] is usual"));
 }
 
-std::string prm_formula(const RunConfig& config) {
+std::string prm_formula(const config::RunConfig& config) {
   const algorithms::PrmConfig& p = config.prm;
   const std::string steps = p.train_on_last_step_only ? "the last step of each row" : "every step";
   if (prm_has_head(config))
@@ -97,7 +97,7 @@ algorithms::HeldOut held_out_steps(const RunContext& context, engine::data::Step
       context, options, [](const auto& batch) { return engine::data::to_experience(batch); });
 }
 
-void prepare_prm(const RunConfig& config, const engine::data::TextEncoder& text,
+void prepare_prm(const config::RunConfig& config, const engine::data::TextEncoder& text,
                  engine::data::DataOptions& options) {
   options.encode.steps = value_or_throw(step_settings(config, text));
 }
@@ -113,7 +113,7 @@ int run_prm(RunContext& context) {
 
 }  // namespace
 
-Result<engine::data::StepOptions> step_settings(const RunConfig& config,
+Result<engine::data::StepOptions> step_settings(const config::RunConfig& config,
                                                 const engine::data::TextEncoder& text) {
   const algorithms::PrmConfig& p = config.prm;
   engine::data::StepOptions out{.separator = p.step_separator,
@@ -127,7 +127,7 @@ Result<engine::data::StepOptions> step_settings(const RunConfig& config,
   return out;
 }
 
-Result<algorithms::PrmLoss> prm_settings(const RunConfig& config,
+Result<algorithms::PrmLoss> prm_settings(const config::RunConfig& config,
                                          const engine::data::StepOptions& steps) {
   const bool whole = steps.tokens && config.prm.loss.whole_vocabulary;
   algorithms::PrmLoss loss;
@@ -150,7 +150,7 @@ Recipe recipe_for(std::type_identity<algorithms::OrmConfig>) {
           .validate = validate_eval,
           .formula = orm_formula,
           .run = run_orm,
-          .head = [](const RunConfig& config) {
+          .head = [](const config::RunConfig& config) {
             return ScoreHeadSpec{.labels = 1, .init_std = config.orm.head_init_std};
           }};
 }
@@ -167,4 +167,4 @@ Recipe recipe_for(std::type_identity<algorithms::PrmConfig>) {
           .head = prm_head};
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::recipes

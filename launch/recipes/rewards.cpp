@@ -6,7 +6,7 @@
 #include "engine/base/fields.h"
 #include "engine/base/text.h"
 
-namespace troupe::launch {
+namespace troupe::launch::recipes {
 namespace {
 
 constexpr std::string_view outcome = model_rules[0], process = model_rules[1];
@@ -39,7 +39,7 @@ Result<> check_item(const ProcessItem& item, const std::string& where) {
 }
 
 template <class Item>
-Result<RewardItem> item_of(const RewardRule& rule, const std::string& where) {
+Result<RewardItem> item_of(const config::RewardRule& rule, const std::string& where) {
   const auto options = fields_from_json<Item>(rule.options, where);
   RETURN_IF_ERROR(options);
   if (options->path.empty())
@@ -53,20 +53,20 @@ Result<RewardItem> item_of(const RewardRule& rule, const std::string& where) {
 
 }  // namespace
 
-bool is_model(const RewardRule& rule) {
+bool is_model(const config::RewardRule& rule) {
   return rule.rule == outcome || rule.rule == process;
 }
 
-Result<std::vector<RewardItem>> reward_items(const RunConfig& config) {
+Result<std::vector<RewardItem>> reward_items(const config::RunConfig& config) {
   std::vector<RewardItem> out;
   for (std::size_t i = 0; i < config.reward.size(); ++i) {
-    const RewardRule& rule = config.reward[i];
+    const config::RewardRule& rule = config.reward[i];
     if (!is_model(rule)) continue;
     const std::string where = cat("reward[", i, "]");
     auto item = rule.rule == outcome ? item_of<OutcomeItem>(rule, where)
                                      : item_of<ProcessItem>(rule, where);
     RETURN_IF_ERROR(item);
-    const auto same = [&](const RewardRule& other) {
+    const auto same = [&](const config::RewardRule& other) {
       return &other != &rule && (other.label.empty() ? other.rule : other.label) == item->label;
     };
     if (std::ranges::any_of(config.reward, same))
@@ -77,15 +77,15 @@ Result<std::vector<RewardItem>> reward_items(const RunConfig& config) {
   return out;
 }
 
-RoleUse verifier_use(const RunConfig& config) {
-  const bool made_here = config.rollout.source == SampleSource::engine;
+RoleUse verifier_use(const config::RunConfig& config) {
+  const bool made_here = config.rollout.source == config::SampleSource::engine;
   return {made_here && (config.reward.empty() || !std::ranges::all_of(config.reward, is_model)),
           "reward has no rule that works without a model"};
 }
 
-RoleUse reward_use(const RunConfig& config) {
+RoleUse reward_use(const config::RunConfig& config) {
   return {std::ranges::any_of(config.reward, is_model),
           "reward has no item {rule: model} or {rule: process}"};
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::recipes

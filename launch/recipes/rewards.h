@@ -11,7 +11,7 @@
 #include "launch/config/run_config.h"
 #include "launch/recipes/role.h"
 
-namespace troupe::launch {
+namespace troupe::launch::recipes {
 
 /// Normalization of rewards: by the mean and std that OpenRLHF writes to the model's config.json
 /// (saved), or by those of the rule (given).
@@ -73,13 +73,13 @@ struct RewardItem {
 
 /// The rules that are models.
 inline constexpr std::array<std::string_view, 2> model_rules{"model", "process"};
-bool is_model(const RewardRule& rule);
+bool is_model(const config::RewardRule& rule);
 /// Returns the items in the order of `reward`. Errc::usage for an unknown option, a missing path, a
 /// repeated label, a standard deviation that is not above 0.
-Result<std::vector<RewardItem>> reward_items(const RunConfig& config);
+Result<std::vector<RewardItem>> reward_items(const config::RunConfig& config);
 
 /// Roles needed for the items of `reward`.
-RoleUse verifier_use(const RunConfig& config);
-RoleUse reward_use(const RunConfig& config);
+RoleUse verifier_use(const config::RunConfig& config);
+RoleUse reward_use(const config::RunConfig& config);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::recipes

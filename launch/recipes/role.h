@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace troupe::launch {
+namespace troupe::launch::recipes {
 
 /// Roles, in the order in which the ranks of a group create them.
 enum class Role : std::size_t { policy, critic, reward, reference, rollout, verifier };
@@ -63,4 +63,4 @@ struct RolesNeeded {
   }
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::recipes

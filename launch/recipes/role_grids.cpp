@@ -1,8 +1,8 @@
 #include "launch/recipes/role_grids.h"
 
-namespace troupe::launch {
+namespace troupe::launch::recipes {
 
-engine::parallel::Grid grid_of(const ParallelConfig& parallel) {
+engine::parallel::Grid grid_of(const config::ParallelConfig& parallel) {
   return {.dp = static_cast<int>(parallel.dp),
           .tp = static_cast<int>(parallel.tp),
           .pp = static_cast<int>(parallel.pp),
@@ -10,11 +10,11 @@ engine::parallel::Grid grid_of(const ParallelConfig& parallel) {
           .order = parallel.order};
 }
 
-engine::parallel::Grid policy_grid(const RunConfig& config) {
+engine::parallel::Grid policy_grid(const config::RunConfig& config) {
   return grid_of(config.parallel);
 }
 
-const RoleParallelConfig* role_section(const RunConfig& config, Role role) {
+const config::RoleParallelConfig* role_section(const config::RunConfig& config, Role role) {
   switch (role) {
     case Role::reference:
       return &config.reference_parallel;
@@ -31,30 +31,30 @@ const RoleParallelConfig* role_section(const RunConfig& config, Role role) {
   return nullptr;
 }
 
-bool has_grid(const RunConfig& config, Role role) {
-  const RoleParallelConfig none;
-  ParallelConfig own = *role_section(config, role);
+bool has_grid(const config::RunConfig& config, Role role) {
+  const config::RoleParallelConfig none;
+  config::ParallelConfig own = *role_section(config, role);
   own.zero = none.zero;
   own.overlap = none.overlap;
   own.order = none.order;
-  return own != static_cast<const ParallelConfig&>(none);
+  return own != static_cast<const config::ParallelConfig&>(none);
 }
 
-ParallelConfig parallel_of(const RunConfig& config, Role role, RankKind kind) {
-  const RoleParallelConfig* section = role_section(config, role);
+config::ParallelConfig parallel_of(const config::RunConfig& config, Role role, RankKind kind) {
+  const config::RoleParallelConfig* section = role_section(config, role);
   if (section == nullptr || (role == Role::critic && !has_grid(config, role)))
     return config.parallel;
-  ParallelConfig out = *section;
+  config::ParallelConfig out = *section;
   if (out.dp > 0) return out;
   const bool one = kind == RankKind::threads && role != Role::critic;
   out.dp = one ? 1 : policy_grid(config).ranks() / (out.tp * out.pp * out.cp);
   return out;
 }
 
-RunConfig config_for(const RunConfig& config, Role role, RankKind kind) {
-  RunConfig out = config;
+config::RunConfig config_for(const config::RunConfig& config, Role role, RankKind kind) {
+  config::RunConfig out = config;
   out.parallel = parallel_of(config, role, kind);
   return out;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::recipes

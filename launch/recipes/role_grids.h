@@ -8,22 +8,22 @@
 #include "launch/config/run_config.h"
 #include "launch/recipes/role.h"
 
-namespace troupe::launch {
+namespace troupe::launch::recipes {
 
-engine::parallel::Grid grid_of(const ParallelConfig& parallel);
+engine::parallel::Grid grid_of(const config::ParallelConfig& parallel);
 /// The grid of the policy's ranks, which are those of the run.
-engine::parallel::Grid policy_grid(const RunConfig& config);
+engine::parallel::Grid policy_grid(const config::RunConfig& config);
 
 /// The roles that have a section `parallel.ROLE`.
 inline constexpr std::array roles_with_section{Role::reference, Role::reward, Role::rollout,
                                                Role::critic};
 
 /// parallel.ROLE.*; nullptr for the policy and the verifier.
-const RoleParallelConfig* role_section(const RunConfig& config, Role role);
+const config::RoleParallelConfig* role_section(const config::RunConfig& config, Role role);
 
 /// Whether the section of the role determines a grid: a key of it, other than zero, overlap and
 /// order, has another value than the default.
-bool has_grid(const RunConfig& config, Role role);
+bool has_grid(const config::RunConfig& config, Role role);
 
 /// What the ranks of a run are. Where they are threads of one process, a model that is not trained
 /// has one replica unless its dp is given, as all models take turns.
@@ -32,9 +32,9 @@ enum class RankKind { threads, processes };
 /// The grid of the role's model: the policy's; that of its section; of a critic whose section
 /// determines none, the policy's. dp 0 of a section becomes a number of replicas, which is 0 where
 /// its other axes have more ranks than the run.
-ParallelConfig parallel_of(const RunConfig& config, Role role, RankKind kind);
+config::ParallelConfig parallel_of(const config::RunConfig& config, Role role, RankKind kind);
 
 /// `config` as the role's model has it: `parallel` is parallel_of().
-RunConfig config_for(const RunConfig& config, Role role, RankKind kind);
+config::RunConfig config_for(const config::RunConfig& config, Role role, RankKind kind);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::recipes

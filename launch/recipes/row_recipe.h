@@ -10,7 +10,7 @@
 #include "launch/recipes/held_out.h"
 #include "launch/recipes/recipe.h"
 
-namespace troupe::launch {
+namespace troupe::launch::recipes {
 
 template <class M>
 concept ComparesWithReference = requires(const M& method) {
@@ -46,19 +46,21 @@ Recipe recipe_for(std::type_identity<M>) {
       .rows = M::Row::purpose,
       .validate = validate_row_method<M>,
       .formula =
-          [](const RunConfig& config) { return algorithms::settings_of<M>(config).formula(); },
+          [](const config::RunConfig& config) {
+            return algorithms::settings_of<M>(config).formula();
+          },
       .run = run_row_method<M>,
       .grads_known =
-          [](const RunConfig& config) {
+          [](const config::RunConfig& config) {
             return algorithms::settings_of<M>(config).loss.needs().grad_is_input_independent;
           }};
   if constexpr (ComparesWithReference<M>) {
     recipe.roles = roles_with_reference<M>;
-    recipe.reference = [](const RunConfig& config) {
+    recipe.reference = [](const config::RunConfig& config) {
       return algorithms::settings_of<M>(config).reference;
     };
   }
   return recipe;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::recipes

@@ -10,12 +10,12 @@
 #include "engine/data/loader/loader.h"
 #include "launch/config/run_config.h"
 
-namespace troupe::launch {
+namespace troupe::launch::recipes {
 
 class RunContext {
  public:
   virtual ~RunContext() = default;
-  virtual const RunConfig& config() const = 0;
+  virtual const config::RunConfig& config() const = 0;
   /// Longest sequence in tokens: train.max_length, or the model's.
   virtual std::int64_t max_length() const = 0;
   /// Encodes text with the policy's tokenizer and chat template.
@@ -61,4 +61,4 @@ class RunContext {
   }
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::recipes

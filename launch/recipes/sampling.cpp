@@ -10,7 +10,7 @@
 #include "launch/recipes/recipes.h"
 #include "launch/recipes/rewards.h"
 
-namespace troupe::launch {
+namespace troupe::launch::recipes {
 
 void validate_rollout(Validation& v) {
   if (v.config.rollout.sampling.temperature == 0)
@@ -61,8 +61,8 @@ namespace {
 
 // Settings of the server that need others.
 void validate_server(Validation& v) {
-  const ServeConfig& s = v.config.serve;
-  v.check(listen_address(s.listen));
+  const serve::ServeConfig& s = v.config.serve;
+  v.check(serve::listen_address(s.listen));
   if (v.config.lora.rank > 0 || !v.config.lora.adapter.empty())
     v.problem(cat(v.named("serve.listen"),
                   ": the server has whole weights only, not those of an adapter (lora)"));
@@ -72,13 +72,13 @@ void validate_server(Validation& v) {
 
 // Samples of other programs.
 void validate_service(Validation& v) {
-  const RunConfig& c = v.config;
+  const config::RunConfig& c = v.config;
   const std::string key = v.named("rollout.source");
   if (c.serve.listen.empty())
     v.problem(cat(key,
                   ": other programs send samples to the server of the rollouts; set "
                   "serve.listen"));
-  const auto address = listen_address(c.serve.listen);
+  const auto address = serve::listen_address(c.serve.listen);
   const bool by_file = address && !address->unix_socket.empty();
   if (!c.serve.listen.empty() && c.serve.api_key_file.empty() && !by_file)
     v.problem(cat(key,
@@ -109,7 +109,7 @@ void validate_service(Validation& v) {
 }  // namespace
 
 void validate_serve(Validation& v) {
-  const bool service = v.config.rollout.source == SampleSource::service;
+  const bool service = v.config.rollout.source == config::SampleSource::service;
   if (service) validate_service(v);
   for (const char* key : {"rollout.lease_timeout", "rollout.max_leases", "rollout.lease_keys"})
     if (!service) v.unused(key, "rollout.source is engine");
@@ -145,7 +145,7 @@ void validate_reward(Validation& v) {
   if (std::ranges::none_of(reward, is_program))
     v.unused("rollout.max_reward_failures",
              "reward has no rule command or python, whose program can fail");
-  if (v.config.rollout.source == SampleSource::service) return;
+  if (v.config.rollout.source == config::SampleSource::service) return;
   if (reward.empty())
     return v.problem(cat("reward is not set; ", v.config.algorithm,
                          " needs at least one rule: --set reward=exact_match"));
@@ -153,15 +153,15 @@ void validate_reward(Validation& v) {
   v.check(reward_items(v.config));
   const Json rules = reward_rules(v.config);
   if (!rules.array().empty()) v.check(actors::rules::Rules::from_json(rules, "reward"));
-  if (std::ranges::all_of(reward, [](const RewardRule& rule) { return rule.weight == 0; }))
+  if (std::ranges::all_of(reward, [](const config::RewardRule& rule) { return rule.weight == 0; }))
     v.problem("reward: every weight is 0, so every reward is 0");
 }
 
-bool samples_in_int8(const RunConfig& config) {
+bool samples_in_int8(const config::RunConfig& config) {
   return config.rollout.weights == engine::models::WeightFormat::int8;
 }
 
-std::int64_t rotary_switch_within(const RunConfig& config) {
+std::int64_t rotary_switch_within(const config::RunConfig& config) {
   const auto spec = spec_of(config, config.model);
   if (!spec) return 0;
   std::int64_t longest = spec->max_positions;
@@ -174,27 +174,27 @@ std::int64_t rotary_switch_within(const RunConfig& config) {
   return 0;
 }
 
-bool samples_have_other_logp(const RunConfig& config) {
+bool samples_have_other_logp(const config::RunConfig& config) {
   return samples_in_int8(config) || rotary_switch_within(config) > 0;
 }
 
-int recorded_samples(const RunConfig& config, int shown) {
-  return config.rollout.record == Record::all ? std::numeric_limits<int>::max() : shown;
+int recorded_samples(const config::RunConfig& config, int shown) {
+  return config.rollout.record == config::Record::all ? std::numeric_limits<int>::max() : shown;
 }
 
-engine::generate::SamplingParams sampling_settings(const RunConfig& config) {
+engine::generate::SamplingParams sampling_settings(const config::RunConfig& config) {
   engine::generate::SamplingParams params = config.rollout.sampling;
   params.seed = static_cast<std::uint64_t>(config.train.seed);
   return params;
 }
 
-bool is_program(const RewardRule& rule) {
+bool is_program(const config::RewardRule& rule) {
   return rule.rule == "command" || rule.rule == "python";
 }
 
-Json reward_rules(const RunConfig& config) {
+Json reward_rules(const config::RunConfig& config) {
   Json::Array list;
-  for (const RewardRule& rule : config.reward) {
+  for (const config::RewardRule& rule : config.reward) {
     if (is_model(rule)) continue;
     Json entry = Json().set("name", rule.rule).set("weight", rule.weight);
     if (!rule.label.empty()) entry.set("label", rule.label);
@@ -204,14 +204,15 @@ Json reward_rules(const RunConfig& config) {
   return list;
 }
 
-actors::rules::RuleInputs reward_inputs(const RunConfig& config) {
+actors::rules::RuleInputs reward_inputs(const config::RunConfig& config) {
   const Json list = reward_rules(config);
   if (list.array().empty()) return {};
   const auto rules = actors::rules::Rules::from_json(list, "reward");
   return rules ? rules->inputs() : actors::rules::RuleInputs{};
 }
 
-std::function<Result<>(const engine::data::PromptRow&)> prompt_check(const RunConfig& config) {
+std::function<Result<>(const engine::data::PromptRow&)> prompt_check(
+    const config::RunConfig& config) {
   const Json list = reward_rules(config);
   if (list.array().empty()) return {};
   const auto rules = std::make_shared<const actors::rules::Rules>(
@@ -219,12 +220,13 @@ std::function<Result<>(const engine::data::PromptRow&)> prompt_check(const RunCo
   return [rules](const engine::data::PromptRow& row) { return rules->check_answer(row.answer); };
 }
 
-std::string reward_formula(const RunConfig& config) {
-  if (config.rollout.source == SampleSource::service) return "R = reward of the sample, as sent";
+std::string reward_formula(const config::RunConfig& config) {
+  if (config.rollout.source == config::SampleSource::service)
+    return "R = reward of the sample, as sent";
   std::vector<std::string> parts;
-  for (const RewardRule& rule : config.reward)
+  for (const config::RewardRule& rule : config.reward)
     parts.push_back(cat(to_text(rule.weight), " ", rule.rule));
   return cat("R = ", join(parts, " + "));
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::recipes

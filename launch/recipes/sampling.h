@@ -9,7 +9,7 @@
 #include "engine/generate/sampling_params.h"
 #include "launch/recipes/validate.h"
 
-namespace troupe::launch {
+namespace troupe::launch::recipes {
 
 void validate_rollout(Validation& v);
 /// The section `async`; `samples_per_row`: samples of a batch for each row of train.batch_size.
@@ -23,28 +23,29 @@ void validate_serve(Validation& v);
 void validate_reward(Validation& v);
 
 /// True if rollouts use other weights than the policy's.
-bool samples_in_int8(const RunConfig& config);
+bool samples_in_int8(const config::RunConfig& config);
 /// The length at which the model's rotary frequencies change (LongRoPE, dynamic NTK), if sequences
 /// of the run may be longer; 0: they do not change.
-std::int64_t rotary_switch_within(const RunConfig& config);
+std::int64_t rotary_switch_within(const config::RunConfig& config);
 /// True if the log-probabilities of sampling are not those of the policy, which recomputes them:
 /// the rollouts have other weights, or a sample may begin with other rotary frequencies than those
 /// of its whole length.
-bool samples_have_other_logp(const RunConfig& config);
+bool samples_have_other_logp(const config::RunConfig& config);
 
 /// Samples of a step that the journal receives: all with rollout.record all, else `shown`.
-int recorded_samples(const RunConfig& config, int shown);
-engine::generate::SamplingParams sampling_settings(const RunConfig& config);
+int recorded_samples(const config::RunConfig& config, int shown);
+engine::generate::SamplingParams sampling_settings(const config::RunConfig& config);
 /// The reward as the list that actors::rules::Rules reads.
-Json reward_rules(const RunConfig& config);
+Json reward_rules(const config::RunConfig& config);
 /// True for a rule whose rewards a program of the user computes, with parts of its own.
-bool is_program(const RewardRule& rule);
+bool is_program(const config::RewardRule& rule);
 /// What these rules need of the samples.
-actors::rules::RuleInputs reward_inputs(const RunConfig& config);
+actors::rules::RuleInputs reward_inputs(const config::RunConfig& config);
 /// Checks that the rules of `reward` can score completions of a prompt row: Errc::bad_input if a
 /// rule needs an answer that the row does not have.
-std::function<Result<>(const engine::data::PromptRow&)> prompt_check(const RunConfig& config);
+std::function<Result<>(const engine::data::PromptRow&)> prompt_check(
+    const config::RunConfig& config);
 /// "R = 1 exact_match + 0.5 format"
-std::string reward_formula(const RunConfig& config);
+std::string reward_formula(const config::RunConfig& config);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::recipes

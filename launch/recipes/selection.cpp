@@ -10,7 +10,7 @@
 #include "launch/recipes/recipes.h"
 #include "launch/recipes/sampling.h"
 
-namespace troupe::launch {
+namespace troupe::launch::recipes {
 namespace {
 
 using engine::data::Purpose;
@@ -32,9 +32,9 @@ std::vector<std::string> row_metric_names(const Recipe& recipe) {
   return names;
 }
 
-std::vector<std::string> prompt_metric_names(const RunConfig& config) {
+std::vector<std::string> prompt_metric_names(const config::RunConfig& config) {
   std::vector<std::string> names{"reward"};
-  for (const RewardRule& rule : config.reward)
+  for (const config::RewardRule& rule : config.reward)
     for (const char* statistic : {"mean", "std"})
       names.push_back(cat("rewards/", rule.label.empty() ? rule.rule : rule.label, "/", statistic));
   for (const std::int64_t k : algorithms::pass_ks(config.eval.samples))
@@ -47,8 +47,8 @@ std::vector<std::string> prompt_metric_names(const RunConfig& config) {
 }
 
 // A reward program may return further values: "eval/rewards/LABEL/NAME/mean".
-bool may_be_a_part(const std::string& name, const RunConfig& config) {
-  return std::ranges::any_of(config.reward, [&](const RewardRule& rule) {
+bool may_be_a_part(const std::string& name, const config::RunConfig& config) {
+  return std::ranges::any_of(config.reward, [&](const config::RewardRule& rule) {
     return is_program(rule) &&
            name.starts_with(cat("eval/rewards/", rule.label.empty() ? rule.rule : rule.label, "/"));
   });
@@ -73,7 +73,7 @@ void validate_metric(Validation& v, std::string_view key, const std::string& tex
 
 }  // namespace
 
-std::vector<std::string> eval_metric_names(const RunConfig& config) {
+std::vector<std::string> eval_metric_names(const config::RunConfig& config) {
   const Recipe& recipe = recipe_of(config);
   auto names =
       recipe.rows == Purpose::prompts ? prompt_metric_names(config) : row_metric_names(recipe);
@@ -82,7 +82,7 @@ std::vector<std::string> eval_metric_names(const RunConfig& config) {
 }
 
 void validate_selection(Validation& v) {
-  const TrainConfig& t = v.config.train;
+  const config::TrainConfig& t = v.config.train;
   if (t.early_stopping_metric.empty())
     v.unused("train.early_stopping.patience", "train.early_stopping.metric is empty");
   if (!find_recipe(v.config.algorithm)) return;
@@ -97,7 +97,7 @@ void validate_selection(Validation& v) {
                    ": eval.every is 0, so only the last step is compared; set eval.every"));
 }
 
-Result<algorithms::ModelSelection> model_selection(const RunConfig& config) {
+Result<algorithms::ModelSelection> model_selection(const config::RunConfig& config) {
   std::optional<algorithms::SelectionMetric> keep_best, early_stopping;
   for (const auto& [text, metric] :
        std::array<std::pair<const std::string*, std::optional<algorithms::SelectionMetric>*>, 2>{
@@ -112,4 +112,4 @@ Result<algorithms::ModelSelection> model_selection(const RunConfig& config) {
                                     config.train.early_stopping_patience);
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::recipes

@@ -13,17 +13,17 @@
 #include "engine/nn/offload.h"
 #include "engine/tokenizer/prompt_types.h"
 #include "launch/config/schema.h"
-#include "launch/recipes/validate_parallel.h"
-#include "launch/recipes/validate_profile.h"
-#include "launch/tools/tables/advice.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/pretrain.h"
 #include "launch/recipes/recipes.h"
 #include "launch/recipes/rewards.h"
 #include "launch/recipes/sampling.h"
 #include "launch/recipes/selection.h"
+#include "launch/recipes/validate_parallel.h"
+#include "launch/recipes/validate_profile.h"
+#include "launch/tools/tables/advice.h"
 
-namespace troupe::launch {
+namespace troupe::launch::recipes {
 
 namespace {
 
@@ -34,8 +34,8 @@ class General {
 
   void all() {
     required();
-    each_number_out_of_range(
-        c_, [this](const Field& field, double value, bool whole) { number(field, value, whole); });
+    config::each_number_out_of_range(c_, [this](const config::Field& field, double value,
+                                                bool whole) { number(field, value, whole); });
     schedule();
     types();
     recomputation();
@@ -73,20 +73,20 @@ class General {
     const Recipe* recipe = find_recipe(c_.algorithm);
     if (!recipe) {
       const std::string meant = nearest(c_.algorithm, known);
-      const std::string theirs = algorithm_advice(c_.algorithm);
+      const std::string theirs = tools::tables::algorithm_advice(c_.algorithm);
       return problem(cat(named("algorithm"), ": must be one of ", join(known, ", "),
                          !theirs.empty() ? cat("; ", theirs)
                          : meant.empty() ? ""
                                          : cat("; did you mean ", meant, "?")));
     }
-    if (c_.compat != Compat::none && !find_compat(name_of(c_.compat), recipe->name))
+    if (c_.compat != config::Compat::none && !find_compat(name_of(c_.compat), recipe->name))
       warn(cat(named("compat"), ": changes no default of ", recipe->name));
   }
 
-  void number(const Field& field, double value, bool whole) {
+  void number(const config::Field& field, double value, bool whole) {
     const Range& r = field.range;
     const bool low_ok = r.above_low ? value > r.low : value >= r.low;
-    std::string text = cat(named(field.key), ": must be ", allowed_text(field));
+    std::string text = cat(named(field.key), ": must be ", config::allowed_text(field));
     const bool open = low_ok ? r.below_high : r.above_low;
     const double bound = low_ok ? r.high : r.low;
     if (!open)
@@ -96,7 +96,7 @@ class General {
 
   void schedule() {
     using engine::optim::ScheduleKind;
-    const TrainConfig& t = c_.train;
+    const config::TrainConfig& t = c_.train;
     warmup("train", t);
     warmup("critic", c_.critic);
     if (t.steps > 0 && t.warmup_of(t.steps) >= t.steps) {
@@ -125,7 +125,7 @@ class General {
   }
 
   void types() {
-    const TrainConfig& t = c_.train;
+    const config::TrainConfig& t = c_.train;
     if (t.dtype != engine::ops::Precision::f16)
       v_.unused({"train.loss_scale.initial", "train.loss_scale.minimum", "train.loss_scale.window",
                  "train.loss_scale.hysteresis"},
@@ -133,7 +133,7 @@ class General {
     if (t.loss_scale.minimum > t.loss_scale.initial)
       problem(cat(named("train.loss_scale.minimum"), ": above train.loss_scale.initial = ",
                   to_text(t.loss_scale.initial), ", which is the nearest valid value"));
-    if (t.weights == WeightType::split && t.dtype != engine::ops::Precision::bf16)
+    if (t.weights == config::WeightType::split && t.dtype != engine::ops::Precision::bf16)
       problem(cat(named("train.weights"),
                   ": split weights are for train.dtype: bf16; set it, or train.weights to f32"));
     if (c_.lora.rank == 0 && c_.lora.adapter.empty()) return;
@@ -145,19 +145,19 @@ class General {
   }
 
   void recomputation() {
-    if (std::ranges::find(c_.train.recompute, Recompute::full) == c_.train.recompute.end())
+    if (std::ranges::find(c_.train.recompute, config::Recompute::full) == c_.train.recompute.end())
       v_.unused({"train.recompute_method", "train.recompute_layers", "train.recompute_in_advance"},
                 "not used, only train.recompute: [full] recomputes layers");
   }
 
   void dropout() {
-    const TrainConfig& t = c_.train;
+    const config::TrainConfig& t = c_.train;
     if (t.attention_dropout > 0 || t.hidden_dropout > 0)
       v_.unused("train.share_prefixes",
                 "not used, dropout masks the rows of a common prefix differently");
   }
 
-  void warmup(std::string_view section, const OptimizerConfig& optimizer) {
+  void warmup(std::string_view section, const config::OptimizerConfig& optimizer) {
     if (optimizer.warmup_ratio > 0 && optimizer.warmup_steps > 0)
       problem(cat(named(cat(section, ".warmup_ratio")), ": ", section,
                   ".warmup_steps is also set; keep one of them"));
@@ -187,12 +187,12 @@ class General {
       v_.unused({"train.batch_rampup.start", "train.batch_rampup.increment",
                  "train.batch_rampup.samples"},
                 "only pretrain uses it");
-    for (const Field& field : fields())
+    for (const config::Field& field : config::fields())
       if (!reads(c_.algorithm, field)) v_.unused(field.key, cat("not used by ", c_.algorithm));
   }
 
   Validation& v_;
-  const RunConfig& c_;
+  const config::RunConfig& c_;
 };
 
 void missing(Findings& findings, std::string problem) {
@@ -246,7 +246,7 @@ void need_files(std::string_view key, const std::vector<std::string>& paths, Fin
 }
 
 // Reward programs: their files exist. Other problems of `reward` are found by the recipe.
-void need_reward_programs(const RunConfig& config, Findings& findings) {
+void need_reward_programs(const config::RunConfig& config, Findings& findings) {
   const Json list = reward_rules(config);
   if (list.array().empty()) return;
   const auto rules = actors::rules::Rules::from_json(list, "reward");
@@ -258,7 +258,7 @@ void need_reward_programs(const RunConfig& config, Findings& findings) {
     findings.problems.push_back(found.error().what);
 }
 
-void need_offload_directory(const RunConfig& config, Findings& findings) {
+void need_offload_directory(const config::RunConfig& config, Findings& findings) {
   if (config.train.offload.empty()) return;
   const auto found = engine::nn::Offload::check_directory(config.train.offload);
   if (!found && found.error().code == Errc::not_found)
@@ -267,7 +267,7 @@ void need_offload_directory(const RunConfig& config, Findings& findings) {
     findings.problems.push_back(found.error().what);
 }
 
-void need_reward_models(const RunConfig& config, Findings& findings) {
+void need_reward_models(const config::RunConfig& config, Findings& findings) {
   const auto items = reward_items(config);
   if (!items) return;  // reported by the recipe
   for (const RewardItem& item : *items)
@@ -277,13 +277,13 @@ void need_reward_models(const RunConfig& config, Findings& findings) {
 }  // namespace
 
 std::string Validation::named(std::string_view key) const {
-  return cat(key, " = ", value_text(*find_field(key), config), " (", origins_.at(std::string(key)),
-             ")");
+  return cat(key, " = ", config::value_text(*config::find_field(key), config), " (",
+             origins_.at(std::string(key)), ")");
 }
 
 bool Validation::given(std::string_view key) const {
   const auto found = origins_.find(std::string(key));
-  return found != origins_.end() && !found->second.starts_with(default_origin);
+  return found != origins_.end() && !found->second.starts_with(config::default_origin);
 }
 
 void Validation::problem(std::string text) {
@@ -299,8 +299,9 @@ void Validation::wrong_value(std::string_view key, std::string text) {
 
 void Validation::unused(std::string_view key, std::string_view why) {
   const auto found = origins_.find(std::string(key));
-  const bool preset = found != origins_.end() && (found->second.starts_with(compat_origin) ||
-                                                  found->second.starts_with(algorithm_origin));
+  const bool preset =
+      found != origins_.end() && (found->second.starts_with(config::compat_origin) ||
+                                  found->second.starts_with(config::algorithm_origin));
   if (!given(key) || preset) return;
   findings_.unused.insert(std::string(key));
   warn(cat(named(key), ": ", why));
@@ -308,11 +309,11 @@ void Validation::unused(std::string_view key, std::string_view why) {
 
 void Validation::unused_section(std::string_view section, std::string_view but,
                                 std::string_view why) {
-  for (const Field& field : fields())
-    if (section_of(field.key) == section && field.key != but) unused(field.key, why);
+  for (const config::Field& field : config::fields())
+    if (config::section_of(field.key) == section && field.key != but) unused(field.key, why);
 }
 
-void validate(const RunConfig& config, const Origins& origins, Findings& findings) {
+void validate(const config::RunConfig& config, const config::Origins& origins, Findings& findings) {
   Validation validation(config, origins, findings);
   General(validation).all();
   validate_grids(validation);
@@ -322,15 +323,15 @@ void validate(const RunConfig& config, const Origins& origins, Findings& finding
   validate_profile(validation);
 }
 
-std::set<std::string> unused_keys(const RunConfig& config) {
-  Origins origins;
-  for (const Field& field : fields()) origins.emplace(field.key, "config.yaml");
+std::set<std::string> unused_keys(const config::RunConfig& config) {
+  config::Origins origins;
+  for (const config::Field& field : config::fields()) origins.emplace(field.key, "config.yaml");
   Findings findings;
   validate(config, origins, findings);
   return findings.unused;
 }
 
-void validate_files(const RunConfig& config, Findings& findings) {
+void validate_files(const config::RunConfig& config, Findings& findings) {
   std::error_code ignored;
   need_model("model", config.model, findings);
   if (!config.lora.adapter.empty() && !engine::adapter::is_adapter(config.lora.adapter))
@@ -348,17 +349,19 @@ void validate_files(const RunConfig& config, Findings& findings) {
   need_files("data.path", config.data.path, findings);
   need_files("eval.path", config.eval.path, findings);
   need_reward_programs(config, findings);
-  for (const MixSource& source : config.data.mix) need_files("data.mix", source.path, findings);
+  for (const config::MixSource& source : config.data.mix)
+    need_files("data.mix", source.path, findings);
   const std::string template_file = engine::tokenizer::template_file_of(config.chat_template);
   if (!template_file.empty() && !std::filesystem::exists(template_file, ignored)) {
     missing(findings, cat("chat_template: no file ", quote(template_file, 400),
                           ", and no prompt type of that name (docs/coming-from-mindspeed.md)"));
   }
-  if (!resume_is_automatic(config) && !std::filesystem::is_directory(config.resume, ignored)) {
+  if (!config::resume_is_automatic(config) &&
+      !std::filesystem::is_directory(config.resume, ignored)) {
     missing(findings,
             cat("resume = ", quote(config.resume, 400),
                 ": must be auto, never, or a checkpoint directory; there is no such directory"));
   }
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::recipes

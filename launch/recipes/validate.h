@@ -10,7 +10,7 @@
 
 #include "launch/config/run_config.h"
 
-namespace troupe::launch {
+namespace troupe::launch::recipes {
 
 struct Findings {
   std::vector<std::string> problems;  ///< the run is refused
@@ -24,10 +24,10 @@ struct Findings {
 /// the valid values.
 class Validation final : public algorithms::SettingsReport {
  public:
-  Validation(const RunConfig& validated, const Origins& origins, Findings& findings)
+  Validation(const config::RunConfig& validated, const config::Origins& origins, Findings& findings)
       : config(validated), origins_(origins), findings_(findings) {}
 
-  const RunConfig& config;
+  const config::RunConfig& config;
 
   /// A text that begins with the name of a key is left out if its value is wrong in itself: what
   /// contradicts other settings then follows from that.
@@ -55,14 +55,14 @@ class Validation final : public algorithms::SettingsReport {
   void unused_section(std::string_view section, std::string_view but, std::string_view why);
 
  private:
-  const Origins& origins_;
+  const config::Origins& origins_;
   Findings& findings_;
 };
 
-void validate(const RunConfig& config, const Origins& origins, Findings& findings);
+void validate(const config::RunConfig& config, const config::Origins& origins, Findings& findings);
 /// The keys that have no effect on a run of this configuration.
-std::set<std::string> unused_keys(const RunConfig& config);
+std::set<std::string> unused_keys(const config::RunConfig& config);
 /// Checks that all models, adapters and files that the run reads exist.
-void validate_files(const RunConfig& config, Findings& findings);
+void validate_files(const config::RunConfig& config, Findings& findings);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::recipes

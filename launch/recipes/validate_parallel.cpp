@@ -8,13 +8,13 @@
 #include "launch/recipes/recipes.h"
 #include "launch/recipes/role_grids.h"
 
-namespace troupe::launch {
+namespace troupe::launch::recipes {
 namespace {
 
 // The checks of one grid, whose keys begin with `prefix`.
 class GridRules {
  public:
-  GridRules(Validation& validation, std::string prefix, const ParallelConfig& grid)
+  GridRules(Validation& validation, std::string prefix, const config::ParallelConfig& grid)
       : v_(validation), prefix_(std::move(prefix)), p_(grid) {}
 
   void all(Role role) {
@@ -56,7 +56,7 @@ class GridRules {
   }
 
   void context() {
-    const bool hybrid = p_.cp_algorithm == CpAlgorithm::hybrid;
+    const bool hybrid = p_.cp_algorithm == config::CpAlgorithm::hybrid;
     if (p_.ulysses_degree != 0 && !hybrid)
       problem(cat(named("ulysses_degree"), ": only ", key("cp_algorithm"), ": hybrid has it"));
     inner_rings();
@@ -74,9 +74,9 @@ class GridRules {
 
   void inner_rings() {
     if (p_.cp_window <= 1) return;
-    if (p_.cp_algorithm == CpAlgorithm::ulysses)
+    if (p_.cp_algorithm == config::CpAlgorithm::ulysses)
       return problem(cat(named("cp_window"), ": ulysses has no ring; leave it at 1"));
-    const int groups = ulysses_degree(p_);
+    const int groups = config::ulysses_degree(p_);
     const std::int64_t ring = groups < 1 || p_.cp % groups != 0 ? p_.cp : p_.cp / groups;
     std::vector<std::string> allowed = {"1"};
     for (std::int64_t size = 2; size < ring && size <= 1024; ++size)
@@ -120,13 +120,13 @@ class GridRules {
 
   Validation& v_;
   std::string prefix_;
-  const ParallelConfig& p_;
+  const config::ParallelConfig& p_;
 };
 
 }  // namespace
 
 void validate_grids(Validation& validation) {
-  const RunConfig& config = validation.config;
+  const config::RunConfig& config = validation.config;
   GridRules(validation, "parallel.", config.parallel).all(Role::policy);
   const Recipe* recipe = find_recipe(config.algorithm);
   if (!recipe) return;
@@ -141,16 +141,16 @@ void validate_grids(Validation& validation) {
                           "policy's grid");
       continue;
     }
-    for (const Field& field : fields())
+    for (const config::Field& field : config::fields())
       if (field.key.starts_with(prefix))
         validation.unused(field.key, cat("not used, the run has no ", to_string(role)));
   }
 }
 
-void validate_group(const RunConfig& config, Role role, const Origins& origins,
+void validate_group(const config::RunConfig& config, Role role, const config::Origins& origins,
                     Findings& findings) {
   Validation validation(config, origins, findings);
   GridRules(validation, "parallel.", config.parallel).all(role);
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::recipes

@@ -5,10 +5,10 @@
 
 #include "engine/base/text.h"
 
-namespace troupe::launch {
+namespace troupe::launch::recipes {
 
 void validate_profile(Validation& v) {
-  const ProfileConfig& p = v.config.profile;
+  const config::ProfileConfig& p = v.config.profile;
   if (!p.enabled) {
     v.unused_section("profile", "profile.enabled",
                      "nothing is profiled; set profile.enabled (--profile)");
@@ -30,7 +30,7 @@ void validate_profile(Validation& v) {
                " steps ends before; nothing will be profiled"));
 }
 
-Result<> check_profile_ranks(const RunConfig& config, int ranks) {
+Result<> check_profile_ranks(const config::RunConfig& config, int ranks) {
   if (!config.profile.enabled) return {};
   for (const double rank : config.profile.ranks)
     if (rank >= ranks)
@@ -41,4 +41,4 @@ Result<> check_profile_ranks(const RunConfig& config, int ranks) {
   return {};
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::recipes

@@ -4,10 +4,10 @@
 #include "engine/base/error.h"
 #include "launch/recipes/validate.h"
 
-namespace troupe::launch {
+namespace troupe::launch::recipes {
 
 void validate_profile(Validation& v);
 /// Errc::usage for a rank that a group of `ranks` does not have.
-Result<> check_profile_ranks(const RunConfig& config, int ranks);
+Result<> check_profile_ranks(const config::RunConfig& config, int ranks);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::recipes

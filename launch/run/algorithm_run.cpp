@@ -16,7 +16,7 @@
 #include "launch/run/overlap_summary.h"
 #include "launch/run/settings.h"
 
-namespace troupe::launch {
+namespace troupe::launch::run {
 
 namespace {
 
@@ -44,10 +44,10 @@ void restore_batches(const Session& session, std::int64_t updates, algorithms::P
       plan.versions.push_back(static_cast<std::uint64_t>(version.integer()));
 }
 
-MegatronLogOptions megatron_log(const RunConfig& config) {
-  const TrainConfig& t = config.train;
+journal::MegatronLogOptions megatron_log(const config::RunConfig& config) {
+  const config::TrainConfig& t = config.train;
   return {.every = t.log_every,
-          .ranks = policy_grid(config).ranks(),
+          .ranks = recipes::policy_grid(config).ranks(),
           .consumed = [rampup = t.batch_rampup, full = t.batch_size](std::int64_t steps) {
             return rampup.consumed(steps, full);
           }};
@@ -55,13 +55,14 @@ MegatronLogOptions megatron_log(const RunConfig& config) {
 
 }  // namespace
 
-AlgorithmRun::AlgorithmRun(const Session& session, RunProfile& profile)
+AlgorithmRun::AlgorithmRun(const Session& session, profile::RunProfile& profile)
     : session_(session),
       journal_(session.folder(), cat(session.config().algorithm, ": ", session.config().model),
-               std::string(recipe_of(session.config()).name), session.config().train.log_every),
+               std::string(recipes::recipe_of(session.config()).name),
+               session.config().train.log_every),
       versions_(session) {
   journal_.limit_timeline(static_cast<std::uint64_t>(session.config().timeline.max_mib) << 20);
-  if (session.config().train.log_style == LogStyle::megatron)
+  if (session.config().train.log_style == config::LogStyle::megatron)
     journal_.log_as_megatron(megatron_log(session.config()));
   journal_.on_step([&profile](std::int64_t step) { profile.at_step(step); });
 }
@@ -73,11 +74,11 @@ actors::NodeOptions AlgorithmRun::node_options() {
 int AlgorithmRun::run(Placement& placement, const TextModel& text) {
   placement_ = &placement;
   text_ = &text;
-  return recipe_of(config()).run(*this);
+  return recipes::recipe_of(config()).run(*this);
 }
 
 std::int64_t AlgorithmRun::max_length() const {
-  return launch::max_length(config(), session_.spec());
+  return launch::run::max_length(config(), session_.spec());
 }
 
 engine::data::DataOptions AlgorithmRun::data_options() const {
@@ -96,18 +97,18 @@ algorithms::WeightStream::Options AlgorithmRun::stream_options() const {
 }
 
 algorithms::Cluster AlgorithmRun::cluster() {
-  const RolesNeeded roles = roles_of(config());
-  const algorithms::PolicyRef policy = policy_.emplace(placement_->actor<Role::policy>());
+  const recipes::RolesNeeded roles = recipes::roles_of(config());
+  const algorithms::PolicyRef policy = policy_.emplace(placement_->actor<recipes::Role::policy>());
   std::optional<algorithms::ReferenceRef> reference;
   std::vector<algorithms::RolloutRef> rollouts;
   std::optional<algorithms::RewardRef> verifier;
-  if (roles.reference.needed) reference = placement_->actor<Role::reference>();
-  if (base_is_reference(config())) reference = algorithms::ReferenceRef::base_of(policy);
+  if (roles.reference.needed) reference = placement_->actor<recipes::Role::reference>();
+  if (recipes::base_is_reference(config())) reference = algorithms::ReferenceRef::base_of(policy);
   if (roles.rollout.needed) {
-    const auto replicas = placement_->actors<Role::rollout>();
+    const auto replicas = placement_->actors<recipes::Role::rollout>();
     rollouts.assign(replicas.begin(), replicas.end());
   }
-  if (roles.verifier.needed) verifier = placement_->actor<Role::verifier>();
+  if (roles.verifier.needed) verifier = placement_->actor<recipes::Role::verifier>();
   const std::chrono::seconds timeout(config().train.timeout);
   algorithms::Cluster cluster{policy,
                               std::move(reference),
@@ -122,10 +123,10 @@ algorithms::Cluster AlgorithmRun::cluster() {
   // The spans of a profiled device are those of one thread.
   cluster.overlaps_saves = !config().profile.enabled;
   if (roles.critic.needed) {
-    critic_ = placement_->actor<Role::critic>();
+    critic_ = placement_->actor<recipes::Role::critic>();
     cluster.critic = critic_;
   }
-  if (roles.reward.needed) cluster.reward = placement_->actor<Role::reward>();
+  if (roles.reward.needed) cluster.reward = placement_->actor<recipes::Role::reward>();
   if (roles.reference_follows)
     cluster.synced_reference.emplace(cluster.reference->asker(), cluster.reference->address());
   return cluster;
@@ -174,13 +175,13 @@ int AlgorithmRun::run(actors::Task<void> algorithm, const algorithms::Plan& plan
   if (plan.done >= plan.steps) {
     log_info(cat(config().output, ": already complete (", plan.steps,
                  " steps); increase train.steps to continue"));
-    journal_.end(RunEnd::complete);
+    journal_.end(journal::RunEnd::complete);
     return 0;
   }
   if (plan.selection.stops()) {
     log_info(cat(config().output, ": already complete (early stopping at step ", plan.done, ": ",
                  plan.selection.reason(), "); increase train.early_stopping.patience to continue"));
-    journal_.end(RunEnd::complete);
+    journal_.end(journal::RunEnd::complete);
     return 0;
   }
   reading_->end();  // from here on a signal ends the run after a step
@@ -189,16 +190,16 @@ int AlgorithmRun::run(actors::Task<void> algorithm, const algorithms::Plan& plan
     actors::run(placement_->node(), std::move(algorithm), &stop_);
   } catch (const Failure& failure) {
     finish_save(failure.error());
-    if (failure.error().code == Errc::cancelled) journal_.end(RunEnd::interrupted);
+    if (failure.error().code == Errc::cancelled) journal_.end(journal::RunEnd::interrupted);
     if (failure.error().what == journal_.failed_rewards()) return end_after_failed_rewards();
     if (failure.error().code == Errc::timeout) throw Failure(with_hangs(failure.error()));
     if (failure.error().code != Errc::bad_input) throw;
     throw Failure({Errc::bad_input, cat(failure.error().what, last_checkpoint(config().output))});
   }
   if (on_complete_) on_complete_();
-  journal_.end(!journal_.failed_rewards().empty() ? RunEnd::failed
-               : stop_.requested()                ? RunEnd::interrupted
-                                                  : RunEnd::complete);
+  journal_.end(!journal_.failed_rewards().empty() ? journal::RunEnd::failed
+               : stop_.requested()                ? journal::RunEnd::interrupted
+                                                  : journal::RunEnd::complete);
   journal_.plot();
   // One request per rollout: the rollouts share the processors of the policy.
   const bool take_turns = placement_->chunks_per_rollout() == 1;
@@ -211,4 +212,4 @@ int AlgorithmRun::run(actors::Task<void> algorithm, const algorithms::Plan& plan
   return exit_interrupted;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::run

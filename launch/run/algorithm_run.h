@@ -17,15 +17,15 @@
 #include "launch/run/text_model.h"
 #include "launch/run/version_store.h"
 
-namespace troupe::launch {
+namespace troupe::launch::run {
 
-class AlgorithmRun final : public RunContext {
+class AlgorithmRun final : public recipes::RunContext {
  public:
   /// `session` and `profile` outlive the run.
-  AlgorithmRun(const Session& session, RunProfile& profile);
+  AlgorithmRun(const Session& session, profile::RunProfile& profile);
 
   actors::Stop& stop() { return stop_; }
-  RunJournal& journal() { return journal_; }
+  journal::RunJournal& journal() { return journal_; }
   /// Sets a function that is called when the algorithm has ended without an error: its last
   /// checkpoint is complete, and no actor is needed any more.
   void on_complete(std::function<void()> call) { on_complete_ = std::move(call); }
@@ -35,7 +35,7 @@ class AlgorithmRun final : public RunContext {
   /// code. Throws Failure.
   int run(Placement& placement, const TextModel& text);
 
-  const RunConfig& config() const override { return session_.config(); }
+  const config::RunConfig& config() const override { return session_.config(); }
   std::int64_t max_length() const override;
   const engine::data::TextEncoder& text() const override { return *text_; }
   const Json& saved_state() const override { return session_.state(); }
@@ -54,7 +54,7 @@ class AlgorithmRun final : public RunContext {
   int end_after_failed_rewards() const;
 
   const Session& session_;
-  RunJournal journal_;
+  journal::RunJournal journal_;
   VersionStore versions_;
   std::optional<algorithms::WeightStream> stream_;
   actors::Stop stop_;
@@ -66,4 +66,4 @@ class AlgorithmRun final : public RunContext {
   std::optional<algorithms::CriticRef> critic_;
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::run

@@ -12,7 +12,7 @@
 #include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"
 
-namespace troupe::launch {
+namespace troupe::launch::run {
 
 namespace checkpoint = engine::checkpoint;
 
@@ -22,9 +22,10 @@ constexpr std::int64_t f32_bytes = 4, half_bytes = 2;
 
 // Bytes of one trained value: its weight and its average, and unless only the model is saved the
 // two moments, and the f32 weight beside a rounded one. `auto` may be f32.
-std::int64_t bytes_of_value(const RunConfig& config) {
-  const bool rounded = !adapts(config) && (config.train.save_dtype == SaveDtype::bf16 ||
-                                           config.train.save_dtype == SaveDtype::f16);
+std::int64_t bytes_of_value(const config::RunConfig& config) {
+  const bool rounded =
+      !recipes::adapts(config) && (config.train.save_dtype == config::SaveDtype::bf16 ||
+                                   config.train.save_dtype == config::SaveDtype::f16);
   const std::int64_t weight = rounded ? half_bytes : f32_bytes;
   const std::int64_t average = config.train.ema_decay > 0 ? f32_bytes : 0;
   if (config.train.save_only_model) return weight + average;
@@ -42,15 +43,17 @@ std::int64_t checkpoints_in(const std::string& output) {
 
 }  // namespace
 
-std::int64_t trained_values(const RunConfig& config, const engine::models::DecoderSpec& spec) {
-  if (!adapts(config)) return spec.parameter_count();
+std::int64_t trained_values(const config::RunConfig& config,
+                            const engine::models::DecoderSpec& spec) {
+  if (!recipes::adapts(config)) return spec.parameter_count();
   engine::models::DecoderSpec adapted = spec;
-  adapted.lora = value_or_throw(wanted_adapter(config, spec)).lora;
+  adapted.lora = value_or_throw(recipes::wanted_adapter(config, spec)).lora;
   return static_cast<std::int64_t>(actors::roles::trained_values(adapted));
 }
 
-std::uint64_t checkpoint_bytes(const RunConfig& config, const engine::models::DecoderSpec& spec) {
-  const RolesNeeded roles = roles_of(config);
+std::uint64_t checkpoint_bytes(const config::RunConfig& config,
+                               const engine::models::DecoderSpec& spec) {
+  const recipes::RolesNeeded roles = recipes::roles_of(config);
   std::int64_t bytes = bytes_of_value(config) * trained_values(config, spec);
   if (roles.critic.needed) {
     const auto& source = config.critic.model;
@@ -62,7 +65,8 @@ std::uint64_t checkpoint_bytes(const RunConfig& config, const engine::models::De
   return static_cast<std::uint64_t>(bytes);
 }
 
-void check_checkpoint_space(const RunConfig& config, const engine::models::DecoderSpec& spec) {
+void check_checkpoint_space(const config::RunConfig& config,
+                            const engine::models::DecoderSpec& spec) {
   const std::uint64_t needed = checkpoint_bytes(config, spec),
                       free = checkpoint::free_bytes(config.output);
   value_or_throw(checkpoint::check_space(config.output, needed, free));
@@ -76,4 +80,4 @@ void check_checkpoint_space(const RunConfig& config, const engine::models::Decod
                     free >> 20, " MiB are free in ", config.output));
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::run

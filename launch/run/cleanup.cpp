@@ -11,7 +11,7 @@
 #include "launch/recipes/selection.h"
 #include "launch/run/trained_model.h"
 
-namespace troupe::launch {
+namespace troupe::launch::run {
 namespace {
 
 namespace checkpoint = engine::checkpoint;
@@ -29,12 +29,12 @@ void warn_if_failed(const Result<>& result) {
 
 // Steps whose checkpoints stay whatever their age: the best one, by the state of the checkpoint and
 // by the link, which a killed run may have moved already; and the start of a rollout step.
-std::vector<std::int64_t> kept_steps(const RunConfig& config, const Json& state) {
+std::vector<std::int64_t> kept_steps(const config::RunConfig& config, const Json& state) {
   std::vector<std::int64_t> steps;
   std::error_code ignored;
   const auto best = fs::read_symlink(config.output + "/best", ignored);
   if (const auto step = checkpoint::step_of_name(best.string())) steps.push_back(*step);
-  auto selection = value_or_throw(model_selection(config));
+  auto selection = value_or_throw(recipes::model_selection(config));
   if (const Json* saved = state.find("selection")) value_or_throw(selection.restore(*saved));
   steps.push_back(selection.best_step());
   if (const Json* start = state.find("round_start"); start && start->is_integer())
@@ -44,7 +44,7 @@ std::vector<std::int64_t> kept_steps(const RunConfig& config, const Json& state)
 
 }  // namespace
 
-void remove_temporaries(const RunConfig& config) {
+void remove_temporaries(const config::RunConfig& config) {
   warn_if_failed(checkpoint::remove_temporaries(config.output));
   for (const std::string_view folder :
        {std::string_view("logs"), std::string_view("profile"), critic_folder, reference_folder,
@@ -58,7 +58,7 @@ void remove_reward_folders() {
   actors::sandbox::remove_temp_folders(checkpoint::may_be_writing);
 }
 
-void prune_checkpoints(const RunConfig& config, std::int64_t done, const Json& state) {
+void prune_checkpoints(const config::RunConfig& config, std::int64_t done, const Json& state) {
   const int keep_last = static_cast<int>(config.train.keep_last);
   if (keep_last == 0) return;
   const auto steps = kept_steps(config, state);
@@ -73,4 +73,4 @@ void prune_checkpoints(const RunConfig& config, std::int64_t done, const Json& s
   warn_if_failed(checkpoint::remove_stale_versions(config.output));
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::run

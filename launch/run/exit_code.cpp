@@ -1,6 +1,6 @@
 #include "launch/run/exit_code.h"
 
-namespace troupe::launch {
+namespace troupe::launch::run {
 
 int exit_code(Errc code) {
   switch (code) {
@@ -30,4 +30,4 @@ int exit_code(Errc code) {
   return exit_internal;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::run

@@ -8,7 +8,7 @@
 
 #include "engine/base/error.h"
 
-namespace troupe::launch {
+namespace troupe::launch::run {
 
 /// One of exit_codes. 1 is never used: shells and sanitizers return it.
 int exit_code(Errc code);
@@ -40,4 +40,4 @@ inline constexpr std::array<std::pair<int, std::string_view>, 13> exit_codes{{
     {141, "SIGPIPE: the reader of a command's output has exited (| head); no message"},
 }};
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::run

@@ -9,7 +9,7 @@
 #include "engine/checkpoint/safetensors_writer.h"
 #include "transports/wire/codec.h"
 
-namespace troupe::launch {
+namespace troupe::launch::run {
 namespace {
 
 namespace checkpoint = engine::checkpoint;
@@ -71,4 +71,4 @@ Samples read_finished_samples(const std::string& path) {
   }
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::run

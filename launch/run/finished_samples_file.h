@@ -7,7 +7,7 @@
 
 #include "algorithms/weight_versions.h"
 
-namespace troupe::launch {
+namespace troupe::launch::run {
 
 /// Durably. Throws Failure: Errc::io.
 void write_finished_samples(const std::string& path,
@@ -15,4 +15,4 @@ void write_finished_samples(const std::string& path,
 /// Throws Failure: Errc::not_found, corrupt.
 std::vector<algorithms::FinishedSample> read_finished_samples(const std::string& path);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::run

@@ -12,7 +12,7 @@
 #include "engine/base/text.h"
 #include "launch/run/exit_code.h"
 
-namespace troupe::launch {
+namespace troupe::launch::run {
 namespace {
 
 std::string name_of_rank() {
@@ -61,4 +61,4 @@ engine::parallel::ThreadGroupOptions thread_options(std::int64_t timeout) {
   return {.deadline = std::chrono::seconds(timeout), .on_timeout = end_at_deadline};
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::run

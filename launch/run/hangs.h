@@ -11,7 +11,7 @@
 #include "engine/parallel/thread_group.h"
 #include "transports/mpi/mpi_world.h"
 
-namespace troupe::launch {
+namespace troupe::launch::run {
 
 /// Prints `why` as the program prints the failure of a command, and ends the process at once with
 /// the exit code of a timeout. Files that are written under other names stay incomplete there.
@@ -38,4 +38,4 @@ Error with_hangs(Error error);
 transports::mpi::MpiOptions mpi_options(std::int64_t timeout);
 engine::parallel::ThreadGroupOptions thread_options(std::int64_t timeout);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::run

@@ -5,7 +5,7 @@
 
 #include "engine/base/text.h"
 
-namespace troupe::launch {
+namespace troupe::launch::run {
 namespace {
 
 using engine::checkpoint::Identity;
@@ -104,4 +104,4 @@ Comparison compare(const Identity& recorded, const Identity& now) {
   return out;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::run

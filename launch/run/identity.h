@@ -8,7 +8,7 @@
 
 #include "engine/checkpoint/identity.h"
 
-namespace troupe::launch {
+namespace troupe::launch::run {
 
 /// Inputs that a run may get, lose and replace: their changes are reported.
 inline constexpr std::string_view chat_template_part = "chat_template", eval_part = "eval.path";
@@ -32,4 +32,4 @@ struct Comparison {
 Comparison compare(const engine::checkpoint::Identity& recorded,
                    const engine::checkpoint::Identity& now);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::run

@@ -19,7 +19,7 @@
 #include "launch/recipes/recipes.h"
 #include "launch/recipes/rewards.h"
 
-namespace troupe::launch {
+namespace troupe::launch::run {
 namespace {
 
 namespace checkpoint = engine::checkpoint;
@@ -92,7 +92,7 @@ std::string name_in(const std::string& path) {
 // Reads the inputs of a configuration; each adds an InputPart.
 class Inputs {
  public:
-  Inputs(const RunConfig& config, checkpoint::FingerprintCache& fingerprints)
+  Inputs(const config::RunConfig& config, checkpoint::FingerprintCache& fingerprints)
       : config_(config), fingerprints_(fingerprints) {}
 
   Result<std::vector<InputPart>> all() {
@@ -145,9 +145,9 @@ class Inputs {
 
   // The configuration and the weights of a model folder.
   Result<> add_model(std::string name, const std::string& folder) {
-    RETURN_IF_ERROR(spec_of(config_, folder));
+    RETURN_IF_ERROR(recipes::spec_of(config_, folder));
     InputPart part{.name = std::move(name), .files = {}};
-    if (folder == config_.model && starts_from_random_weights(config_)) {
+    if (folder == config_.model && recipes::starts_from_random_weights(config_)) {
       RETURN_IF_ERROR(add_files_of(part, folder, spec_files));
       parts_.push_back(std::move(part));
       return {};
@@ -172,13 +172,13 @@ class Inputs {
   }
 
   Result<> add_other_models() {
-    const RolesNeeded roles = roles_of(config_);
+    const recipes::RolesNeeded roles = recipes::roles_of(config_);
     if (!config_.lora.adapter.empty()) {
       RETURN_IF_ERROR(verify(config_.lora.adapter));
       RETURN_IF_ERROR(add_present("lora.adapter", config_.lora.adapter, adapter_files));
     }
     if (roles.reference.needed) {
-      const auto [model, adapter] = reference_folders(config_);
+      const auto [model, adapter] = recipes::reference_folders(config_);
       RETURN_IF_ERROR(add_model(std::string(reference_part), model));
       if (!adapter.empty()) {
         RETURN_IF_ERROR(verify(adapter));
@@ -189,9 +189,9 @@ class Inputs {
       RETURN_IF_ERROR(add_model(
           "critic.model", config_.critic.model.empty() ? config_.model : config_.critic.model));
     if (!roles.reward.needed) return {};
-    const auto items = reward_items(config_);
+    const auto items = recipes::reward_items(config_);
     RETURN_IF_ERROR(items);
-    for (const RewardItem& item : *items) {
+    for (const recipes::RewardItem& item : *items) {
       RETURN_IF_ERROR(add_model(cat("reward model ", item.label), item.path()));
       RETURN_IF_ERROR(add_files_of(parts_.back(), item.path(), tokenizer_files));
     }
@@ -199,7 +199,7 @@ class Inputs {
   }
 
   Result<> add_rows(InputPart& part, const std::vector<std::string>& paths) {
-    if (reads_token_files(config_)) {
+    if (recipes::reads_token_files(config_)) {
       for (const std::string& path : paths)
         for (const char* ending : {".idx", ".bin"}) RETURN_IF_ERROR(add_file(part, path + ending));
       return {};
@@ -227,7 +227,8 @@ class Inputs {
     InputPart data{.name = "data", .files = {}},
         held_out{.name = std::string(eval_part), .files = {}};
     RETURN_IF_ERROR(add_rows(data, config_.data.path));
-    for (const MixSource& source : config_.data.mix) RETURN_IF_ERROR(add_rows(data, source.path));
+    for (const config::MixSource& source : config_.data.mix)
+      RETURN_IF_ERROR(add_rows(data, source.path));
     parts_.push_back(std::move(data));
     if (config_.eval.path.empty()) return {};
     RETURN_IF_ERROR(add_rows(held_out, config_.eval.path));
@@ -235,39 +236,40 @@ class Inputs {
     return {};
   }
 
-  const RunConfig& config_;
+  const config::RunConfig& config_;
   checkpoint::FingerprintCache& fingerprints_;
   std::vector<InputPart> parts_;
 };
 
-std::vector<std::pair<std::string, std::string>> settings_of(RunConfig config) {
+std::vector<std::pair<std::string, std::string>> settings_of(config::RunConfig config) {
   // A prompt type is a name, alone or behind the file that has it.
   std::error_code ignored;
   std::string prompt_type = config.chat_template;
   const std::string file = engine::tokenizer::template_file_of(prompt_type);
   if (std::filesystem::is_regular_file(file, ignored)) prompt_type.erase(0, file.size());
-  each_path(config, [](std::string_view, std::string& path) { path.clear(); });
+  config::each_path(config, [](std::string_view, std::string& path) { path.clear(); });
   config.chat_template = prompt_type;
   std::vector<std::pair<std::string, std::string>> out;
-  for (const Field& field : fields())
-    if (affects_results(field.key) && reads(config.algorithm, field))
-      out.emplace_back(field.key, value_text(field, config));
+  for (const config::Field& field : config::fields())
+    if (affects_results(field.key) && recipes::reads(config.algorithm, field))
+      out.emplace_back(field.key, config::value_text(field, config));
   return out;
 }
 
 }  // namespace
 
 bool affects_results(std::string_view key) {
-  return section_of(key) != "profile" && section_of(key) != "serve" &&
+  return config::section_of(key) != "profile" && config::section_of(key) != "serve" &&
          !(key.starts_with("parallel.") && is_way_of_exchange(key.substr(key.rfind('.') + 1))) &&
          std::ranges::find(without_effect, key) == without_effect.end() &&
          std::ranges::find(inputs, key) == inputs.end();
 }
 
-Result<Identity> identity_of(const RunConfig& config, checkpoint::FingerprintCache& fingerprints) {
+Result<Identity> identity_of(const config::RunConfig& config,
+                             checkpoint::FingerprintCache& fingerprints) {
   auto parts = Inputs(config, fingerprints).all();
   RETURN_IF_ERROR(parts);
   return Identity{std::move(*parts), settings_of(config)};
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::run

@@ -5,7 +5,7 @@
 #include "launch/config/run_config.h"
 #include "launch/run/identity.h"
 
-namespace troupe::launch {
+namespace troupe::launch::run {
 
 /// Settings that affect no result of a run (how it is executed, displayed and saved), or that are
 /// paths, whose content is an InputPart.
@@ -13,7 +13,7 @@ bool affects_results(std::string_view key);
 
 /// Reads all inputs. A model folder that is a checkpoint of troupe is also compared with its
 /// manifest. Errc::corrupt if it is damaged; errors of the folders and files.
-Result<engine::checkpoint::Identity> identity_of(const RunConfig& config,
-                             engine::checkpoint::FingerprintCache& fingerprints);
+Result<engine::checkpoint::Identity> identity_of(
+    const config::RunConfig& config, engine::checkpoint::FingerprintCache& fingerprints);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::run

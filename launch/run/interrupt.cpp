@@ -13,7 +13,7 @@
 #include "engine/base/cancellation.h"
 #include "launch/run/exit_code.h"
 
-namespace troupe::launch {
+namespace troupe::launch::run {
 
 namespace {
 
@@ -108,4 +108,4 @@ std::string_view interrupt_name() {
   return "";
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::run

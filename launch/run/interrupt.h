@@ -6,7 +6,7 @@
 
 #include "actors/runtime/stop.h"
 
-namespace troupe::launch {
+namespace troupe::launch::run {
 
 /// From now on a signal ends the process with exit code 130, until there is an Interrupts object. A
 /// signal that was ignored when the process started stays ignored, as nohup wants it. One
@@ -34,4 +34,4 @@ class Interrupts {
 /// The name of the first signal ("SIGHUP"), or "".
 std::string_view interrupt_name();
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::run

@@ -13,7 +13,7 @@
 #include "launch/run/finished_samples_file.h"
 #include "launch/run/version_file.h"
 
-namespace troupe::launch {
+namespace troupe::launch::run {
 namespace {
 
 namespace checkpoint = engine::checkpoint;
@@ -137,4 +137,4 @@ std::vector<FinishedSample> read_kept_samples(const std::string& checkpoint,
   return samples;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::run

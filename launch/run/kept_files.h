@@ -14,7 +14,7 @@
 #include "engine/data/experience_checks.h"
 #include "engine/models/spec.h"
 
-namespace troupe::launch {
+namespace troupe::launch::run {
 
 /// Writes the files durably to a new folder below the output and returns its name for
 /// checkpoint::Snapshot::kept; "" where there is nothing to keep. Throws Failure: Errc::io.
@@ -46,4 +46,4 @@ struct KeptBounds {
 std::vector<algorithms::FinishedSample> read_kept_samples(const std::string& checkpoint,
                                                           const KeptBounds& bounds);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::run

@@ -13,24 +13,25 @@
 #include "launch/run/settings.h"
 #include "transports/mpi/mpi_world.h"
 
-namespace troupe::launch {
+namespace troupe::launch::run {
 
 namespace {
 
 using algorithms::PassModel;
 
-std::vector<Part> parts_of(const RunConfig& config, const RolesNeeded& roles) {
-  std::vector<Part> parts{Part::update, Part::save};
-  const auto add = [&](bool has, Part part) {
+std::vector<journal::Part> parts_of(const config::RunConfig& config,
+                                    const recipes::RolesNeeded& roles) {
+  std::vector<journal::Part> parts{journal::Part::update, journal::Part::save};
+  const auto add = [&](bool has, journal::Part part) {
     if (has) parts.push_back(part);
   };
-  add(roles.rollout.needed, Part::rollout);
-  add(roles.rollout.needed || roles.reference_follows, Part::weights);
-  add(roles.rollout.needed, Part::advantage);
-  add(roles.reference.needed || base_is_reference(config), Part::reference);
-  add(roles.verifier.needed || roles.reward.needed, Part::reward);
-  add(roles.critic.needed, Part::update_critic);
-  add(!config.eval.path.empty(), Part::eval);
+  add(roles.rollout.needed, journal::Part::rollout);
+  add(roles.rollout.needed || roles.reference_follows, journal::Part::weights);
+  add(roles.rollout.needed, journal::Part::advantage);
+  add(roles.reference.needed || recipes::base_is_reference(config), journal::Part::reference);
+  add(roles.verifier.needed || roles.reward.needed, journal::Part::reward);
+  add(roles.critic.needed, journal::Part::update_critic);
+  add(!config.eval.path.empty(), journal::Part::eval);
   return parts;
 }
 
@@ -43,7 +44,7 @@ std::optional<engine::models::ForwardFlops> forward_of(const std::string& folder
 }
 
 // Share of the layers that are recomputed.
-double layers_again(const RunConfig& config, const engine::nn::Recomputed& recomputed,
+double layers_again(const config::RunConfig& config, const engine::nn::Recomputed& recomputed,
                     const engine::models::DecoderSpec& spec) {
   std::size_t again = 0;
   for (const auto layers : value_or_throw(engine::models::stage_layers(
@@ -54,49 +55,51 @@ double layers_again(const RunConfig& config, const engine::nn::Recomputed& recom
   return static_cast<double>(again) / static_cast<double>(spec.layers);
 }
 
-PassCounter counter_of(const RunConfig& config, const RolesNeeded& roles,
-                       const engine::models::DecoderSpec& policy) {
-  CountedModel trained = counted(policy);
-  if (adapts(config)) trained.backward = 1;
-  std::map<PassModel, CountedModel> models{{PassModel::policy, trained}};
-  const Recipe& recipe = recipe_of(config);
+profile::PassCounter counter_of(const config::RunConfig& config, const recipes::RolesNeeded& roles,
+                                const engine::models::DecoderSpec& policy) {
+  profile::CountedModel trained = profile::counted(policy);
+  if (recipes::adapts(config)) trained.backward = 1;
+  std::map<PassModel, profile::CountedModel> models{{PassModel::policy, trained}};
+  const recipes::Recipe& recipe = recipes::recipe_of(config);
   if (roles.reference.needed && recipe.reference)
-    if (const auto forward = forward_of(reference_folders(config).model))
-      models.emplace(PassModel::reference, CountedModel{*forward});
+    if (const auto forward = forward_of(recipes::reference_folders(config).model))
+      models.emplace(PassModel::reference, profile::CountedModel{*forward});
   if (roles.critic.needed) {
     auto forward = forward_of(config.critic.model).value_or(trained.forward);
     forward.head = 2 * static_cast<double>(policy.width);  // one value per token
-    models.emplace(PassModel::critic, CountedModel{forward});
+    models.emplace(PassModel::critic, profile::CountedModel{forward});
   }
   if (roles.reward.needed) {
     engine::models::ForwardFlops sum;
-    for (const RewardItem& item : value_or_throw(reward_items(config))) {
+    for (const recipes::RewardItem& item : value_or_throw(recipes::reward_items(config))) {
       const auto each = forward_of(item.path()).value_or(trained.forward);
       sum.layers += each.layers;
       sum.attention += each.attention;
       sum.head += each.head;
     }
-    models.emplace(PassModel::reward, CountedModel{sum});
+    models.emplace(PassModel::reward, profile::CountedModel{sum});
   }
   const auto recomputed = recomputed_settings(config);
-  return PassCounter(std::move(models), recomputed, layers_again(config, recomputed, policy));
+  return profile::PassCounter(std::move(models), recomputed,
+                              layers_again(config, recomputed, policy));
 }
 
 // Processors that the policy's ranks may use.
-int processors_of(const RunConfig& config) {
+int processors_of(const config::RunConfig& config) {
   const int all =
       transports::mpi::under_mpirun() ? engine::all_processors() : engine::usable_processors();
-  const std::int64_t ranks = policy_grid(config).ranks(), threads = config.train.threads;
+  const std::int64_t ranks = recipes::policy_grid(config).ranks(), threads = config.train.threads;
   return threads > 0 ? static_cast<int>(std::min<std::int64_t>(all, threads * ranks)) : all;
 }
 
 }  // namespace
 
-Measured measured_run(const RunConfig& config, const engine::models::DecoderSpec& policy) {
-  const RolesNeeded roles = roles_of(config);
-  Measured out{.parts = parts_of(config, roles)};
+journal::Measured measured_run(const config::RunConfig& config,
+                               const engine::models::DecoderSpec& policy) {
+  const recipes::RolesNeeded roles = recipes::roles_of(config);
+  journal::Measured out{.parts = parts_of(config, roles)};
   out.flops = [counter = counter_of(config, roles, policy)](const algorithms::ModelPass& pass) {
-    const PassFlops flops = counter(pass);
+    const profile::PassFlops flops = counter(pass);
     return std::pair(flops.model, flops.hardware);
   };
   out.peak_tflops = config.train.peak_tflops;
@@ -112,4 +115,4 @@ Measured measured_run(const RunConfig& config, const engine::models::DecoderSpec
   return out;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::run

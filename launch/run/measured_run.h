@@ -6,10 +6,11 @@
 #include "launch/config/run_config.h"
 #include "launch/journal/timings_file.h"
 
-namespace troupe::launch {
+namespace troupe::launch::run {
 
 /// Reads the shapes of the other models; one that cannot be read is counted as the policy's. Unless
 /// train.peak_tflops is set, measures the peak, which takes about 10 ms.
-Measured measured_run(const RunConfig& config, const engine::models::DecoderSpec& policy);
+journal::Measured measured_run(const config::RunConfig& config,
+                               const engine::models::DecoderSpec& policy);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::run

@@ -4,7 +4,7 @@
 
 #include "engine/base/text.h"
 
-namespace troupe::launch {
+namespace troupe::launch::run {
 
 namespace {
 
@@ -34,7 +34,7 @@ std::string advice(double rollout, double policy, std::int64_t eta) {
 
 }  // namespace
 
-std::string overlap_summary(const IdleSeconds& idle, std::int64_t eta, bool take_turns) {
+std::string overlap_summary(const journal::IdleSeconds& idle, std::int64_t eta, bool take_turns) {
   if (idle.all <= 0) return "";
   if (take_turns)
     return "async: sampling and training took turns on the same processors. Set rollout.threads, "
@@ -44,4 +44,4 @@ std::string overlap_summary(const IdleSeconds& idle, std::int64_t eta, bool take
              " of the time, the policy for ", percent(policy), ": ", advice(rollout, policy, eta));
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::run

@@ -6,11 +6,11 @@
 
 #include "launch/journal/async_times.h"
 
-namespace troupe::launch {
+namespace troupe::launch::run {
 
 /// One line: the shares of idle time, whether sampling or training is the slower side, and which
 /// settings to change. `take_turns`: the rollouts have no processors of their own. "" if the run
 /// was too short to tell.
-std::string overlap_summary(const IdleSeconds& idle, std::int64_t eta, bool take_turns);
+std::string overlap_summary(const journal::IdleSeconds& idle, std::int64_t eta, bool take_turns);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::run

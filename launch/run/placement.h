@@ -11,7 +11,7 @@
 #include "launch/run/role_table.h"
 #include "transports/inproc/loopback.h"
 
-namespace troupe::launch {
+namespace troupe::launch::run {
 
 class Placement {
  public:
@@ -20,7 +20,7 @@ class Placement {
   virtual actors::Node& node() = 0;
   /// Addresses of the actors with this role: one, or one for each rollout group. Starts them or
   /// waits for them. Throws Failure.
-  virtual std::vector<transports::Address> addresses(Role role) = 0;
+  virtual std::vector<transports::Address> addresses(recipes::Role role) = 0;
   /// Requests per rollout, as in algorithms::Cluster: above 1 where the rollouts and the reference
   /// can work at the same time.
   virtual std::size_t chunks_per_rollout() const { return 1; }
@@ -29,14 +29,14 @@ class Placement {
   /// brings the weights to them, in memory that the ranks of a host share.
   virtual bool streams_weights() const { return false; }
 
-  template <Role R>
+  template <recipes::Role R>
   std::vector<RoleRef<R>> actors() {
     std::vector<RoleRef<R>> refs;
     for (auto& address : addresses(R))
       refs.push_back(node().ref(std::move(address), typename RoleActor<R>::Handled{}));
     return refs;
   }
-  template <Role R>
+  template <recipes::Role R>
   RoleRef<R> actor() {
     return actors<R>().front();
   }
@@ -52,10 +52,11 @@ class LocalNode {
   /// The address of the role's actor, which the first call spawns: `spawn.operator()<R>(name)` if
   /// the role has a model.
   template <class Spawn>
-  std::vector<transports::Address> address(Role role, const RunConfig& config, const Spawn& spawn) {
+  std::vector<transports::Address> address(recipes::Role role, const config::RunConfig& config,
+                                           const Spawn& spawn) {
     const std::string name(to_string(role));
     if (spawned_.insert(role).second) {
-      visit_role(role, [&]<Role R>() {
+      visit_role(role, [&]<recipes::Role R>() {
         if constexpr (RoleEntryOf<R>::has_model)
           spawn.template operator()<R>(name);
         else
@@ -69,7 +70,7 @@ class LocalNode {
   actors::ThreadScheduler scheduler_;
   transports::Loopback transport_;
   actors::Node node_;
-  std::set<Role> spawned_;
+  std::set<recipes::Role> spawned_;
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::run

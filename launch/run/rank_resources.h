@@ -13,7 +13,7 @@
 #include "launch/config/run_config.h"
 #include "launch/profile/run_profile.h"
 
-namespace troupe::launch {
+namespace troupe::launch::run {
 
 /// Processors per rank when `ranks` ranks share those of this process, or `processors` of them; at
 /// least 1.
@@ -29,52 +29,54 @@ inline int part_of_machine(int processes) {
 
 /// Of `processors` processors, those that rollout.threads leaves to the other roles of a process;
 /// at least 1.
-inline int part_of_trainer(const RunConfig& config, int processors = engine::usable_processors()) {
+inline int part_of_trainer(const config::RunConfig& config,
+                           int processors = engine::usable_processors()) {
   return std::max(1, processors - static_cast<int>(config.rollout.threads));
 }
 
 /// train.threads threads per rank, or `threads` if that is 0.
-inline engine::ops::CpuOptions cpu_of(const RunConfig& config, int threads) {
+inline engine::ops::CpuOptions cpu_of(const config::RunConfig& config, int threads) {
   return {.threads = config.train.threads > 0 ? static_cast<int>(config.train.threads) : threads,
           .pin_threads = config.train.pin_threads};
 }
 
 /// Whether the rollouts in the process of the policy have an executor and a device of their own.
-inline bool rollouts_have_threads(const RunConfig& config) {
+inline bool rollouts_have_threads(const config::RunConfig& config) {
   return config.rollout.threads > 0;
 }
 /// The part of rollout.threads that each of `ranks` ranks in a process has.
-inline engine::ops::CpuOptions cpu_of_rollouts(const RunConfig& config, int ranks = 1) {
+inline engine::ops::CpuOptions cpu_of_rollouts(const config::RunConfig& config, int ranks = 1) {
   return {.threads = std::max(1, static_cast<int>(config.rollout.threads) / ranks)};
 }
 /// Placement::chunks_per_rollout() of a process with all roles: several where the rollouts work
 /// beside the others.
-inline std::size_t chunks_in_process(const RunConfig& config) {
+inline std::size_t chunks_in_process(const config::RunConfig& config) {
   return rollouts_have_threads(config) ? 4 : 1;
 }
 
 /// The device of a rank. `profile`: null if it records another thread.
 inline std::unique_ptr<engine::ops::Device> device_of_rank(const engine::ops::CpuOptions& cpu,
-                                                           int rank, RunProfile* profile) {
-  return watched(profile ? profile->rank(rank) : nullptr, engine::ops::make_cpu_device(cpu));
+                                                           int rank, profile::RunProfile* profile) {
+  return profile::watched(profile ? profile->rank(rank) : nullptr,
+                          engine::ops::make_cpu_device(cpu));
 }
 
 struct RankResources {
   /// A rank with a device of its own. `profile`: null on all ranks if it records another thread.
   RankResources(const engine::ops::CpuOptions& cpu, engine::parallel::Mesh given,
-                RunProfile* profile)
+                profile::RunProfile* profile)
       : device(device_of_rank(cpu, given.world().rank(), profile)),
         mesh(watched_mesh(std::move(given), profile)) {}
   /// `of_roles`: the device of several roles, which take turns.
   RankResources(std::shared_ptr<engine::ops::Device> of_roles, engine::parallel::Mesh given,
-                RunProfile* profile)
+                profile::RunProfile* profile)
       : device(std::move(of_roles)), mesh(watched_mesh(std::move(given), profile)) {}
   std::shared_ptr<engine::ops::Device> device;
   std::unique_ptr<engine::parallel::Mesh> mesh;
 
  private:
   static std::unique_ptr<engine::parallel::Mesh> watched_mesh(engine::parallel::Mesh given,
-                                                              RunProfile* profile) {
+                                                              profile::RunProfile* profile) {
     return std::make_unique<engine::parallel::Mesh>(profile ? profile->watched(std::move(given))
                                                             : std::move(given));
   }
@@ -96,4 +98,4 @@ std::unique_ptr<RoleOnRank<Actor>> make_role_on_rank(RankResources resources, co
   return std::make_unique<RoleOnRank<Actor>>(std::move(resources), make);
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::run

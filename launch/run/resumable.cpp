@@ -10,7 +10,7 @@
 #include "launch/run/settings.h"
 #include "launch/run/trained_model.h"
 
-namespace troupe::launch {
+namespace troupe::launch::run {
 namespace {
 
 namespace checkpoint = engine::checkpoint;
@@ -22,7 +22,7 @@ std::string without_checksum(const std::string& path) {
              "damage that left them so cannot be noticed. The next checkpoint has checksums");
 }
 
-bool is_of_algorithm(const Json& state, const RunConfig& config) {
+bool is_of_algorithm(const Json& state, const config::RunConfig& config) {
   const Json* algorithm = state.find("algorithm");
   const Json* name = algorithm && algorithm->is_object() ? algorithm->find("name") : nullptr;
   return name && *name == Json(config.algorithm);
@@ -33,7 +33,7 @@ std::int64_t integer_or(const Json& state, const char* key, std::int64_t otherwi
   return found && found->is_integer() ? found->integer() : otherwise;
 }
 
-void verify_versions(const RunConfig& config, const std::string& path, const Json& state,
+void verify_versions(const config::RunConfig& config, const std::string& path, const Json& state,
                      Warnings& warnings) {
   const Json* versions = state.find("versions");
   if (config.async.mode != algorithms::AsyncMode::pinned || !versions || !versions->is_array())
@@ -48,9 +48,10 @@ void verify_versions(const RunConfig& config, const std::string& path, const Jso
   }
 }
 
-void verify_samples(const RunConfig& config, const std::string& path,
+void verify_samples(const config::RunConfig& config, const std::string& path,
                     const checkpoint::TrainingState& saved, Warnings& warnings) {
-  const bool reads_them = config.async.free() || config.rollout.source == SampleSource::service;
+  const bool reads_them =
+      config.async.free() || config.rollout.source == config::SampleSource::service;
   if (!reads_them) return;
   const std::int64_t expected = integer_or(saved.state, "finished_samples", 0);
   const KeptFile file = kept_samples(path);
@@ -67,12 +68,12 @@ void verify_samples(const RunConfig& config, const std::string& path,
 }
 
 // What a run needs besides the files of the checkpoint's own manifest.
-Result<Warnings> verify_rest(const RunConfig& config, const std::string& path,
+Result<Warnings> verify_rest(const config::RunConfig& config, const std::string& path,
                              const checkpoint::TrainingState& saved) {
   Warnings warnings;
   if (saved.only_model || !is_of_algorithm(saved.state, config)) return warnings;
   try {
-    const RolesNeeded roles = roles_of(config);
+    const recipes::RolesNeeded roles = recipes::roles_of(config);
     if (roles.critic.needed) companion_checkpoint(path, critic_folder);
     if (roles.reference_follows) companion_checkpoint(path, reference_folder);
     verify_versions(config, path, saved.state, warnings);
@@ -85,20 +86,23 @@ Result<Warnings> verify_rest(const RunConfig& config, const std::string& path,
 
 }  // namespace
 
-engine::models::DecoderSpec spec_of_run(const RunConfig& config, const std::string& resume_from) {
+engine::models::DecoderSpec spec_of_run(const config::RunConfig& config,
+                                        const std::string& resume_from) {
   // An adapter's checkpoint does not contain its base model.
-  const bool from_base = resume_from.empty() || adapts(config);
-  return value_or_throw(spec_of(config, from_base ? config.model : resume_from));
+  const bool from_base = resume_from.empty() || recipes::adapts(config);
+  return value_or_throw(recipes::spec_of(config, from_base ? config.model : resume_from));
 }
 
-engine::models::DecoderSpec trained_spec(const RunConfig& config, const std::string& checkpoint) {
+engine::models::DecoderSpec trained_spec(const config::RunConfig& config,
+                                         const std::string& checkpoint) {
   auto spec = spec_of_run(config, checkpoint);
-  if (adapts(config)) spec.lora = value_or_throw(wanted_adapter(config, spec)).lora;
+  if (recipes::adapts(config))
+    spec.lora = value_or_throw(recipes::wanted_adapter(config, spec)).lora;
   return spec;
 }
 
-KeptBounds kept_bounds(const RunConfig& config, const std::string& checkpoint, std::int64_t step,
-                       const Json& state) {
+KeptBounds kept_bounds(const config::RunConfig& config, const std::string& checkpoint,
+                       std::int64_t step, const Json& state) {
   const auto spec = spec_of_run(config, checkpoint);
   // train.max_length may have been another one.
   return {{.vocabulary = spec.vocabulary,
@@ -107,13 +111,13 @@ KeptBounds kept_bounds(const RunConfig& config, const std::string& checkpoint, s
           static_cast<std::uint64_t>(std::max(step, integer_or(state, "updates", step)))};
 }
 
-Result<std::optional<checkpoint::FoundCheckpoint>> find_resumable(const RunConfig& config) {
+Result<std::optional<checkpoint::FoundCheckpoint>> find_resumable(const config::RunConfig& config) {
   return checkpoint::find_latest(config.output, [&](const std::string& path, const auto& saved) {
     return verify_rest(config, path, saved);
   });
 }
 
-Result<Warnings> verify_resumable(const RunConfig& config, const std::string& path) {
+Result<Warnings> verify_resumable(const config::RunConfig& config, const std::string& path) {
   const auto manifest = checkpoint::verify_checkpoint(path);
   RETURN_IF_ERROR(manifest);
   const auto saved = checkpoint::read_training_state(path);
@@ -121,4 +125,4 @@ Result<Warnings> verify_resumable(const RunConfig& config, const std::string& pa
   return verify_rest(config, path, *saved);
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::run

@@ -12,27 +12,30 @@
 #include "launch/config/run_config.h"
 #include "launch/run/kept_files.h"
 
-namespace troupe::launch {
+namespace troupe::launch::run {
 
 /// The shape of the trained model; `resume_from`: the checkpoint that the run resumes from, or "".
 /// Throws Failure.
-engine::models::DecoderSpec spec_of_run(const RunConfig& config, const std::string& resume_from);
+engine::models::DecoderSpec spec_of_run(const config::RunConfig& config,
+                                        const std::string& resume_from);
 
 /// The shape of the trained model with the adapter that the run trains, if it trains one, for the
 /// versions of its weights. Throws Failure.
-engine::models::DecoderSpec trained_spec(const RunConfig& config, const std::string& checkpoint);
+engine::models::DecoderSpec trained_spec(const config::RunConfig& config,
+                                         const std::string& checkpoint);
 
 /// What the samples of a checkpoint with this state can hold. Throws Failure.
-KeptBounds kept_bounds(const RunConfig& config, const std::string& checkpoint, std::int64_t step,
-                       const Json& state);
+KeptBounds kept_bounds(const config::RunConfig& config, const std::string& checkpoint,
+                       std::int64_t step, const Json& state);
 
 /// engine::checkpoint::find_latest in config.output. A checkpoint whose companions or whose kept
 /// files (kept_files.h) are damaged counts as damaged, and the one before it is used.
-Result<std::optional<engine::checkpoint::FoundCheckpoint>> find_resumable(const RunConfig& config);
+Result<std::optional<engine::checkpoint::FoundCheckpoint>> find_resumable(
+    const config::RunConfig& config);
 
 /// Verifies one checkpoint in the same way; returns warnings, of files without a checksum.
 /// Errc::corrupt, not_found: which file.
-Result<std::vector<std::string>> verify_resumable(const RunConfig& config,
+Result<std::vector<std::string>> verify_resumable(const config::RunConfig& config,
                                                   const std::string& checkpoint);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::run

@@ -11,7 +11,7 @@
 #include "launch/recipes/role.h"
 #include "launch/run/roles.h"
 
-namespace troupe::launch {
+namespace troupe::launch::run {
 
 /// `From`: RoleParts for a role with a model, RunConfig for one without. A role without a model
 /// runs on one rank with an executor of its own.
@@ -30,20 +30,20 @@ inline constexpr std::tuple role_table{
     RoleEntry<actors::roles::RewardModels, RoleParts>{true, make_reward},
     RoleEntry<actors::roles::Scorer, RoleParts>{false, make_reference},
     RoleEntry<actors::roles::Rollout, RoleParts>{true, make_rollout},
-    RoleEntry<actors::roles::Verifier, RunConfig>{false, make_verifier},
+    RoleEntry<actors::roles::Verifier, config::RunConfig>{false, make_verifier},
 };
-static_assert(std::tuple_size_v<decltype(role_table)> == role_names.size());
+static_assert(std::tuple_size_v<decltype(role_table)> == recipes::role_names.size());
 
-template <Role R>
+template <recipes::Role R>
 constexpr const auto& role_entry() {
   return std::get<static_cast<std::size_t>(R)>(role_table);
 }
-template <Role R>
+template <recipes::Role R>
 using RoleEntryOf = std::remove_cvref_t<decltype(role_entry<R>())>;
-template <Role R>
+template <recipes::Role R>
 using RoleActor = typename RoleEntryOf<R>::Actor;
 /// A reference to the actor of a role, in any process.
-template <Role R>
+template <recipes::Role R>
 using RoleRef = decltype(std::declval<actors::Node&>().ref(transports::Address(),
                                                            typename RoleActor<R>::Handled{}));
 
@@ -51,15 +51,15 @@ using RoleRef = decltype(std::declval<actors::Node&>().ref(transports::Address()
 template <class Visit>
 void for_each_role(Visit&& visit) {
   [&]<std::size_t... I>(std::index_sequence<I...>) {
-    (visit.template operator()<static_cast<Role>(I)>(), ...);
+    (visit.template operator()<static_cast<recipes::Role>(I)>(), ...);
   }
   (std::make_index_sequence<std::tuple_size_v<decltype(role_table)>>());
 }
 
 /// Calls visit.operator()<R>() for R == role.
 template <class Visit>
-void visit_role(Role role, Visit&& visit) {
-  for_each_role([&]<Role R>() {
+void visit_role(recipes::Role role, Visit&& visit) {
+  for_each_role([&]<recipes::Role R>() {
     if (R == role) visit.template operator()<R>();
   });
 }
@@ -72,4 +72,4 @@ using TupleOverRoles = decltype(std::apply(
     },
     role_table));
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::run

@@ -24,7 +24,7 @@
 #include "launch/run/trained_model.h"
 #include "launch/serve/live/rollout_server.h"
 
-namespace troupe::launch {
+namespace troupe::launch::run {
 namespace checkpoint = engine::checkpoint;
 namespace roles = actors::roles;
 using engine::tokenizer::Tokenizer;
@@ -43,15 +43,16 @@ checkpoint::StoredType type_in(const std::string& source) {
   return half ? most->first : checkpoint::StoredType::f32;
 }
 
-checkpoint::StoredType saved_type(const RunConfig& config, const std::string& source) {
+checkpoint::StoredType saved_type(const config::RunConfig& config, const std::string& source) {
   switch (config.train.save_dtype) {
-    case SaveDtype::f32:
+    case config::SaveDtype::f32:
       return checkpoint::StoredType::f32;
-    case SaveDtype::automatic:
-      return starts_from_random_weights(config) ? checkpoint::StoredType::f32 : type_in(source);
-    case SaveDtype::bf16:
+    case config::SaveDtype::automatic:
+      return recipes::starts_from_random_weights(config) ? checkpoint::StoredType::f32
+                                                         : type_in(source);
+    case config::SaveDtype::bf16:
       return checkpoint::StoredType::bf16;
-    case SaveDtype::f16:
+    case config::SaveDtype::f16:
       return checkpoint::StoredType::f16;
   }
   return checkpoint::StoredType::f32;
@@ -59,7 +60,7 @@ checkpoint::StoredType saved_type(const RunConfig& config, const std::string& so
 
 // The state of the algorithm; with batches of samples their number, where an incomplete one began,
 // and the older weights that the next ones need.
-Json state_json(const RunConfig& config, const actors::protocol::RunState& state) {
+Json state_json(const config::RunConfig& config, const actors::protocol::RunState& state) {
   Json whole = Json::Object{};
   Json algorithm = Json::Object{};
   algorithm.set("name", config.algorithm);
@@ -78,7 +79,7 @@ Json state_json(const RunConfig& config, const actors::protocol::RunState& state
 }
 
 // `source`: the model folder whose configuration and tokenizer a checkpoint gets.
-roles::Saver trainer_saver(const RunConfig& config, const std::string& source,
+roles::Saver trainer_saver(const config::RunConfig& config, const std::string& source,
                            std::shared_ptr<const checkpoint::DirectoryLock> output,
                            const engine::parallel::Mesh* mesh) {
   const auto type = saved_type(config, source);
@@ -98,7 +99,7 @@ roles::Saver trainer_saver(const RunConfig& config, const std::string& source,
         step,
         trainer.model().parameters().trained(),
         {.source = source,
-         .overrides = overrides_of(config, source),
+         .overrides = recipes::overrides_of(config, source),
          .tied = spec.tied,
          .type = spec.lora ? checkpoint::StoredType::f32 : type,
          .texts = texts},
@@ -123,7 +124,7 @@ roles::Saver trainer_saver(const RunConfig& config, const std::string& source,
 std::unique_ptr<engine::models::Decoder> load_scorer(const RoleParts& parts,
                                                      const std::string& source,
                                                      const std::string& adapter = "") {
-  auto spec = value_or_throw(spec_of(parts.config, source));
+  auto spec = value_or_throw(recipes::spec_of(parts.config, source));
   if (!adapter.empty())
     spec.lora = value_or_throw(engine::adapter::read_adapter(adapter, spec)).lora;
   auto model = value_or_throw(
@@ -164,7 +165,8 @@ roles::ScorerSaver reference_saver(const RoleParts& parts, const std::string& so
   const int keep = static_cast<int>(parts.config.train.keep_last);
   const auto type = saved_type(parts.config, source);
   const bool only_model = parts.config.train.save_only_model;
-  return [output, source, overrides = overrides_of(parts.config, source), keep, type, only_model,
+  return [output, source, overrides = recipes::overrides_of(parts.config, source), keep, type,
+          only_model,
           mesh = parts.mesh](const actors::protocol::Save& save, engine::models::Decoder& model) {
     const checkpoint::Snapshot snapshot{
         save.step,
@@ -186,7 +188,7 @@ roles::ScorerSaver reference_saver(const RoleParts& parts, const std::string& so
 }
 
 // The statistics that OpenRLHF stores in the config.json of its reward models.
-roles::Normalization saved_normalization(const OutcomeItem& item) {
+roles::Normalization saved_normalization(const recipes::OutcomeItem& item) {
   const std::string path = item.path + "/config.json";
   const Json config = value_or_throw(read_json(path));
   const auto mean = get_number(config, "mean", path), std_dev = get_number(config, "std", path);
@@ -200,14 +202,16 @@ roles::Normalization saved_normalization(const OutcomeItem& item) {
   return {*mean, *std_dev, item.clip};
 }
 
-roles::RewardScoring reading_of(const OutcomeItem& item, const engine::models::DecoderSpec&,
+roles::RewardScoring reading_of(const recipes::OutcomeItem& item,
+                                const engine::models::DecoderSpec&,
                                 const std::shared_ptr<const TextModel>&) {
-  if (item.normalize == RewardNormalization::saved)
+  if (item.normalize == recipes::RewardNormalization::saved)
     return roles::OutcomeScoring{saved_normalization(item)};
   return roles::OutcomeScoring{{item.mean, item.std, item.clip}};
 }
 
-roles::RewardScoring reading_of(const ProcessItem& item, const engine::models::DecoderSpec& spec,
+roles::RewardScoring reading_of(const recipes::ProcessItem& item,
+                                const engine::models::DecoderSpec& spec,
                                 const std::shared_ptr<const TextModel>& policy) {
   roles::ProcessScoring out{
       .aggregation = item.aggregation, .separator = item.separator, .right = item.right};
@@ -256,7 +260,7 @@ roles::Trainer make_policy(const RoleParts& parts) {
   const std::shared_ptr<const checkpoint::DirectoryLock> output(parts.output, [](const auto*) {});
   return roles::Trainer(load_trainer(parts), algorithms::losses(),
                         trainer_saver(parts.config, parts.config.model, output, parts.mesh),
-                        parts.mesh, std::string(to_string(Role::policy)));
+                        parts.mesh, std::string(to_string(recipes::Role::policy)));
 }
 
 roles::Trainer make_critic(const RoleParts& parts) {
@@ -267,13 +271,13 @@ roles::Trainer make_critic(const RoleParts& parts) {
       trainer_saver(parts.config, source, lock_companion(parts, critic_folder), parts.mesh),
       parts.mesh,
       // Without a mesh the critic shares the policy's device, which reports for both.
-      parts.mesh ? std::string(to_string(Role::critic)) : "");
+      parts.mesh ? std::string(to_string(recipes::Role::critic)) : "");
 }
 
 roles::Scorer make_reference(const RoleParts& parts) {
-  const auto [source, adapter] = reference_folders(parts.config);
+  const auto [source, adapter] = recipes::reference_folders(parts.config);
   const auto options = scoring_settings(parts.config);
-  if (roles_of(parts.config).reference_follows)
+  if (recipes::roles_of(parts.config).reference_follows)
     return roles::Scorer(load_moving_reference(parts, source), options, parts.mesh,
                          reference_saver(parts, source));
   return roles::Scorer(load_scorer(parts, source, adapter), options, parts.mesh);
@@ -281,7 +285,7 @@ roles::Scorer make_reference(const RoleParts& parts) {
 
 namespace {
 
-serve::live::RolloutServerOptions server_options(const RunConfig& config) {
+serve::live::RolloutServerOptions server_options(const config::RunConfig& config) {
   return {.serve = config.serve,
           .model = {.model = {.model = config.model,
                               .adapter = "",
@@ -300,7 +304,7 @@ serve::live::RolloutServerOptions server_options(const RunConfig& config) {
                      .request_seconds = config.serve.request_timeout,
                      .lookup = static_cast<std::int32_t>(config.rollout.lookup),
                      .weights = config.rollout.weights},
-          .makes_samples = config.rollout.source == SampleSource::service,
+          .makes_samples = config.rollout.source == config::SampleSource::service,
           .between_sequences = !config.async.free(),
           .group = config.grpo.group,
           .lease_timeout = std::chrono::seconds(config.rollout.lease_timeout),
@@ -312,12 +316,12 @@ serve::live::RolloutServerOptions server_options(const RunConfig& config) {
 // The leader of a group answers for it.
 void serve_weights(const RoleParts& parts, roles::Rollout& rollout) {
   const int ranks = parts.mesh ? parts.mesh->grid().ranks() : 1;
-  if (ranks > 1 && parts.config.rollout.source == SampleSource::service)
+  if (ranks > 1 && parts.config.rollout.source == config::SampleSource::service)
     throw Failure(
         {Errc::usage, cat("rollout.source service: expected a rollout of one rank, found one of ",
                           ranks, "; it only passes samples on")});
   if (!parts.mesh || parts.mesh->is_root())
-    rollout.serve(value_or_throw(live::RolloutServer::start(server_options(parts.config))));
+    rollout.serve(value_or_throw(serve::live::RolloutServer::start(server_options(parts.config))));
 }
 
 }  // namespace
@@ -332,7 +336,7 @@ roles::Rollout make_rollout(const RoleParts& parts) {
     return std::make_unique<engine::models::Decoder>(parts.device, spec, false, part_of(parts));
   };
   auto rollout = value_or_throw(
-      adapts(parts.config)
+      recipes::adapts(parts.config)
           ? roles::Rollout::create(load_adapted_decoder(parts), nullptr, std::move(settings),
                                    parts.mesh)
           : roles::Rollout::create(empty(), empty(), std::move(settings), parts.mesh));
@@ -341,16 +345,17 @@ roles::Rollout make_rollout(const RoleParts& parts) {
   return rollout;
 }
 
-roles::Verifier make_verifier(const RunConfig& config) {
-  auto rules = value_or_throw(actors::rules::Rules::from_json(reward_rules(config), "reward"));
+roles::Verifier make_verifier(const config::RunConfig& config) {
+  auto rules =
+      value_or_throw(actors::rules::Rules::from_json(recipes::reward_rules(config), "reward"));
   value_or_throw(rules.start());
   return roles::Verifier(std::move(rules));
 }
 
 roles::RewardModels make_reward(const RoleParts& parts) {
-  const RunConfig& config = parts.config;
+  const config::RunConfig& config = parts.config;
   std::vector<roles::RewardPart> models;
-  for (const RewardItem& item : value_or_throw(reward_items(config))) {
+  for (const recipes::RewardItem& item : value_or_throw(recipes::reward_items(config))) {
     value_or_throw(check_same_vocabulary(config.model, item.path()));
     auto model =
         value_or_throw(checkpoint::load_decoder(parts.device, item.path(), false, part_of(parts)));
@@ -363,4 +368,4 @@ roles::RewardModels make_reward(const RoleParts& parts) {
       roles::RewardModels::create(std::move(models), scoring_settings(config), parts.mesh));
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::run

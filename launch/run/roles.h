@@ -14,11 +14,11 @@
 #include "launch/run/session.h"
 #include "launch/run/text_model.h"
 
-namespace troupe::launch {
+namespace troupe::launch::run {
 
 /// Resources from which the actor of a role with a model is created.
 struct RoleParts {
-  const RunConfig& config;
+  const config::RunConfig& config;
   /// The checkpoint that the run resumes from, or "".
   const std::string& resume_from;
   /// Outlives the role.
@@ -48,6 +48,6 @@ actors::roles::Rollout make_rollout(const RoleParts& parts);
 /// The reward models of the key reward. Their scores are read at the policy's own tokens, so they
 /// must have the policy's vocabulary. Needs `parts.text`.
 actors::roles::RewardModels make_reward(const RoleParts& parts);
-actors::roles::Verifier make_verifier(const RunConfig& config);
+actors::roles::Verifier make_verifier(const config::RunConfig& config);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::run

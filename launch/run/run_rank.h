@@ -10,7 +10,7 @@
 #include "engine/base/error.h"
 #include "engine/parallel/communicator.h"
 
-namespace troupe::launch {
+namespace troupe::launch::run {
 
 /// Ends all ranks of `world`, which cannot continue without this one.
 inline void abort_ranks(engine::parallel::Communicator& world, const std::exception& error) {
@@ -40,4 +40,4 @@ int run_rank(Make make, Work work) {
   return code;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::run

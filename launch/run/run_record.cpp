@@ -11,7 +11,7 @@
 #include "launch/recipes/lora.h"
 #include "launch/run/identity_parts.h"
 
-namespace troupe::launch {
+namespace troupe::launch::run {
 
 using engine::checkpoint::Identity;
 
@@ -42,7 +42,7 @@ Result<> append_line(const OutputFolder& folder, const std::string& name, std::s
 
 }  // namespace
 
-Identity identify(const RunConfig& config) {
+Identity identify(const config::RunConfig& config) {
   engine::checkpoint::FingerprintCache fingerprints(cat(config.output, "/", fingerprints_file));
   auto identity = identity_of(config, fingerprints);
   value_or_throw(fingerprints.save());
@@ -50,7 +50,7 @@ Identity identify(const RunConfig& config) {
 }
 
 std::vector<Change> check_identity(const Identity& now, const std::string& checkpoint,
-                                   const Json& state, const RunConfig& config) {
+                                   const Json& state, const config::RunConfig& config) {
   const Json* recorded = state.find("identity");
   if (recorded == nullptr) {
     log_warning(cat(checkpoint,
@@ -71,8 +71,9 @@ std::vector<Change> check_identity(const Identity& now, const std::string& check
   return std::move(found.changed);
 }
 
-void record_start(const RunConfig& config, const Identity& now, const std::string& resume_from,
-                  std::int64_t done, const std::vector<Change>& changes) {
+void record_start(const config::RunConfig& config, const Identity& now,
+                  const std::string& resume_from, std::int64_t done,
+                  const std::vector<Change>& changes) {
   const auto folder = value_or_throw(OutputFolder::open(config.output, config.output_mode));
   const Json identity = now.to_json();
   value_or_throw(folder.replace(identity_file, identity.dump(1) + "\n"));
@@ -88,8 +89,8 @@ void record_start(const RunConfig& config, const Identity& now, const std::strin
   value_or_throw(append_line(folder, starts_file, line.dump() + "\n"));
 }
 
-std::string new_run_from(const std::string& checkpoint, const RunConfig& config) {
-  if (adapts(config))
+std::string new_run_from(const std::string& checkpoint, const config::RunConfig& config) {
+  if (recipes::adapts(config))
     return cat("--set output=NEW --set model=", config.model, " --set lora.adapter=", checkpoint);
   return cat("--set output=NEW --set model=", checkpoint);
 }
@@ -101,4 +102,4 @@ Json recorded_identity(const std::string& output) {
   return value_or_throw(std::move(found));
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::run

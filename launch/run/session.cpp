@@ -15,7 +15,7 @@
 #include "launch/run/resumable.h"
 #include "launch/run/run_record.h"
 
-namespace troupe::launch {
+namespace troupe::launch::run {
 namespace checkpoint = engine::checkpoint;
 
 namespace {
@@ -40,8 +40,8 @@ void check_latest(const std::string& output) {
 }
 
 // The checkpoint that the key resume selects, or "".
-std::string find_resume_checkpoint(const RunConfig& config) {
-  if (!resume_is_automatic(config)) {
+std::string find_resume_checkpoint(const config::RunConfig& config) {
+  if (!config::resume_is_automatic(config)) {
     for (const auto& warning : value_or_throw(verify_resumable(config, config.resume)))
       log_warning(warning);
     return config.resume;
@@ -49,7 +49,7 @@ std::string find_resume_checkpoint(const RunConfig& config) {
   const auto found = value_or_throw(find_resumable(config));
   if (!found) return "";
   for (const auto& warning : found->warnings) log_warning(warning);
-  if (config.resume == resume_never)
+  if (config.resume == config::resume_never)
     throw Failure({Errc::usage,
                    cat(config.output, " already contains a run (", found->path,
                        "), and resume is \"never\": choose another output, remove it, or resume")});
@@ -57,7 +57,8 @@ std::string find_resume_checkpoint(const RunConfig& config) {
 }
 
 // Throws Failure if the checkpoint is of another algorithm.
-void check_algorithm(const std::string& checkpoint, const Json& state, const RunConfig& config) {
+void check_algorithm(const std::string& checkpoint, const Json& state,
+                     const config::RunConfig& config) {
   const Json* algorithm = state.find("algorithm");
   const Json* name = algorithm && algorithm->is_object() ? algorithm->find("name") : nullptr;
   if (name && *name == Json(config.algorithm)) return;
@@ -70,7 +71,7 @@ void check_algorithm(const std::string& checkpoint, const Json& state, const Run
 
 }  // namespace
 
-Session::Session(const RunConfig& config, const std::string& log)
+Session::Session(const config::RunConfig& config, const std::string& log)
     : config_(config),
       lock_(value_or_throw(checkpoint::DirectoryLock::acquire(config.output))),
       folder_(value_or_throw(OutputFolder::open(config.output, config.output_mode))) {
@@ -87,7 +88,7 @@ Session::Session(const RunConfig& config, const std::string& log)
   if (resumes_in_output()) prune_checkpoints(config_, done_, state_);
   if (!resume_from_.empty()) return_to_round_start();
   if (!resume_from_.empty()) log_info(cat("resuming from ", resume_from_));
-  value_or_throw(folder_.replace("config.yaml", to_yaml(config_)));
+  value_or_throw(folder_.replace("config.yaml", recipes::to_yaml(config_)));
   record_start(config_, identity, resume_from_, done_, changes);
   const bool complete = config_.train.steps > 0 && done_ >= config_.train.steps;
   if (!complete) check_checkpoint_space(config_, spec());
@@ -138,4 +139,4 @@ engine::models::DecoderSpec Session::spec() const {
   return spec_of_run(config_, resume_from_);
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::run

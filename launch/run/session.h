@@ -9,7 +9,7 @@
 #include "engine/models/spec.h"
 #include "launch/config/run_config.h"
 
-namespace troupe::launch {
+namespace troupe::launch::run {
 
 class Session {
  public:
@@ -18,9 +18,9 @@ class Session {
   /// Failure: another run holds the lock, every checkpoint is damaged, a checkpoint exists but
   /// resume is "never", the model is another one, ... From then on the process logs to
   /// OUTPUT/logs/`log` until it ends.
-  explicit Session(const RunConfig& config, const std::string& log = "train.log");
+  explicit Session(const config::RunConfig& config, const std::string& log = "train.log");
 
-  const RunConfig& config() const { return config_; }
+  const config::RunConfig& config() const { return config_; }
   const engine::checkpoint::DirectoryLock& output() const { return lock_; }
   /// The output directory, for the files of the run other than checkpoints.
   const OutputFolder& folder() const { return folder_; }
@@ -39,7 +39,7 @@ class Session {
   void read_state();
   void return_to_round_start();
 
-  RunConfig config_;
+  config::RunConfig config_;
   engine::checkpoint::DirectoryLock lock_;
   OutputFolder folder_;
   std::string resume_from_;
@@ -47,4 +47,4 @@ class Session {
   Json state_;
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::run

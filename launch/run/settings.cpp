@@ -11,17 +11,17 @@
 #include "launch/recipes/sampling.h"
 #include "launch/recipes/selection.h"
 
-namespace troupe::launch {
+namespace troupe::launch::run {
 namespace {
 
-bool recomputes(const RunConfig& config, Recompute what) {
+bool recomputes(const config::RunConfig& config, config::Recompute what) {
   const auto& all = config.train.recompute;
   return std::ranges::find(all, what) != all.end();
 }
 
 }  // namespace
 
-engine::generate::GeneratorConfig generator_settings(const RunConfig& config,
+engine::generate::GeneratorConfig generator_settings(const config::RunConfig& config,
                                                      const engine::models::DecoderSpec& spec) {
   engine::generate::GeneratorConfig out;
   out.max_sequences = static_cast<std::int32_t>(config.rollout.max_sequences);
@@ -35,40 +35,40 @@ engine::generate::GeneratorConfig generator_settings(const RunConfig& config,
   return out;
 }
 
-std::vector<std::int64_t> layers_of_stages(const RunConfig& config) {
+std::vector<std::int64_t> layers_of_stages(const config::RunConfig& config) {
   return {config.parallel.layers.begin(), config.parallel.layers.end()};
 }
 
-std::vector<std::int64_t> noop_layers(const RunConfig& config) {
+std::vector<std::int64_t> noop_layers(const config::RunConfig& config) {
   return {config.parallel.noop_layers.begin(), config.parallel.noop_layers.end()};
 }
 
-engine::nn::Recomputed recomputed_settings(const RunConfig& config) {
-  return {.layers = recomputes(config, Recompute::full),
-          .attention = recomputes(config, Recompute::attention),
-          .activation = recomputes(config, Recompute::activation),
-          .norm = recomputes(config, Recompute::norm),
+engine::nn::Recomputed recomputed_settings(const config::RunConfig& config) {
+  return {.layers = recomputes(config, config::Recompute::full),
+          .attention = recomputes(config, config::Recompute::attention),
+          .activation = recomputes(config, config::Recompute::activation),
+          .norm = recomputes(config, config::Recompute::norm),
           .method = config.train.recompute_method,
           .count = config.train.recompute_layers,
           .in_advance = config.train.recompute_in_advance};
 }
 
-engine::nn::Storage storage_settings(const RunConfig& config) {
-  if (adapts(config)) return {};
-  return {.values = config.train.weights == WeightType::bf16 ? DType::bf16 : DType::f32,
-          .grads = config.train.gradients == StateType::bf16 ? DType::bf16 : DType::f32};
+engine::nn::Storage storage_settings(const config::RunConfig& config) {
+  if (recipes::adapts(config)) return {};
+  return {.values = config.train.weights == config::WeightType::bf16 ? DType::bf16 : DType::f32,
+          .grads = config.train.gradients == config::StateType::bf16 ? DType::bf16 : DType::f32};
 }
 
-engine::train::TrainerOptions trainer_settings(const RunConfig& config) {
+engine::train::TrainerOptions trainer_settings(const config::RunConfig& config) {
   engine::train::TrainerOptions out;
   out.precision = config.train.dtype;
   out.micro_batch_tokens = static_cast<std::int32_t>(config.train.micro_batch_tokens);
   out.optimizer = {config.train.betas[0], config.train.betas[1], config.train.eps,
                    config.train.weight_decay, config.train.max_grad_norm};
-  out.optimizer.bf16_weights = config.train.weights == WeightType::bf16;
+  out.optimizer.bf16_weights = config.train.weights == config::WeightType::bf16;
   out.optimizer.seed = static_cast<std::uint64_t>(config.train.seed);
   out.optimizer.ema_decay = config.train.ema_decay;
-  out.bf16_moments = config.train.moments == StateType::bf16;
+  out.bf16_moments = config.train.moments == config::StateType::bf16;
   out.loss_scale = config.train.loss_scale;
   out.recomputed = recomputed_settings(config);
   out.share_prefixes = config.train.share_prefixes;
@@ -80,13 +80,13 @@ engine::train::TrainerOptions trainer_settings(const RunConfig& config) {
   return out;
 }
 
-engine::train::ScoringOptions scoring_settings(const RunConfig& config) {
+engine::train::ScoringOptions scoring_settings(const config::RunConfig& config) {
   return {.precision = config.train.dtype,
           .micro_batch_tokens = static_cast<std::int32_t>(config.train.micro_batch_tokens)};
 }
 
-Result<std::string> limit_max_length(RunConfig& config) {
-  const auto spec = spec_of(config, config.model);
+Result<std::string> limit_max_length(config::RunConfig& config) {
+  const auto spec = recipes::spec_of(config, config.model);
   RETURN_IF_ERROR(spec);
   const std::int64_t given = config.train.max_length;
   if (given <= spec->max_positions) return "";
@@ -95,12 +95,12 @@ Result<std::string> limit_max_length(RunConfig& config) {
              " positions; the run uses ", spec->max_positions);
 }
 
-std::int64_t max_length(const RunConfig& config, const engine::models::DecoderSpec& spec) {
+std::int64_t max_length(const config::RunConfig& config, const engine::models::DecoderSpec& spec) {
   return config.train.max_length > 0 ? std::min(config.train.max_length, spec.max_positions)
                                      : spec.max_positions;
 }
 
-Result<engine::data::DataOptions> data_settings(const RunConfig& config,
+Result<engine::data::DataOptions> data_settings(const config::RunConfig& config,
                                                 const engine::models::DecoderSpec& spec,
                                                 const std::vector<std::string>& paths) {
   engine::data::DataOptions out;
@@ -110,7 +110,7 @@ Result<engine::data::DataOptions> data_settings(const RunConfig& config,
   out.tags = config.data.tags;
   out.system = config.data.system;
   out.reading = {config.data.sample_by, config.data.separator, config.data.column_names,
-                 recipe_of(config).name == algorithms::PretrainConfig::name};
+                 recipes::recipe_of(config).name == algorithms::PretrainConfig::name};
   for (const auto& source : config.data.mix)
     out.mix.push_back(
         {source.path, source.weight, source.epochs, source.format, source.columns, source.system});
@@ -125,11 +125,11 @@ Result<engine::data::DataOptions> data_settings(const RunConfig& config,
   out.encode.end_token = config.data.end_token;
   out.encode.max_length = max_length(config, spec);
   out.encode.train_on_prompt = !config.sft.mask_prompt;
-  if (roles_of(config).rollout.needed) {
+  if (recipes::roles_of(config).rollout.needed) {
     // Other programs sample as many tokens as they like, at least one.
-    const bool made_here = config.rollout.source == SampleSource::engine;
+    const bool made_here = config.rollout.source == config::SampleSource::engine;
     out.encode.max_length -= made_here ? config.rollout.sampling.max_new_tokens : 1;
-    out.check_prompt = prompt_check(config);
+    out.check_prompt = recipes::prompt_check(config);
   }
   if (out.encode.max_length < 1)
     return fail(Errc::usage,
@@ -139,7 +139,8 @@ Result<engine::data::DataOptions> data_settings(const RunConfig& config,
   return out;
 }
 
-engine::data::LoaderOptions loader_settings(const RunConfig& config, std::int64_t batches_of) {
+engine::data::LoaderOptions loader_settings(const config::RunConfig& config,
+                                            std::int64_t batches_of) {
   return {.batch_size = config.train.batch_size * batches_of,
           .epochs = config.train.steps > 0 ? 0.0 : config.train.epochs,
           .shuffle = config.data.shuffle,
@@ -148,7 +149,7 @@ engine::data::LoaderOptions loader_settings(const RunConfig& config, std::int64_
           .last_batch = config.data.last_batch};
 }
 
-Result<algorithms::Plan> plan_settings(const RunConfig& config, std::int64_t batches,
+Result<algorithms::Plan> plan_settings(const config::RunConfig& config, std::int64_t batches,
                                        std::int64_t updates, std::int64_t done) {
   // A mix whose sources are all limited may be exhausted before train.steps.
   const std::int64_t given = config.train.steps, made = batches * updates;
@@ -158,7 +159,7 @@ Result<algorithms::Plan> plan_settings(const RunConfig& config, std::int64_t bat
   auto schedule =
       engine::optim::Schedule::create(config.train.schedule, config.train.schedule_options(steps));
   if (!schedule) return fail(schedule.error().code, cat("train.schedule: ", schedule.error().what));
-  auto selection = model_selection(config);
+  auto selection = recipes::model_selection(config);
   RETURN_IF_ERROR(selection);
   return algorithms::Plan{.steps = steps,
                           .done = done,
@@ -169,4 +170,4 @@ Result<algorithms::Plan> plan_settings(const RunConfig& config, std::int64_t bat
                           .resumable = !config.train.save_only_model};
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::run

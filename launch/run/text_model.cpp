@@ -5,7 +5,7 @@
 #include "engine/tokenizer/prompt_types.h"
 #include "launch/config/run_config.h"
 
-namespace troupe::launch {
+namespace troupe::launch::run {
 namespace tokenizer = engine::tokenizer;
 
 namespace {
@@ -58,7 +58,7 @@ Result<std::shared_ptr<TextModel>> TextModel::load(const std::string& folder,
   return model;
 }
 
-Result<std::shared_ptr<TextModel>> TextModel::load(const RunConfig& config,
+Result<std::shared_ptr<TextModel>> TextModel::load(const config::RunConfig& config,
                                                    const engine::models::DecoderSpec& spec) {
   return load(config.model, config.chat_template, spec, config.tokenizer_ids);
 }
@@ -98,4 +98,4 @@ std::string TextModel::decode_all(std::span<const std::int32_t> ids) const {
   return tokenizer_ ? tokenizer_->decode(ids, false) : std::string();
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::run

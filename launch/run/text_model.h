@@ -10,10 +10,9 @@
 #include "engine/models/spec.h"
 #include "engine/tokenizer/chat_template.h"
 #include "engine/tokenizer/tokenizer.h"
+#include "launch/config/run_config.h"
 
-namespace troupe::launch {
-
-struct RunConfig;
+namespace troupe::launch::run {
 
 class TextModel final : public engine::data::TextEncoder {
  public:
@@ -25,7 +24,7 @@ class TextModel final : public engine::data::TextEncoder {
       const engine::models::DecoderSpec& spec,
       engine::tokenizer::TokenizerIds ids = engine::tokenizer::TokenizerIds::file);
   /// That of the model of a run.
-  static Result<std::shared_ptr<TextModel>> load(const RunConfig& config,
+  static Result<std::shared_ptr<TextModel>> load(const config::RunConfig& config,
                                                  const engine::models::DecoderSpec& spec);
 
   Result<std::vector<std::int32_t>> encode(std::string_view text, bool add_special) const override;
@@ -51,4 +50,4 @@ class TextModel final : public engine::data::TextEncoder {
   std::int64_t vocabulary_ = 0;
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::run

@@ -20,7 +20,7 @@
 #include "launch/recipes/recipes.h"
 #include "launch/run/settings.h"
 
-namespace troupe::launch {
+namespace troupe::launch::run {
 namespace adapter = engine::adapter;
 namespace checkpoint = engine::checkpoint;
 namespace models = engine::models;
@@ -29,14 +29,13 @@ namespace {
 
 // The folder's model with gradients, or its language model under a fresh score head, whose values
 // depend on `seed` alone.
-Result<std::unique_ptr<engine::models::Decoder>> load_starting_model(const RoleParts& parts,
-                                                                     const std::string& folder,
-                                                                     const ScoreHeadSpec& wanted,
-                                                                     std::uint64_t seed) {
-  auto spec = spec_of(parts.config, folder);
+Result<std::unique_ptr<engine::models::Decoder>> load_starting_model(
+    const RoleParts& parts, const std::string& folder, const recipes::ScoreHeadSpec& wanted,
+    std::uint64_t seed) {
+  auto spec = recipes::spec_of(parts.config, folder);
   RETURN_IF_ERROR(spec);
   const bool fresh = spec->labels == 0 && wanted.labels > 0;
-  RETURN_IF_ERROR(apply_head(*spec, folder, wanted));
+  RETURN_IF_ERROR(recipes::apply_head(*spec, folder, wanted));
   auto model = engine::checkpoint::load_decoder(parts.device, folder, std::move(*spec), true,
                                                 trained_part_of(parts));
   if (model && fresh && wanted.init_std > 0)
@@ -46,8 +45,8 @@ Result<std::unique_ptr<engine::models::Decoder>> load_starting_model(const RoleP
 
 // A model with random weights.
 std::unique_ptr<engine::models::Decoder> new_model(const RoleParts& parts) {
-  const RunConfig& config = parts.config;
-  auto spec = value_or_throw(spec_of(config, config.model));
+  const config::RunConfig& config = parts.config;
+  auto spec = value_or_throw(recipes::spec_of(config, config.model));
   value_or_throw(models::check_split(spec, parts.mesh ? parts.mesh->tp().size() : 1));
   const double std_dev = config.init.std_dev > 0
                              ? config.init.std_dev
@@ -145,8 +144,8 @@ void restore_adapter(engine::train::Trainer& trainer, const std::string& from,
 }
 
 // Sets spec.lora from lora.*, or from the adapter that lora.adapter names. Throws Failure.
-adapter::LoraConfig add_adapter(const RunConfig& config, models::DecoderSpec& spec) {
-  auto wanted = value_or_throw(wanted_adapter(config, spec));
+adapter::LoraConfig add_adapter(const config::RunConfig& config, models::DecoderSpec& spec) {
+  auto wanted = value_or_throw(recipes::wanted_adapter(config, spec));
   spec.lora = std::move(wanted.lora);
   return std::move(wanted.settings);
 }
@@ -162,14 +161,14 @@ void check_adapter_on_stage(const models::Decoder& model) {
 // The base model with the adapter of the checkpoint that the run resumes from, or a new one.
 std::unique_ptr<engine::train::Trainer> load_adapted_trainer(
     const RoleParts& parts, const engine::train::TrainerOptions& options) {
-  const RunConfig& config = parts.config;
-  const models::DecoderSpec base = value_or_throw(base_spec(config));
+  const config::RunConfig& config = parts.config;
+  const models::DecoderSpec base = value_or_throw(recipes::base_spec(config));
   models::DecoderSpec spec = base;
   add_adapter(config, spec);
   auto model = value_or_throw(checkpoint::load_decoder(parts.device, config.model, std::move(spec),
                                                        true, trained_part_of(parts)));
   check_adapter_on_stage(*model);
-  const auto head = head_of(config);
+  const auto head = recipes::head_of(config);
   if (head.labels > 0 && head.init_std > 0 &&
       value_or_throw(checkpoint::read_folder_spec(config.model)).labels == 0)
     checkpoint::init_score_head(*model, head.init_std,
@@ -185,9 +184,9 @@ std::unique_ptr<engine::train::Trainer> load_adapted_trainer(
 }
 
 // The run's options with the optimizer settings of critic.*.
-engine::train::TrainerOptions critic_options(const RunConfig& config) {
+engine::train::TrainerOptions critic_options(const config::RunConfig& config) {
   auto options = trainer_settings(config);
-  const CriticConfig& c = config.critic;
+  const config::CriticConfig& c = config.critic;
   options.optimizer = {c.betas[0],
                        c.betas[1],
                        c.eps,
@@ -214,7 +213,7 @@ models::ModelPart part_of(const RoleParts& parts) {
   part.divides_rows = parts.config.parallel.sp;
   if (grid.cp > 1) {
     part.cp = &parts.mesh->cp();
-    part.ulysses = ulysses_degree(parts.config.parallel);
+    part.ulysses = config::ulysses_degree(parts.config.parallel);
     part.inner_ring = static_cast<int>(parts.config.parallel.cp_window);
   }
   return part;
@@ -246,12 +245,12 @@ std::string companion_checkpoint(const std::string& policy, std::string_view fol
 
 std::unique_ptr<engine::train::Trainer> load_trainer(const RoleParts& parts) {
   const auto options = trainer_settings(parts.config);
-  if (adapts(parts.config)) return load_adapted_trainer(parts, options);
+  if (recipes::adapts(parts.config)) return load_adapted_trainer(parts, options);
   if (!parts.resume_from.empty()) return resume_trainer(parts, parts.resume_from, options);
-  if (starts_from_random_weights(parts.config))
+  if (recipes::starts_from_random_weights(parts.config))
     return std::make_unique<engine::train::Trainer>(new_model(parts), options, parts.mesh);
   auto model =
-      value_or_throw(load_starting_model(parts, parts.config.model, head_of(parts.config),
+      value_or_throw(load_starting_model(parts, parts.config.model, recipes::head_of(parts.config),
                                          static_cast<std::uint64_t>(parts.config.train.seed)));
   return std::make_unique<engine::train::Trainer>(std::move(model), options, parts.mesh);
 }
@@ -268,7 +267,8 @@ std::unique_ptr<engine::train::Trainer> load_critic(const RoleParts& parts) {
   return std::make_unique<engine::train::Trainer>(std::move(*model), options, parts.mesh);
 }
 
-checkpoint::CompanionTexts companion_texts_of(const RunConfig& config, const std::string& source) {
+checkpoint::CompanionTexts companion_texts_of(const config::RunConfig& config,
+                                              const std::string& source) {
   namespace tokenizer = engine::tokenizer;
   checkpoint::CompanionTexts out;
   if (!config.chat_template.empty())
@@ -280,7 +280,7 @@ checkpoint::CompanionTexts companion_texts_of(const RunConfig& config, const std
 }
 
 std::unique_ptr<models::Decoder> load_adapted_decoder(const RoleParts& parts) {
-  auto spec = value_or_throw(base_spec(parts.config));
+  auto spec = value_or_throw(recipes::base_spec(parts.config));
   add_adapter(parts.config, spec);
   auto model = value_or_throw(checkpoint::load_decoder(parts.device, parts.config.model,
                                                        std::move(spec), false, part_of(parts)));
@@ -288,7 +288,8 @@ std::unique_ptr<models::Decoder> load_adapted_decoder(const RoleParts& parts) {
   return model;
 }
 
-checkpoint::ModelWriter adapter_writer(const RunConfig& config, const models::DecoderSpec& spec) {
+checkpoint::ModelWriter adapter_writer(const config::RunConfig& config,
+                                       const models::DecoderSpec& spec) {
   models::DecoderSpec base = spec;
   base.lora.reset();
   auto settings = add_adapter(config, base);
@@ -302,4 +303,4 @@ checkpoint::ModelWriter adapter_writer(const RunConfig& config, const models::De
   };
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::run

@@ -11,7 +11,7 @@
 #include "engine/train/trainer.h"
 #include "launch/run/roles.h"
 
-namespace troupe::launch {
+namespace troupe::launch::run {
 
 /// The folder of the run's output with the critic's checkpoints.
 inline constexpr std::string_view critic_folder = "critic", reference_folder = "reference";
@@ -40,11 +40,11 @@ std::unique_ptr<engine::models::Decoder> load_adapted_decoder(const RoleParts& p
 
 /// What checkpoints of a model from `source` have in place of its files: they are used with the
 /// template and the tokenizer that they were trained with. Throws Failure.
-engine::checkpoint::CompanionTexts companion_texts_of(const RunConfig& config,
+engine::checkpoint::CompanionTexts companion_texts_of(const config::RunConfig& config,
                                                       const std::string& source);
 
 /// Writes a checkpoint's adapter in PEFT's format, with the base's tokenizer beside it.
-engine::checkpoint::ModelWriter adapter_writer(const RunConfig& config,
+engine::checkpoint::ModelWriter adapter_writer(const config::RunConfig& config,
                                                const engine::models::DecoderSpec& spec);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::run

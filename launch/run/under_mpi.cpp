@@ -21,7 +21,7 @@
 #include "launch/run/settings.h"
 #include "transports/mpi/mpi_world.h"
 
-namespace troupe::launch {
+namespace troupe::launch::run {
 namespace {
 
 namespace group = actors::group;
@@ -31,22 +31,23 @@ using engine::parallel::Mesh;
 // each actor.
 class Rank {
  public:
-  explicit Rank(const RunConfig& config)
+  explicit Rank(const config::RunConfig& config)
       : config_(config),
         hangs_(std::chrono::seconds(config.train.timeout)),
         world_(value_or_throw(transports::mpi::mpi_world(mpi_options(config.parallel.timeout)))),
         channel_(std::make_shared<group::GroupChannel>(split())),
-        rollout_channel_(own_threads(Role::rollout) ? std::make_shared<group::GroupChannel>(split())
-                                                    : nullptr) {}
+        rollout_channel_(own_threads(recipes::Role::rollout)
+                             ? std::make_shared<group::GroupChannel>(split())
+                             : nullptr) {}
 
   bool leads() const { return world_->rank() == 0; }
   /// Whether the ranks handle the messages of a role on a thread of their own, beside those of
   /// the other roles.
-  bool own_threads(Role role) const {
-    return role == Role::rollout && rollouts_have_threads(config_);
+  bool own_threads(recipes::Role role) const {
+    return role == recipes::Role::rollout && rollouts_have_threads(config_);
   }
   /// Where the messages of a role are forwarded.
-  const std::shared_ptr<group::GroupChannel>& channel(Role role) const {
+  const std::shared_ptr<group::GroupChannel>& channel(recipes::Role role) const {
     return own_threads(role) ? rollout_channel_ : channel_;
   }
 
@@ -65,8 +66,8 @@ class Rank {
       if (!leads()) profile_.emplace(config_, "", false);
     });
     output_ = session ? &session->output() : nullptr;
-    const RolesNeeded needed = roles_of(config_);
-    for_each_role([&]<Role R>() {
+    const recipes::RolesNeeded needed = recipes::roles_of(config_);
+    for_each_role([&]<recipes::Role R>() {
       if constexpr (RoleEntryOf<R>::has_model)
         if (needed.of(R).needed) make<R>();
     });
@@ -80,7 +81,7 @@ class Rank {
 
   void follow() {
     group::HandlerTable handlers, rollout_handlers;
-    for_each_role([&]<Role R>() {
+    for_each_role([&]<recipes::Role R>() {
       if (part<R>())
         (own_threads(R) ? rollout_handlers : handlers).add(std::string(to_string(R)), *part<R>());
     });
@@ -98,13 +99,13 @@ class Rank {
     if (rollouts.joinable()) rollouts.join();
   }
 
-  RunProfile& profile() { return *profile_; }
+  profile::RunProfile& profile() { return *profile_; }
 
   /// Ends all ranks; the others cannot continue without this one.
   void abort(const std::exception& error) { abort_ranks(*world_, error); }
 
   /// This rank's part of the role; null if the run does not need the role.
-  template <Role R>
+  template <recipes::Role R>
   auto& part() {
     return std::get<static_cast<std::size_t>(R)>(parts_);
   }
@@ -115,7 +116,7 @@ class Rank {
   }
 
   // Roles that take turns share a device: what one leaves free is memory of the next.
-  RankResources resources_of(Role role, Mesh mesh) {
+  RankResources resources_of(recipes::Role role, Mesh mesh) {
     if (own_threads(role)) return {cpu_of_rollouts(config_), std::move(mesh), nullptr};
     if (!device_)
       device_ =
@@ -124,13 +125,14 @@ class Rank {
     return {device_, std::move(mesh), &*profile_};
   }
 
-  template <Role R>
+  template <recipes::Role R>
   void make() {
     constexpr const auto& entry = role_entry<R>();
-    const RunConfig& config =
-        configs_.emplace(R, config_for(config_, R, RankKind::processes)).first->second;
+    const config::RunConfig& config =
+        configs_.emplace(R, recipes::config_for(config_, R, recipes::RankKind::processes))
+            .first->second;
     channel_->run_on_all_ranks(cat("creating the ", to_string(R)), [&] {
-      auto mesh = value_or_throw(Mesh::create(split(), grid_of(config.parallel)));
+      auto mesh = value_or_throw(Mesh::create(split(), recipes::grid_of(config.parallel)));
       part<R>() = make_role_on_rank<RoleActor<R>>(
           resources_of(R, std::move(mesh)), [&](const RankResources& rank) {
             return entry.make({config, resume_from_, *rank.device, rank.mesh.get(), output_,
@@ -142,10 +144,10 @@ class Rank {
   template <class Actor>
   using Part = std::unique_ptr<RoleOnRank<Actor>>;
 
-  const RunConfig& config_;
-  const HangGuard hangs_;              // until the rank has left the group
-  std::map<Role, RunConfig> configs_;  ///< of each model, with its grid
-  std::optional<RunProfile> profile_;
+  const config::RunConfig& config_;
+  const HangGuard hangs_;                               // until the rank has left the group
+  std::map<recipes::Role, config::RunConfig> configs_;  ///< of each model, with its grid
+  std::optional<profile::RunProfile> profile_;
   std::shared_ptr<engine::ops::Device> device_;  ///< of all roles but rollouts with own threads
   std::unique_ptr<engine::parallel::Communicator> world_;
   std::shared_ptr<group::GroupChannel> channel_;
@@ -164,22 +166,25 @@ class UnderMpi final : public Placement {
 
   int run() {
     const Interrupts interrupts(run_.stop());
-    addresses(Role::policy);
+    addresses(recipes::Role::policy);
     return run_.run(*this, *rank_.text());
   }
 
   actors::Node& node() override { return local_.node(); }
-  std::vector<transports::Address> addresses(Role role) override {
-    return local_.address(role, session_.config(), [this]<Role R>(const std::string& name) {
-      auto actor = std::make_unique<group::Sharded<RoleOnRank<RoleActor<R>>>>(
-          name, rank_.channel(R), std::move(rank_.part<R>()));
-      node().spawn(
-          name, std::move(actor),
-          rank_.own_threads(R) ? actors::Placement{.executor = name} : actors::Placement());
-    });
+  std::vector<transports::Address> addresses(recipes::Role role) override {
+    return local_.address(
+        role, session_.config(), [this]<recipes::Role R>(const std::string& name) {
+          auto actor = std::make_unique<group::Sharded<RoleOnRank<RoleActor<R>>>>(
+              name, rank_.channel(R), std::move(rank_.part<R>()));
+          node().spawn(
+              name, std::move(actor),
+              rank_.own_threads(R) ? actors::Placement{.executor = name} : actors::Placement());
+        });
   }
   std::size_t chunks_per_rollout() const override { return chunks_in_process(session_.config()); }
-  bool streams_weights() const override { return policy_grid(session_.config()).ranks() > 1; }
+  bool streams_weights() const override {
+    return recipes::policy_grid(session_.config()).ranks() > 1;
+  }
 
  private:
   Rank& rank_;
@@ -190,7 +195,7 @@ class UnderMpi final : public Placement {
 
 /// A rank and, on rank 0, the run, which ends before the rank leaves the group.
 struct RankOfRun {
-  explicit RankOfRun(const RunConfig& config) : rank(config) {}
+  explicit RankOfRun(const config::RunConfig& config) : rank(config) {}
   void abort(const std::exception& error) { rank.abort(error); }
   int run() {
     // mpirun forwards signals to every rank; rank 0 alone decides when to stop.
@@ -207,9 +212,9 @@ struct RankOfRun {
 
 }  // namespace
 
-int train_under_mpirun(const RunConfig& config) {
+int train_under_mpirun(const config::RunConfig& config) {
   return run_rank([&] { return std::make_unique<RankOfRun>(config); },
                   [](RankOfRun& rank) { return rank.run(); });
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::run

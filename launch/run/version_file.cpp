@@ -11,7 +11,7 @@
 #include "engine/checkpoint/safetensors.h"
 #include "engine/checkpoint/safetensors_writer.h"
 
-namespace troupe::launch {
+namespace troupe::launch::run {
 namespace {
 
 namespace checkpoint = engine::checkpoint;
@@ -92,4 +92,4 @@ Weights read_version(const std::string& path, std::uint64_t version,
   return weights;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::run

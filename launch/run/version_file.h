@@ -8,7 +8,7 @@
 #include "actors/protocol/train.h"
 #include "engine/models/spec.h"
 
-namespace troupe::launch {
+namespace troupe::launch::run {
 
 /// Durably. Throws Failure: Errc::io.
 void write_version(const std::string& path, const actors::protocol::Weights& weights);
@@ -17,4 +17,4 @@ void write_version(const std::string& path, const actors::protocol::Weights& wei
 actors::protocol::Weights read_version(const std::string& path, std::uint64_t version,
                                        const engine::models::DecoderSpec& spec);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::run

@@ -4,7 +4,7 @@
 #include "launch/run/kept_files.h"
 #include "launch/run/resumable.h"
 
-namespace troupe::launch {
+namespace troupe::launch::run {
 
 std::string VersionStore::save(std::int64_t step,
                                const std::vector<algorithms::SharedWeights>& weights,
@@ -25,4 +25,4 @@ std::vector<algorithms::FinishedSample> VersionStore::load_samples(std::int64_t 
                            kept_bounds(session_.config(), checkpoint, step, session_.state()));
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::run

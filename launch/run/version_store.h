@@ -6,7 +6,7 @@
 #include "algorithms/weight_versions.h"
 #include "launch/run/session.h"
 
-namespace troupe::launch {
+namespace troupe::launch::run {
 
 class VersionStore final : public algorithms::WeightVersions {
  public:
@@ -23,4 +23,4 @@ class VersionStore final : public algorithms::WeightVersions {
   const Session& session_;
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::run

@@ -7,7 +7,7 @@
 
 #include "engine/base/text.h"
 
-namespace troupe::launch {
+namespace troupe::launch::serve {
 
 namespace {
 
@@ -61,4 +61,4 @@ Result<std::string> listener_of(const std::string& text, int number) {
   return cat(brackets ? "[" : "", address->host, brackets ? "]:" : ":", port);
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::serve

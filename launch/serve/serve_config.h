@@ -8,7 +8,7 @@
 #include "engine/base/fields.h"
 #include "engine/base/ranges.h"
 
-namespace troupe::launch {
+namespace troupe::launch::serve {
 
 /// None of these settings changes the results of a run.
 struct ServeConfig {
@@ -59,4 +59,4 @@ Result<ListenAddress> listen_address(const std::string& text);
 /// The address of rollout `number`, from 0, as serve.listen. Errc::usage.
 Result<std::string> listener_of(const std::string& text, int number);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::serve

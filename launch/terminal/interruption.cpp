@@ -1,6 +1,6 @@
 #include "launch/terminal/interruption.h"
 
-namespace troupe::launch {
+namespace troupe::launch::terminal {
 
 namespace {
 
@@ -36,4 +36,4 @@ bool Interruption::take() {
   return pressed;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::terminal

@@ -3,7 +3,7 @@
 
 #include <csignal>
 
-namespace troupe::launch {
+namespace troupe::launch::terminal {
 
 /// During its lifetime SIGINT sets a flag; afterwards it has its former effect. A system call that
 /// waits returns EINTR. At most one object at a time. A SIGINT that was ignored stays ignored.
@@ -22,4 +22,4 @@ class Interruption {
   struct sigaction former_ {};
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::terminal

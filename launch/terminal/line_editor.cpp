@@ -19,7 +19,7 @@
 #include "engine/base/text.h"
 #include "launch/terminal/interruption.h"
 
-namespace troupe::launch {
+namespace troupe::launch::terminal {
 
 namespace {
 
@@ -184,4 +184,4 @@ std::string chat_history_file() {
   return home != nullptr && home[0] == '/' ? cat(home, "/.local/state/troupe/chat_history") : "";
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::terminal

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-namespace troupe::launch {
+namespace troupe::launch::terminal {
 
 class LineEditor {
  public:
@@ -30,4 +30,4 @@ class LineEditor {
 /// $XDG_STATE_HOME/troupe/chat_history, or the same under ~/.local/state; "" without a home.
 std::string chat_history_file();
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::terminal

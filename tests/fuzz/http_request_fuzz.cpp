@@ -10,7 +10,7 @@
 
 namespace {
 
-using namespace troupe::launch::http;  // NOLINT: a program of one page
+using namespace troupe::launch::serve::http;  // NOLINT: a program of one page
 using State = RequestParser::State;
 
 struct Outcome {

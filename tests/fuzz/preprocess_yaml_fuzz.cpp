@@ -8,8 +8,8 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const troupe::fuzz::ScratchFolder folder;
-  const auto words =
-      troupe::launch::preprocess_words(folder.write("run.yaml", troupe::fuzz::text_of(data, size)));
+  const auto words = troupe::launch::tools::preprocess::preprocess_words(
+      folder.write("run.yaml", troupe::fuzz::text_of(data, size)));
   if (!words) return 0;
   for (const std::string& word : *words)
     if (!word.starts_with("--")) std::abort();

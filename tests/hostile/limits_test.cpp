@@ -80,8 +80,8 @@ class Limits : public test::SystemRuns {
       child.signal(SIGTERM);
     const int code = child.wait();
     // 127: the dynamic linker could not load the program.
-    const bool known = std::ranges::any_of(launch::exit_codes, [&](const auto& listed) {
-      return listed.first == code && code != launch::exit_internal;
+    const bool known = std::ranges::any_of(launch::run::exit_codes, [&](const auto& listed) {
+      return listed.first == code && code != launch::run::exit_internal;
     });
     EXPECT_TRUE(code == 0 || code == 127 || known) << "exit code " << code << ": " << said();
     EXPECT_THAT(said(), Not(AnyOf(HasSubstr("terminate called"), HasSubstr("internal error"),

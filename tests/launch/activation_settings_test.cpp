@@ -12,9 +12,10 @@ namespace {
 using testing::Contains;
 using testing::HasSubstr;
 
-Result<Resolved> with(std::vector<std::string> sets, bool check_files = false) {
+Result<recipes::Resolved> with(std::vector<std::string> sets, bool check_files = false) {
   for (const char* path : {"model=M", "data.path=D", "output=O"}) sets.emplace_back(path);
-  return resolve({.algorithm = "sft", .sets = std::move(sets), .check_files = check_files});
+  return recipes::resolve(
+      {.algorithm = "sft", .sets = std::move(sets), .check_files = check_files});
 }
 
 TEST(ActivationSettings, RecomputationOfLayersNeedsFull) {
@@ -22,7 +23,7 @@ TEST(ActivationSettings, RecomputationOfLayersNeedsFull) {
                          "train.recompute_layers=3", "train.recompute_in_advance=true"});
   ASSERT_TRUE(got) << got.error().what;
   EXPECT_TRUE(got->warnings.empty());
-  const auto recomputed = recomputed_settings(got->config);
+  const auto recomputed = run::recomputed_settings(got->config);
   EXPECT_TRUE(recomputed.layers && recomputed.in_advance);
   EXPECT_EQ(recomputed.method, engine::nn::RecomputeMethod::block);
   EXPECT_EQ(recomputed.count, 3);
@@ -40,7 +41,7 @@ TEST(ActivationSettings, DropoutIsAProbabilityBelowOne) {
                          "train.share_prefixes=true", "train.seed=5"});
   ASSERT_TRUE(got) << got.error().what;
   EXPECT_THAT(got->warnings, Contains(HasSubstr("dropout masks the rows of a common prefix")));
-  const auto options = trainer_settings(got->config);
+  const auto options = run::trainer_settings(got->config);
   EXPECT_EQ(options.attention_dropout, 0.1);
   EXPECT_EQ(options.hidden_dropout, 0.2);
   EXPECT_EQ(options.optimizer.seed, 5u);
@@ -55,7 +56,7 @@ TEST(ActivationSettings, TheDirectoryOfOffloadMustExist) {
                                           "be created, found \"/none/at\""));
   const auto allowed = with({"train.offload=/tmp"});
   ASSERT_TRUE(allowed) << allowed.error().what;
-  EXPECT_EQ(trainer_settings(allowed->config).offload, "/tmp");
+  EXPECT_EQ(run::trainer_settings(allowed->config).offload, "/tmp");
 }
 
 }  // namespace

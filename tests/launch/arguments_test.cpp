@@ -58,14 +58,14 @@ TEST(Arguments, LaunchTakesThemBehindTheDashes) {
   const Said said = run_program(cat("launch --cluster ", cluster,
                                     " -- train --algorithm sft --model /no/model --data ",
                                     math_rows, " --output O train.steps=2"));
-  EXPECT_EQ(said.code, exit_code(Errc::not_found));
+  EXPECT_EQ(said.code, run::exit_code(Errc::not_found));
   EXPECT_THAT(said.err, AllOf(HasSubstr("the configuration has a problem:"),
                               HasSubstr("model = \"/no/model\": no such directory")));
 }
 
 TEST(Arguments, OneSettingMayNotBeGivenInTwoWays) {
   const Said said = explained("--output O --set output=P");
-  EXPECT_EQ(said.code, exit_usage);
+  EXPECT_EQ(said.code, run::exit_usage);
   EXPECT_THAT(said.err, HasSubstr("output is given twice: --set P and --output O"));
   EXPECT_EQ(explained("--output O --set output=O").code, 0);
 }
@@ -99,7 +99,7 @@ TEST(Arguments, MistakesAreAnsweredWithWhatIsMeant) {
            Mistake{"trian", "troupe: unknown command \"trian\""},
        }) {
     const Said said = run_program(each.words);
-    EXPECT_EQ(said.code, exit_usage) << each.words;
+    EXPECT_EQ(said.code, run::exit_usage) << each.words;
     EXPECT_THAT(said.err, HasSubstr(each.answer)) << each.words;
     EXPECT_THAT(said.err, StartsWith("troupe: ")) << each.words;
     EXPECT_THAT(said.err, Not(HasSubstr("were not expected"))) << each.words;

@@ -96,7 +96,7 @@ TEST(Chat, TakesATemplateForAModelWithoutOne) {
 }
 
 TEST(Conversation, LeavesOutTheOldestTurnsAndKeepsTheSystemMessage) {
-  Conversation conversation("system");
+  commands::Conversation conversation("system");
   for (const char* text : {"a", "b", "c"}) {
     conversation.ask(text);
     conversation.answer(cat("to ", text));

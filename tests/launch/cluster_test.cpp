@@ -25,8 +25,8 @@ namespace {
 using testing::HasSubstr;
 using testing::MatchesRegex;
 
-RunConfig grpo(double beta = 0.1) {
-  RunConfig config;
+config::RunConfig grpo(double beta = 0.1) {
+  config::RunConfig config;
   config.algorithm = "grpo";
   config.model = "M";
   config.output = "O";
@@ -36,8 +36,8 @@ RunConfig grpo(double beta = 0.1) {
   return config;
 }
 
-RunConfig of(const std::string& algorithm) {
-  RunConfig config = grpo(0);
+config::RunConfig of(const std::string& algorithm) {
+  config::RunConfig config = grpo(0);
   config.algorithm = algorithm;
   return config;
 }
@@ -50,10 +50,10 @@ constexpr const char* whole = R"(groups:
 )";
 
 TEST(ClusterFile, GroupsBecomeNodesWithNames) {
-  const auto groups = parse_cluster(whole, "cluster.yaml", grpo());
+  const auto groups = cluster::parse_cluster(whole, "cluster.yaml", grpo());
   ASSERT_TRUE(groups) << groups.error().what;
   std::vector<std::string> names;
-  for (const NodeSpec& node : nodes_of(*groups)) names.push_back(node.name);
+  for (const cluster::NodeSpec& node : cluster::nodes_of(*groups)) names.push_back(node.name);
   EXPECT_THAT(names,
               testing::ElementsAre("policy", "reference", "rollout-0", "rollout-1", "verifier"));
   EXPECT_EQ(groups->front().grid, (engine::parallel::Grid{.dp = 3, .tp = 2, .pp = 4}));
@@ -65,16 +65,16 @@ TEST(ClusterFile, GroupsBecomeNodesWithNames) {
 }
 
 TEST(ClusterFile, OneRolloutHasNoNumber) {
-  const auto groups =
-      parse_cluster("groups: [{role: policy}, {role: rollout}, {role: verifier}]", "c", grpo(0));
+  const auto groups = cluster::parse_cluster(
+      "groups: [{role: policy}, {role: rollout}, {role: verifier}]", "c", grpo(0));
   ASSERT_TRUE(groups) << groups.error().what;
-  EXPECT_EQ(nodes_of(*groups)[1].name, "rollout");
+  EXPECT_EQ(cluster::nodes_of(*groups)[1].name, "rollout");
 }
 
 TEST(ClusterFile, GroupsTakeTheKeysOfParallel) {
-  RunConfig run = of("ppo");
+  config::RunConfig run = of("ppo");
   run.parallel.sp = true;
-  const auto groups = value_or_throw(parse_cluster(
+  const auto groups = value_or_throw(cluster::parse_cluster(
       R"(groups:
   - role: policy
     parallel: {tp: 2, cp: 4, cp_algorithm: hybrid, ulysses_degree: 2, zero: 1, overlap: all,
@@ -84,12 +84,12 @@ TEST(ClusterFile, GroupsTakeTheKeysOfParallel) {
   - {role: verifier}
   - {role: reference, parallel: {cp: 2, cp_algorithm: ulysses}})",
       "c", run));
-  const ParallelConfig &policy = groups[0].parallel, &critic = groups[1].parallel;
+  const config::ParallelConfig &policy = groups[0].parallel, &critic = groups[1].parallel;
   EXPECT_EQ(groups[0].grid,
             (engine::parallel::Grid{
                 .tp = 2, .cp = 4, .order = engine::parallel::AxisOrder::tp_cp_pp_dp}));
   EXPECT_TRUE(policy.sp) << "the run sets it";
-  EXPECT_EQ(ulysses_degree(policy), 2);
+  EXPECT_EQ(config::ulysses_degree(policy), 2);
   EXPECT_EQ(groups[1].grid,
             (engine::parallel::Grid{.pp = 2, .order = engine::parallel::AxisOrder::tp_cp_pp_dp}));
   EXPECT_EQ(critic.layers, (std::vector<double>{2, 1, 1, 2}));
@@ -98,20 +98,20 @@ TEST(ClusterFile, GroupsTakeTheKeysOfParallel) {
   EXPECT_EQ(critic.zero, 1) << "that of the policy";
   EXPECT_EQ(critic.overlap, engine::train::Overlap::none);
   EXPECT_FALSE(critic.sp);
-  const auto nodes = nodes_of(groups);
-  EXPECT_EQ(config_on(nodes[1], run).parallel.vpp, 2);
-  const ParallelConfig rollout = config_on(nodes[2], run).parallel,
-                       reference = config_on(nodes[4], run).parallel;
+  const auto nodes = cluster::nodes_of(groups);
+  EXPECT_EQ(cluster::config_on(nodes[1], run).parallel.vpp, 2);
+  const config::ParallelConfig rollout = cluster::config_on(nodes[2], run).parallel,
+                               reference = cluster::config_on(nodes[4], run).parallel;
   EXPECT_EQ(nodes[2].grid, (engine::parallel::Grid{.tp = 2, .pp = 2}));
   EXPECT_EQ(rollout.layers, (std::vector<double>{3, 2}));
   EXPECT_FALSE(rollout.sp) << "that of the policy alone";
-  EXPECT_EQ(reference.cp_algorithm, CpAlgorithm::ulysses);
+  EXPECT_EQ(reference.cp_algorithm, config::CpAlgorithm::ulysses);
 }
 
 TEST(ClusterFile, GridsOfTheRunsSectionsAreRefused) {
-  RunConfig run = grpo(0.1);
+  config::RunConfig run = grpo(0.1);
   run.reference_parallel.pp = 2;
-  const auto refused = parse_cluster(
+  const auto refused = cluster::parse_cluster(
       "groups: [{role: policy}, {role: rollout}, {role: verifier}, {role: reference}]", "c", run);
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().what,
@@ -120,8 +120,10 @@ TEST(ClusterFile, GridsOfTheRunsSectionsAreRefused) {
 }
 
 TEST(ClusterFile, OfflineAlgorithmsNeedFewerGroups) {
-  EXPECT_TRUE(parse_cluster("groups: [{role: policy, parallel: {dp: 2}}]", "c", of("sft")));
-  EXPECT_TRUE(parse_cluster("groups: [{role: policy}, {role: reference}]", "c", of("dpo")));
+  EXPECT_TRUE(
+      cluster::parse_cluster("groups: [{role: policy, parallel: {dp: 2}}]", "c", of("sft")));
+  EXPECT_TRUE(
+      cluster::parse_cluster("groups: [{role: policy}, {role: reference}]", "c", of("dpo")));
 }
 
 struct Refusal {
@@ -134,7 +136,7 @@ class RefusedCluster : public testing::TestWithParam<Refusal> {};
 
 TEST_P(RefusedCluster, ReportsLocationAndValidValues) {
   const Refusal& r = GetParam();
-  const auto groups = parse_cluster(
+  const auto groups = cluster::parse_cluster(
       r.text, "c.yaml", std::string(r.algorithm) == "grpo+kl" ? grpo() : of(r.algorithm));
   ASSERT_FALSE(groups) << r.text;
   EXPECT_EQ(groups.error().code, Errc::usage);
@@ -218,15 +220,15 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(ClusterFile, AnUnusedReferenceIsNotStarted) {
   const char* text =
       "groups: [{role: policy}, {role: reference}, {role: rollout}, {role: verifier}]";
-  EXPECT_EQ(value_or_throw(parse_cluster(text, "c", grpo(0.1))).size(), 4u);
-  const auto groups = value_or_throw(parse_cluster(text, "c", grpo(0)));
+  EXPECT_EQ(value_or_throw(cluster::parse_cluster(text, "c", grpo(0.1))).size(), 4u);
+  const auto groups = value_or_throw(cluster::parse_cluster(text, "c", grpo(0)));
   ASSERT_EQ(groups.size(), 3u);
-  EXPECT_EQ(groups[1].role, Role::rollout);
+  EXPECT_EQ(groups[1].role, recipes::Role::rollout);
 }
 
 TEST(ClusterFile, ReportsAllProblemsAtOnce) {
   const auto groups =
-      parse_cluster("groups:\n- {role: polcy}\n- {role: rollout, cout: 2}\n", "c", grpo());
+      cluster::parse_cluster("groups:\n- {role: polcy}\n- {role: rollout, cout: 2}\n", "c", grpo());
   ASSERT_FALSE(groups);
   EXPECT_THAT(groups.error().what, HasSubstr("the cluster file has 2 problems:"));
 }
@@ -236,23 +238,23 @@ TEST(Launch, RejectsInvalidCommands) {
   value_or_throw(write_file_durably(file, "groups: [{role: policy, parallel: {tp: 2}}]"));
   const std::string launched = cat("launch --cluster '", file, "' -- ");
   const Said other = run_program(launched + "generate --model x");
-  EXPECT_EQ(other.code, exit_usage);
+  EXPECT_EQ(other.code, run::exit_usage);
   EXPECT_THAT(other.err, HasSubstr("launch: can only start train or explain; found \"generate\""));
   const std::string sft =
       cat("train --algorithm sft --set model='", data("models/digit-completion"),
           "' --set data.path='", file, "' --set output='", testing::TempDir(), "/never' ");
   const Said contradicts = run_program(cat(launched, sft, "--set parallel.tp=4"));
-  EXPECT_EQ(contradicts.code, exit_usage);
+  EXPECT_EQ(contradicts.code, run::exit_usage);
   EXPECT_THAT(contradicts.err,
               HasSubstr("parallel.tp 4, parallel.dp 1, parallel.pp 1 (--set) and "));
   EXPECT_THAT(contradicts.err, HasSubstr("(policy: dp 1 x tp 2) contradict each other"));
   value_or_throw(write_file_durably(file, "groups: [{role: policy, parallel: {dp: 2, zero: 1}}]"));
   const Said twice = run_program(cat(launched, sft, "--set parallel.zero=0"));
-  EXPECT_EQ(twice.code, exit_usage);
+  EXPECT_EQ(twice.code, run::exit_usage);
   EXPECT_THAT(twice.err, HasSubstr("parallel.zero = 0 (--set) and "));
   EXPECT_THAT(twice.err, HasSubstr("(policy: 1) contradict each other; set it in one of them"));
   const Said none = run_program(cat("launch --cluster nowhere.yaml -- ", sft));
-  EXPECT_EQ(none.code, exit_code(Errc::not_found));
+  EXPECT_EQ(none.code, run::exit_code(Errc::not_found));
   EXPECT_THAT(none.err, HasSubstr("--cluster: nowhere.yaml"));
   EXPECT_FALSE(std::filesystem::exists(testing::TempDir() + "/never"))
       << "nothing is made before all is known to fit";
@@ -265,48 +267,50 @@ TEST(Worker, WithoutLaunchPrintsAnError) {
 }
 
 TEST(Assignment, RoundTripsThroughALine) {
-  Assignment given{Role::rollout,
-                   "rollout-1",
-                   "ipc:///x",
-                   "S",
-                   "P",
-                   "Q",
-                   {.dp = 2, .tp = 4, .pp = 3, .cp = 2},
-                   grpo(),
-                   "runs/a/checkpoint-3"};
+  cluster::Assignment given{recipes::Role::rollout,
+                            "rollout-1",
+                            "ipc:///x",
+                            "S",
+                            "P",
+                            "Q",
+                            {.dp = 2, .tp = 4, .pp = 3, .cp = 2},
+                            grpo(),
+                            "runs/a/checkpoint-3"};
   given.config.train.learning_rate = 0.1 + 0.2;
   given.config.rollout.sampling.stop_strings = {"\n", "Question:"};
-  const auto back = assignment_of(to_line(given));
+  const auto back = cluster::assignment_of(cluster::to_line(given));
   ASSERT_TRUE(back) << back.error().what;
-  EXPECT_EQ(to_line(*back), to_line(given));
+  EXPECT_EQ(cluster::to_line(*back), cluster::to_line(given));
   EXPECT_EQ(back->config.train.learning_rate, 0.1 + 0.2);
   EXPECT_EQ(back->grid, given.grid);
-  EXPECT_EQ(to_line(given).find('\n'), to_line(given).size() - 1) << "one line";
+  EXPECT_EQ(cluster::to_line(given).find('\n'), cluster::to_line(given).size() - 1) << "one line";
 }
 
 TEST(Assignment, WithAMissingKeyOrAWrongTypeIsRefused) {
-  EXPECT_THAT(assignment_of("{}").error().what, HasSubstr("role"));
-  EXPECT_THAT(assignment_of("[").error().what, HasSubstr("the assignment from launch"));
-  std::string line = to_line(Assignment{Role::rollout, "r", "e", "S", "P", "Q", {}, grpo(), ""});
+  EXPECT_THAT(cluster::assignment_of("{}").error().what, HasSubstr("role"));
+  EXPECT_THAT(cluster::assignment_of("[").error().what, HasSubstr("the assignment from launch"));
+  std::string line = cluster::to_line(
+      cluster::Assignment{recipes::Role::rollout, "r", "e", "S", "P", "Q", {}, grpo(), ""});
   line.replace(line.find("\"tp\":1"), 6, "\"tp\":\"1\"");
-  EXPECT_THAT(assignment_of(line).error().what, HasSubstr("tp"));
+  EXPECT_THAT(cluster::assignment_of(line).error().what, HasSubstr("tp"));
 }
 
 TEST(PrintedLine, IsParsedIntoRankLevelAndText) {
-  const PrintedLine tagged = printed_line("[1,3]<stderr>:12:30:01 W two rows: left out");
+  const cluster::PrintedLine tagged =
+      cluster::printed_line("[1,3]<stderr>:12:30:01 W two rows: left out");
   EXPECT_EQ(tagged.rank, 3);
   EXPECT_EQ(tagged.level, 'W');
   EXPECT_EQ(tagged.text, "two rows: left out");
-  const PrintedLine plain = printed_line("terminate called after throwing");
+  const cluster::PrintedLine plain = cluster::printed_line("terminate called after throwing");
   EXPECT_EQ(plain.rank, -1);
   EXPECT_EQ(plain.level, ' ');
   EXPECT_EQ(plain.text, "terminate called after throwing");
-  EXPECT_EQ(printed_line("[x,3]<stderr>:y").rank, -1);
-  EXPECT_EQ(printed_line("12:30:01").text, "12:30:01");
+  EXPECT_EQ(cluster::printed_line("[x,3]<stderr>:y").rank, -1);
+  EXPECT_EQ(cluster::printed_line("12:30:01").text, "12:30:01");
 }
 
 TEST(ProcessLog, SendsWarningsAndErrorsToTheTerminalWithTheNodesName) {
-  ProcessLog log("rollout-0", value_or_throw(OutputFolder::open(testing::TempDir())));
+  cluster::ProcessLog log("rollout-0", value_or_throw(OutputFolder::open(testing::TempDir())));
   testing::internal::CaptureStderr();
   log.add(
       "12:00:00 I all is well\n12:00:01 W three rows were left out\n[1,1]<stderr>:12:00:02 E the "
@@ -318,7 +322,7 @@ TEST(ProcessLog, SendsWarningsAndErrorsToTheTerminalWithTheNodesName) {
 }
 
 TEST(ProcessLog, KeepsTheHangsOfAGroupUntilTheyAreOver) {
-  ProcessLog log("policy", value_or_throw(OutputFolder::open(testing::TempDir())));
+  cluster::ProcessLog log("policy", value_or_throw(OutputFolder::open(testing::TempDir())));
   log.add("[1,1]<stderr>:12:30:01 W main (thread 7) has made no progress for 20 s in 'step'\n");
   EXPECT_THAT(progress::hangs(), HasSubstr("policy: rank 1: main (thread 7) has made no progress"));
   log.add("[1,1]<stderr>:12:30:02 I main (thread 7) advances again\n");
@@ -328,7 +332,7 @@ TEST(ProcessLog, KeepsTheHangsOfAGroupUntilTheyAreOver) {
 TEST(ProcessLog, AssemblesLinesAndKeepsTheLastOutput) {
   const OutputFolder folder = value_or_throw(OutputFolder::open(testing::TempDir()));
   value_or_throw(folder.replace("child.log", ""));
-  ProcessLog log("child", folder);
+  cluster::ProcessLog log("child", folder);
   log.add("12:00:00 I one\n[1,1]<stderr>:12:00:01 I tw");
   log.add("o\n\n-----\nPrimary job terminated normally\n[1,1]<stdout>:one word more");
   log.finish();
@@ -341,12 +345,12 @@ TEST(ProcessLog, AssemblesLinesAndKeepsTheLastOutput) {
 }
 
 TEST(Threads, GroupsOfOneRoleShareTheCores) {
-  const std::vector<NodeSpec> all{{"policy", Role::policy, {.tp = 1}},
-                                  {"rollout-0", Role::rollout, {}},
-                                  {"rollout-1", Role::rollout, {}}};
-  const int cores = threads_of(all[0], all);
+  const std::vector<cluster::NodeSpec> all{{"policy", recipes::Role::policy, {.tp = 1}},
+                                           {"rollout-0", recipes::Role::rollout, {}},
+                                           {"rollout-1", recipes::Role::rollout, {}}};
+  const int cores = cluster::threads_of(all[0], all);
   EXPECT_GE(cores, 1);
-  EXPECT_EQ(threads_of(all[1], all), std::max(1, cores / 2));
+  EXPECT_EQ(cluster::threads_of(all[1], all), std::max(1, cores / 2));
 }
 
 class SupervisorTest : public testing::Test {
@@ -357,7 +361,7 @@ class SupervisorTest : public testing::Test {
   }
   std::string folder_ = scratch_folder();
   std::atomic<int> reported_ = 0;
-  Supervisor supervisor_{{.output = folder_, .on_exit = [this] { ++reported_; }}};
+  cluster::Supervisor supervisor_{{.output = folder_, .on_exit = [this] { ++reported_; }}};
 };
 
 std::vector<std::string> shell(const std::string& script) {
@@ -382,8 +386,8 @@ TEST_F(SupervisorTest, AnExitIsReportedOnceWithItsLastOutput) {
   // The two may exit a moment apart; kill_all() returns those that have exited by then.
   const auto exits = supervisor_.kill_all();
   ASSERT_GE(exits.size(), 1u);
-  const std::string text = describe(exits, folder_);
-  for (const ExitedProcess& f : exits) {
+  const std::string text = cluster::describe(exits, folder_);
+  for (const cluster::ExitedProcess& f : exits) {
     EXPECT_NE(f.node, "b") << "it was stopped by the supervisor";
     EXPECT_EQ(f.how, f.node == "a" ? "was killed by signal 9 (Killed)" : "exited with code 5");
     EXPECT_EQ(f.last_output, f.node == "a" ? "first | I fall" : "");
@@ -396,9 +400,9 @@ TEST_F(SupervisorTest, MemoryIsNamedAsAReasonOnlyWhereSignal9EndedAProcess) {
   supervisor_.start("a", shell("read line; exit 137"), "x\n");  // as mpirun for a killed rank
   supervisor_.watch();
   EXPECT_TRUE(supervisor_.exit_within(std::chrono::seconds(20)));
-  EXPECT_THAT(describe(supervisor_.kill_all(), folder_),
+  EXPECT_THAT(cluster::describe(supervisor_.kill_all(), folder_),
               HasSubstr("the memory of the machine or of a control group was exhausted"));
-  EXPECT_THAT(describe({{.node = "a", .pid = 1, .how = "exited with code 5"}}, folder_),
+  EXPECT_THAT(cluster::describe({{.node = "a", .pid = 1, .how = "exited with code 5"}}, folder_),
               testing::Not(HasSubstr("memory")));
 }
 
@@ -423,7 +427,7 @@ TEST_F(SupervisorTest, AnExitBeforeTheEndOfARunIsKeptForAWarning) {
   EXPECT_TRUE(supervisor_.shut_down(std::chrono::seconds(20)));
   const auto lost = supervisor_.kill_all();
   ASSERT_EQ(lost.size(), 1u);
-  EXPECT_THAT(describe_unneeded(lost), HasSubstr("The run was complete without it"));
+  EXPECT_THAT(cluster::describe_unneeded(lost), HasSubstr("The run was complete without it"));
 }
 
 TEST_F(SupervisorTest, KillsAllDescendantsEvenThoseThatIgnoreSignals) {
@@ -441,10 +445,10 @@ TEST_F(SupervisorTest, KillsAllDescendantsEvenThoseThatIgnoreSignals) {
 }
 
 TEST(Launch, EndsWithTheCodeOfATimeoutIfAGroupReportedOneFirst) {
-  const ExitedProcess late{.node = "a", .timed_out = true}, dead{.node = "b"};
-  EXPECT_EQ(exit_code_of({late, dead}), exit_code(Errc::timeout));
-  EXPECT_EQ(exit_code_of({dead, late}), exit_process_died);
-  EXPECT_EQ(exit_code_of({}), exit_process_died);
+  const cluster::ExitedProcess late{.node = "a", .timed_out = true}, dead{.node = "b"};
+  EXPECT_EQ(cluster::exit_code_of({late, dead}), run::exit_code(Errc::timeout));
+  EXPECT_EQ(cluster::exit_code_of({dead, late}), run::exit_process_died);
+  EXPECT_EQ(cluster::exit_code_of({}), run::exit_process_died);
 }
 
 // The main thread is busy with something long, such as reading data.
@@ -452,14 +456,14 @@ TEST(SupervisorDeathTest, ExitsThisProcessIfTheMainThreadDoesNotReact) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const std::string folder = scratch_folder();
   const auto sleepy = [&] {
-    Supervisor supervisor(
+    cluster::Supervisor supervisor(
         {.output = folder, .on_exit = [] {}, .kill_timeout = std::chrono::milliseconds(50)});
     supervisor.start("a", shell("read line; exit 3"), "x\n");
     supervisor.start("b", shell("trap '' TERM; cat >/dev/null; sleep 60"), "x\n");
     supervisor.watch();
     ::pause();
   };
-  EXPECT_EXIT(sleepy(), testing::ExitedWithCode(exit_process_died),
+  EXPECT_EXIT(sleepy(), testing::ExitedWithCode(run::exit_process_died),
               "troupe: a .process [0-9]+. exited with code 3 at ");
   std::filesystem::remove_all(folder);
 }
@@ -472,7 +476,7 @@ TEST_F(SupervisorTest, AnUnresponsiveGroupIsKilledAndReported) {
   while (reported_ == 0) std::this_thread::yield();
   const auto exits = supervisor_.kill_all();
   ASSERT_EQ(exits.size(), 1u);
-  EXPECT_THAT(describe(exits, folder_), HasSubstr("has not been heard for 5 s at "));
+  EXPECT_THAT(cluster::describe(exits, folder_), HasSubstr("has not been heard for 5 s at "));
 }
 
 }  // namespace

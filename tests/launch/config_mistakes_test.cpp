@@ -25,8 +25,8 @@ std::string refusal(std::vector<std::string> sets, const std::string& content = 
     EXPECT_TRUE(write_file_durably(file, content));
   }
   for (const char* needed : {"model=M", "output=O"}) sets.emplace_back(needed);
-  const auto got =
-      resolve({.algorithm = "grpo", .file = file, .sets = std::move(sets), .check_files = false});
+  const auto got = recipes::resolve(
+      {.algorithm = "grpo", .file = file, .sets = std::move(sets), .check_files = false});
   return got ? "accepted" : got.error().what;
 }
 
@@ -112,23 +112,24 @@ TEST(ConfigMistakes, AFileThatIsNoMapIsTheOnlyProblem) {
 TEST(ConfigMistakes, MissingPathsOfAFileElsewhereAreRelativeToTheCurrentDirectory) {
   const std::string folder = scratch_folder(), file = folder + "/run.yaml";
   ASSERT_TRUE(write_file_durably(file, "algorithm: sft\nmodel: M\noutput: O\ndata: {path: D}\n"));
-  const auto elsewhere = resolve({.algorithm = "", .file = file, .sets = {}});
+  const auto elsewhere = recipes::resolve({.algorithm = "", .file = file, .sets = {}});
   ASSERT_FALSE(elsewhere);
   EXPECT_EQ(elsewhere.error().code, Errc::not_found);
   EXPECT_THAT(elsewhere.error().what,
               HasSubstr(cat("paths are relative to the current directory, ",
                             std::filesystem::current_path().string(), ", not to ", file)));
-  const auto without =
-      resolve({.algorithm = "sft", .file = "", .sets = {"model=M", "output=O", "data.path=D"}});
+  const auto without = recipes::resolve(
+      {.algorithm = "sft", .file = "", .sets = {"model=M", "output=O", "data.path=D"}});
   ASSERT_FALSE(without);
   EXPECT_THAT(without.error().what, Not(HasSubstr("paths are relative")));
 }
 
 TEST(ConfigMistakes, TwoContradictionsOfOneKeyAreTwoProblemsUnlessItsValueIsWrong) {
-  const RunConfig config;
-  const Origins origins;
-  Findings findings{.problems = {}, .missing = 0, .warnings = {}, .reported = {}, .unused = {}};
-  Validation validation(config, origins, findings);
+  const config::RunConfig config;
+  const config::Origins origins;
+  recipes::Findings findings{
+      .problems = {}, .missing = 0, .warnings = {}, .reported = {}, .unused = {}};
+  recipes::Validation validation(config, origins, findings);
   validation.problem("train.steps: contradicts one setting");
   validation.problem("train.steps: contradicts another");
   validation.problem("train.steps: contradicts another");

@@ -9,10 +9,10 @@
 #include "algorithms/losses/sft_loss.h"
 #include "engine/base/file.h"
 #include "engine/base/text.h"
-#include "launch/recipes/reference_page.h"
-#include "launch/recipes/resolve.h"
 #include "launch/config/schema.h"
 #include "launch/recipes/recipes.h"
+#include "launch/recipes/reference_page.h"
+#include "launch/recipes/resolve.h"
 #include "launch/run/exit_code.h"
 
 namespace troupe::launch::config_test {
@@ -22,13 +22,13 @@ using testing::HasSubstr;
 
 const std::vector<std::string> enough{"model=M", "data.path=D", "output=O"};
 
-Result<Resolved> with(std::vector<std::string> sets, std::string algorithm = "sft",
-                      std::string file = "") {
+Result<recipes::Resolved> with(std::vector<std::string> sets, std::string algorithm = "sft",
+                               std::string file = "") {
   sets.insert(sets.begin(), enough.begin(), enough.end());
-  return resolve({.algorithm = std::move(algorithm),
-                  .file = std::move(file),
-                  .sets = std::move(sets),
-                  .check_files = false});
+  return recipes::resolve({.algorithm = std::move(algorithm),
+                           .file = std::move(file),
+                           .sets = std::move(sets),
+                           .check_files = false});
 }
 
 std::string file_with(const std::string& name, const std::string& text) {
@@ -259,8 +259,8 @@ TEST(Config, StepsThatCutARoundAreWarnedOf) {
 TEST(Config, AllProblemsAreListedAtOnce) {
   const std::string path =
       file_with("bad.yaml", "modle: x\ntrain:\n  steps: soon\n  betas: [2, 0.9]\ndata: 5\n");
-  const auto got =
-      resolve({.algorithm = "sft", .file = path, .sets = {"output=O"}, .check_files = false});
+  const auto got = recipes::resolve(
+      {.algorithm = "sft", .file = path, .sets = {"output=O"}, .check_files = false});
   ASSERT_FALSE(got);
   EXPECT_THAT(got.error().what, HasSubstr("the configuration has 5 problems:"));
   EXPECT_THAT(got.error().what,
@@ -288,7 +288,8 @@ TEST(Config, OneMistakeIsOneProblem) {
   EXPECT_THAT(number.error().what, HasSubstr("the configuration has 2 problems:"));
   for (const std::string& path :
        {std::string("/no/such.yaml"), file_with("no.yaml", "train: [1, 2\n")}) {
-    const auto file = resolve({.algorithm = "", .file = path, .sets = {}, .check_files = false});
+    const auto file =
+        recipes::resolve({.algorithm = "", .file = path, .sets = {}, .check_files = false});
     ASSERT_FALSE(file);
     EXPECT_THAT(file.error().what, HasSubstr("the configuration has a problem:"));
     EXPECT_THAT(file.error().what, HasSubstr(path));
@@ -296,7 +297,7 @@ TEST(Config, OneMistakeIsOneProblem) {
 }
 
 TEST(Config, MissingFilesAreProblemsToo) {
-  const auto got = resolve({.algorithm = "sft", .file = "", .sets = enough});
+  const auto got = recipes::resolve({.algorithm = "sft", .file = "", .sets = enough});
   ASSERT_FALSE(got);
   EXPECT_THAT(got.error().what, HasSubstr("model = \"M\": no such directory"));
   EXPECT_THAT(got.error().what, HasSubstr("data.path: no file or folder \"D\""));
@@ -317,11 +318,11 @@ TEST(Config, TheResolvedFileReadsBackTheSame) {
                            "train.learning_rate=0.00012345678901234567", "train.betas=[0.1, 0.2]"},
                           "grpo");
   ASSERT_TRUE(first) << first.error().what;
-  const std::string text = to_yaml(first->config);
-  const auto again = resolve(
+  const std::string text = recipes::to_yaml(first->config);
+  const auto again = recipes::resolve(
       {.algorithm = "", .file = file_with("again.yaml", text), .sets = {}, .check_files = false});
   ASSERT_TRUE(again) << again.error().what << text;
-  EXPECT_EQ(to_yaml(again->config), text);
+  EXPECT_EQ(recipes::to_yaml(again->config), text);
   EXPECT_EQ(again->config.train.learning_rate, first->config.train.learning_rate);
   EXPECT_EQ(again->config.reward, first->config.reward);
   EXPECT_EQ(again->config.rollout.sampling.stop_strings,
@@ -331,21 +332,21 @@ TEST(Config, TheResolvedFileReadsBackTheSame) {
 
 // A run's own config.yaml is a good start for the next run.
 TEST(Config, TheResolvedFileHasWhatTheMethodReadsAndWarnsOfNothing) {
-  for (const std::string& algorithm : algorithm_names()) {
+  for (const std::string& algorithm : recipes::algorithm_names()) {
     const auto first = with({"reward=exact_match", "train.steps=120"}, algorithm);
     ASSERT_TRUE(first) << first.error().what;
-    const std::string text = to_yaml(first->config);
-    const auto again = resolve({.algorithm = "",
-                                .file = file_with("own.yaml", text),
-                                .sets = {"output=reuse"},
-                                .check_files = false,
-                                .options = {}});
+    const std::string text = recipes::to_yaml(first->config);
+    const auto again = recipes::resolve({.algorithm = "",
+                                         .file = file_with("own.yaml", text),
+                                         .sets = {"output=reuse"},
+                                         .check_files = false,
+                                         .options = {}});
     ASSERT_TRUE(again) << algorithm << again.error().what;
     for (const std::string& warning : again->warnings)
       EXPECT_THAT(warning, Not(HasSubstr("own.yaml"))) << algorithm;
     EXPECT_LE(again->warnings.size(), first->warnings.size()) << algorithm;
     EXPECT_EQ(text.find("\nsft:") != text.npos, algorithm == "sft") << algorithm;
-    EXPECT_EQ(to_yaml(again->config).find("epochs: 1\n") != text.npos,
+    EXPECT_EQ(recipes::to_yaml(again->config).find("epochs: 1\n") != text.npos,
               text.find("  epochs: 1\n") != text.npos);
   }
   const auto user = with({"dpo.beta=0.1"});
@@ -360,10 +361,10 @@ TEST(Config, ListsWithoutBracketsAreShownHowToWriteThem) {
   EXPECT_THAT(targets.error().what, HasSubstr("lora.targets=[q_proj,v_proj]"));
   const auto pattern = with({"lora.rank=4", "lora.targets=.*layers\\.[0-9]{1,2}.*q_proj"});
   EXPECT_TRUE(pattern) << pattern.error().what;
-  const auto files = resolve({.algorithm = "sft",
-                              .file = "",
-                              .sets = {"model=M", "output=O", "data.path=a,b"},
-                              .options = {}});
+  const auto files = recipes::resolve({.algorithm = "sft",
+                                       .file = "",
+                                       .sets = {"model=M", "output=O", "data.path=a,b"},
+                                       .options = {}});
   ASSERT_FALSE(files);
   EXPECT_THAT(files.error().what, HasSubstr("a list of files is written data.path=[a, b]"));
 }
@@ -381,12 +382,13 @@ TEST(Config, AnUnknownRuleIsAnsweredWithAllRules) {
 TEST(Config, TheReferencePageIsCurrent) {
   const auto page = read_file(std::string(TROUPE_DOCS) + "/configuration.md");
   ASSERT_TRUE(page) << page.error().what;
-  EXPECT_EQ(*page, reference_page()) << "run: troupe explain --reference > docs/configuration.md";
+  EXPECT_EQ(*page, recipes::reference_page())
+      << "run: troupe explain --reference > docs/configuration.md";
 }
 
 TEST(Config, DefaultsAreInTheirOwnRanges) {
-  for (const Field& field : fields())
-    EXPECT_EQ(find_field(field.key), &field) << "two fields are called " << field.key;
+  for (const config::Field& field : config::fields())
+    EXPECT_EQ(config::find_field(field.key), &field) << "two fields are called " << field.key;
   const auto got = with({"reward=exact_match"}, "grpo");
   EXPECT_TRUE(got) << got.error().what;
 }
@@ -397,18 +399,19 @@ std::vector<std::string> listed(const Names& names) {
 }
 
 TEST(Config, ChoicesAreTheAlgorithmsOwnNames) {
-  EXPECT_EQ(find_field("sft.loss")->choices, listed(names_of(algorithms::SftLossKind{})));
-  EXPECT_EQ(find_field("grpo.kl")->choices, listed(names_of(algorithms::KlEstimator{})));
-  EXPECT_EQ(find_field("dpo.loss")->choices, listed(names_of(algorithms::DpoLossKind{})));
-  EXPECT_EQ(find_field("grpo.aggregation")->choices,
+  EXPECT_EQ(config::find_field("sft.loss")->choices, listed(names_of(algorithms::SftLossKind{})));
+  EXPECT_EQ(config::find_field("grpo.kl")->choices, listed(names_of(algorithms::KlEstimator{})));
+  EXPECT_EQ(config::find_field("dpo.loss")->choices, listed(names_of(algorithms::DpoLossKind{})));
+  EXPECT_EQ(config::find_field("grpo.aggregation")->choices,
             listed(names_of(algorithms::GrpoLoss::Aggregation{})));
-  EXPECT_EQ(find_field("grpo.scale_rewards")->choices, listed(names_of(algorithms::GroupScale{})));
+  EXPECT_EQ(config::find_field("grpo.scale_rewards")->choices,
+            listed(names_of(algorithms::GroupScale{})));
 }
 
 TEST(ExitCode, EveryKindHasItsOwn) {
   std::vector<int> codes;
   for (int code = 0; code <= static_cast<int>(Errc::internal); ++code)
-    codes.push_back(exit_code(static_cast<Errc>(code)));
+    codes.push_back(run::exit_code(static_cast<Errc>(code)));
   std::sort(codes.begin(), codes.end());
   EXPECT_EQ(std::adjacent_find(codes.begin(), codes.end()), codes.end());
   EXPECT_GT(codes.front(), 1);

@@ -15,12 +15,12 @@ using testing::AllOf;
 using testing::HasSubstr;
 using Map = std::map<std::string, std::string>;
 
-Result<Resolved> with(std::vector<std::string> sets, std::string algorithm = "sft") {
+Result<recipes::Resolved> with(std::vector<std::string> sets, std::string algorithm = "sft") {
   sets.insert(sets.begin(), {"model=M", "output=O"});
-  return resolve({.algorithm = std::move(algorithm),
-                  .file = "",
-                  .sets = std::move(sets),
-                  .check_files = false});
+  return recipes::resolve({.algorithm = std::move(algorithm),
+                           .file = "",
+                           .sets = std::move(sets),
+                           .check_files = false});
 }
 
 TEST(DataKeys, AMixIsAListOfSources) {
@@ -36,9 +36,9 @@ TEST(DataKeys, AMixIsAListOfSources) {
   EXPECT_EQ(mix[1].format, engine::data::Layout::messages);
   EXPECT_EQ(mix[1].columns, (Map{{"text", "t"}}));
   // The written configuration resolves to the same values.
-  const auto again = config_of(to_yaml(got->config), "config.yaml");
+  const auto again = recipes::config_of(recipes::to_yaml(got->config), "config.yaml");
   ASSERT_TRUE(again) << again.error().what;
-  EXPECT_EQ(to_yaml(*again), to_yaml(got->config));
+  EXPECT_EQ(recipes::to_yaml(*again), recipes::to_yaml(got->config));
   EXPECT_EQ(again->data.mix[1].path, mix[1].path);
 }
 

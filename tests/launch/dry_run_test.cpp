@@ -100,13 +100,13 @@ TEST_F(DryRun, IsRefusedByNameUnderLaunch) {
 }
 
 TEST(OneStep, IsARolloutStepWithoutWarmupInAnotherFolder) {
-  const auto run =
-      value_or_throw(resolve({.algorithm = "ppo",
-                              .sets = {"model=M", "output=O", "data.path=D", "reward=exact_match",
-                                       "ppo.epochs=3", "ppo.minibatches=2", "train.warmup_steps=5",
-                                       "critic.warmup_rounds=2", "resume=never", "train.steps=60"},
-                              .check_files = false}));
-  const RunConfig one = one_step_of(run.config, "folder");
+  const auto run = value_or_throw(
+      recipes::resolve({.algorithm = "ppo",
+                        .sets = {"model=M", "output=O", "data.path=D", "reward=exact_match",
+                                 "ppo.epochs=3", "ppo.minibatches=2", "train.warmup_steps=5",
+                                 "critic.warmup_rounds=2", "resume=never", "train.steps=60"},
+                        .check_files = false}));
+  const config::RunConfig one = commands::one_step_of(run.config, "folder");
   EXPECT_EQ(one.output, "folder");
   EXPECT_EQ(one.resume, "auto");
   EXPECT_EQ(one.train.steps, 6);

@@ -78,7 +78,7 @@ int records(std::string_view file) {
     if (file.size() < 16) return -1;
     std::memcpy(&size, file.data(), sizeof size);
     if (size > file.size() - 16) return -1;
-    const std::string frame = tf_record(file.substr(12, size));
+    const std::string frame = journal::tf_record(file.substr(12, size));
     if (!file.starts_with(frame)) return -1;
     file.remove_prefix(frame.size());
   }

@@ -22,8 +22,8 @@ Json item(const char* text) {
   return value_or_throw(parse_json(text, "item"));
 }
 
-const Estimate& estimate(const EvalSummary& summary, const std::string& name) {
-  for (const Estimate& each : summary.estimates)
+const commands::Estimate& estimate(const commands::EvalSummary& summary, const std::string& name) {
+  for (const commands::Estimate& each : summary.estimates)
     if (each.name == name) return each;
   throw std::runtime_error("no estimate " + name);
 }
@@ -33,15 +33,15 @@ TEST(EvalSummary, OfOneCompletionPerItemIsAnAccuracy) {
   for (int i = 0; i < 10; ++i)
     lines.push_back(item(i < 3 ? R"({"rewards":[1],"tokens":[4],"finish_reasons":["stop"]})"
                                : R"({"rewards":[0.5],"tokens":[8],"finish_reasons":["length"]})"));
-  const auto summary = value_or_throw(summarize(lines, 1));
+  const auto summary = value_or_throw(commands::summarize(lines, 1));
   const auto& accuracy = estimate(summary, "accuracy");
   EXPECT_DOUBLE_EQ(accuracy.value, 0.3);
   EXPECT_EQ(accuracy.interval->low, algorithms::wilson_interval(3, 10).low);
   EXPECT_DOUBLE_EQ(estimate(summary, "reward").value, 0.65);
   EXPECT_DOUBLE_EQ(estimate(summary, "completions/mean_length").value, 6.8);
   EXPECT_DOUBLE_EQ(estimate(summary, "completions/clipped_ratio").value, 0.7);
-  EXPECT_DOUBLE_EQ(estimate(value_or_throw(summarize(lines, 0.5)), "accuracy").value, 1);
-  EXPECT_THAT(summary_text(summary),
+  EXPECT_DOUBLE_EQ(estimate(value_or_throw(commands::summarize(lines, 0.5)), "accuracy").value, 1);
+  EXPECT_THAT(commands::summary_text(summary),
               testing::StartsWith("accuracy 0.3 (95 % interval 0.108 to 0.603, Wilson)\n"));
 }
 
@@ -53,7 +53,7 @@ TEST(EvalSummary, OfSeveralCompletionsIsPassAtK) {
       item(
           R"({"rewards":[1,null,1,1],"tokens":[1,1,1,1],"finish_reasons":["stop","stop","stop","stop"],
                "parts":{"a":[1,0,1,1]},"failures":[null,"b: timeout",null,null]})")};
-  const auto summary = value_or_throw(summarize(lines, 1));
+  const auto summary = value_or_throw(commands::summarize(lines, 1));
   EXPECT_EQ(summary.samples, 4);
   EXPECT_EQ(summary.failed, 1);
   EXPECT_EQ(summary.failure, "b: timeout");
@@ -75,26 +75,27 @@ TEST(EvalSummary, ClaimsNoCertaintyWhereAllItemsAreEqual) {
   for (int i = 0; i < 20; ++i)
     lines.push_back(item(R"({"rewards":[0,0,0,0],"tokens":[1,1,1,1],
                  "finish_reasons":["stop","stop","stop","stop"]})"));
-  const auto summary = value_or_throw(summarize(lines, 1));
+  const auto summary = value_or_throw(commands::summarize(lines, 1));
   EXPECT_EQ(estimate(summary, "pass@1").value, 0);
   EXPECT_NEAR(estimate(summary, "pass@1").interval->high, 0.16113, 5e-6) << "Wilson, 0 of 20";
   EXPECT_FALSE(estimate(summary, "reward").interval);
-  EXPECT_THAT(summary_text(summary), HasSubstr("\nreward 0\n"));
+  EXPECT_THAT(commands::summary_text(summary), HasSubstr("\nreward 0\n"));
 }
 
 TEST(EvalSummary, OfOtherLinesIsRefused) {
-  EXPECT_EQ(summarize({item(R"({"reward":1})")}, 1).error().code, Errc::corrupt);
-  EXPECT_EQ(summarize({item(R"({"rewards":[1],"tokens":[1,2],"finish_reasons":["stop"]})")}, 1)
-                .error()
-                .code,
-            Errc::corrupt);
+  EXPECT_EQ(commands::summarize({item(R"({"reward":1})")}, 1).error().code, Errc::corrupt);
+  EXPECT_EQ(
+      commands::summarize({item(R"({"rewards":[1],"tokens":[1,2],"finish_reasons":["stop"]})")}, 1)
+          .error()
+          .code,
+      Errc::corrupt);
 }
 
 Json settings(int length) {
   return Json::Object{{"data", "abc"}, {"settings", Json(Json::Object{{"length", length}})}};
 }
 
-std::vector<std::string> kept(const Result<EvalFile>& file) {
+std::vector<std::string> kept(const Result<commands::EvalFile>& file) {
   std::vector<std::string> out;
   if (!file) return {file.error().what};
   for (const Json& line : file->lines()) out.push_back(line.dump());
@@ -104,17 +105,17 @@ std::vector<std::string> kept(const Result<EvalFile>& file) {
 TEST(EvalFile, ContinuesAfterTheLastCompleteLine) {
   const std::string path = scratch_folder() + "/answers.jsonl";
   {
-    auto file = value_or_throw(EvalFile::open(path, settings(1), 3));
+    auto file = value_or_throw(commands::EvalFile::open(path, settings(1), 3));
     EXPECT_TRUE(file.lines().empty());
     ASSERT_TRUE(file.append(item(R"({"id":0})")));
     ASSERT_TRUE(file.append(item(R"({"id":1})")));
-    EXPECT_THAT(EvalFile::open(path, settings(1), 3).error().what,
+    EXPECT_THAT(commands::EvalFile::open(path, settings(1), 3).error().what,
                 HasSubstr("another process is writing"));
   }
   const std::string whole = value_or_throw(read_file(path));
   for (std::size_t cut = 0; cut < 9; ++cut) {
     ASSERT_TRUE(write_file_durably(path, whole.substr(0, whole.size() - cut)));
-    auto file = EvalFile::open(path, settings(1), 3);
+    auto file = commands::EvalFile::open(path, settings(1), 3);
     if (cut == 0)
       EXPECT_THAT(kept(file), ElementsAre(R"({"id":0})", R"({"id":1})"));
     else
@@ -128,13 +129,14 @@ TEST(EvalFile, ContinuesAfterTheLastCompleteLine) {
 
 TEST(EvalFile, OfAnotherCommandIsRefused) {
   const std::string path = scratch_folder() + "/answers.jsonl";
-  ASSERT_TRUE(value_or_throw(EvalFile::open(path, settings(1), 3)).append(item(R"({"id":0})")));
-  const auto other = EvalFile::open(path, settings(2), 3);
+  ASSERT_TRUE(
+      value_or_throw(commands::EvalFile::open(path, settings(1), 3)).append(item(R"({"id":0})")));
+  const auto other = commands::EvalFile::open(path, settings(2), 3);
   ASSERT_FALSE(other);
   EXPECT_EQ(other.error().code, Errc::usage);
   EXPECT_THAT(other.error().what, HasSubstr("settings/length (1, now 2)"));
   std::filesystem::remove(path + ".settings.json");
-  EXPECT_THAT(kept(EvalFile::open(path, settings(1), 3)),
+  EXPECT_THAT(kept(commands::EvalFile::open(path, settings(1), 3)),
               ElementsAre(HasSubstr("the settings that it was written with cannot be read")));
 }
 
@@ -142,9 +144,9 @@ TEST(EvalFile, WithAnotherItemIsRefused) {
   const std::string path = scratch_folder() + "/answers.jsonl";
   const auto why = [&](const std::string& text, std::size_t items) {
     std::filesystem::remove(path);
-    { value_or_throw(EvalFile::open(path, settings(1), items)); }
+    { value_or_throw(commands::EvalFile::open(path, settings(1), items)); }
     EXPECT_TRUE(write_file_durably(path, text));
-    const auto file = EvalFile::open(path, settings(1), items);
+    const auto file = commands::EvalFile::open(path, settings(1), items);
     return file ? "read" : file.error().what;
   };
   EXPECT_THAT(why("{\"id\":0}\n{\"id\":2}\n", 3), HasSubstr("answers.jsonl:2: expected item 1"));

@@ -13,8 +13,8 @@
 #include "engine/models/flops.h"
 #include "launch/commands/explain/rate_cache.h"
 #include "launch/commands/explain/run_time.h"
-#include "launch/recipes/resolve.h"
 #include "launch/recipes/model_spec.h"
+#include "launch/recipes/resolve.h"
 #include "tests/launch/program.h"
 
 namespace troupe::launch::explain_machine_test {
@@ -25,26 +25,31 @@ using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
-const RateKey key{"Some CPU @ 2 GHz", "avx2", 4, "f32"};
+const commands::RateKey key{"Some CPU @ 2 GHz", "avx2", 4, "f32"};
 
 TEST(RateCache, FindsWhatItStoredForTheSameProcessorThreadsAndType) {
-  const std::string one = with_rate("", key, {1.5e11, "2026-11-27"}),
-                    two = with_rate(one, {key.processor, "avx2", 8, "f32"}, {3e11, "2026-11-28"});
-  EXPECT_FALSE(value_or_throw(find_rate("", key)));
-  const auto found = value_or_throw(find_rate(two, key));
+  const std::string one = commands::with_rate("", key, {1.5e11, "2026-11-27"}),
+                    two = commands::with_rate(one, {key.processor, "avx2", 8, "f32"},
+                                              {3e11, "2026-11-28"});
+  EXPECT_FALSE(value_or_throw(commands::find_rate("", key)));
+  const auto found = value_or_throw(commands::find_rate(two, key));
   ASSERT_TRUE(found);
   EXPECT_EQ(found->flops, 1.5e11);
   EXPECT_EQ(found->date, "2026-11-27");
-  EXPECT_EQ(value_or_throw(find_rate(two, {key.processor, "avx2", 8, "f32"}))->flops, 3e11);
-  EXPECT_FALSE(value_or_throw(find_rate(two, {key.processor, "avx2", 4, "bf16"})));
-  EXPECT_FALSE(value_or_throw(find_rate(two, {key.processor, "avx512", 4, "f32"})));
-  EXPECT_FALSE(value_or_throw(find_rate(two, {"Other CPU", "avx2", 4, "f32"})));
-  EXPECT_EQ(value_or_throw(find_rate(with_rate(two, key, {9, "2026-12-01"}), key))->flops, 9)
+  EXPECT_EQ(value_or_throw(commands::find_rate(two, {key.processor, "avx2", 8, "f32"}))->flops,
+            3e11);
+  EXPECT_FALSE(value_or_throw(commands::find_rate(two, {key.processor, "avx2", 4, "bf16"})));
+  EXPECT_FALSE(value_or_throw(commands::find_rate(two, {key.processor, "avx512", 4, "f32"})));
+  EXPECT_FALSE(value_or_throw(commands::find_rate(two, {"Other CPU", "avx2", 4, "f32"})));
+  EXPECT_EQ(
+      value_or_throw(commands::find_rate(commands::with_rate(two, key, {9, "2026-12-01"}), key))
+          ->flops,
+      9)
       << "a rate replaces the former one";
 }
 
 TEST(RateCache, RefusesWhatIsNoRate) {
-  const std::string good = with_rate("", key, {1.5e11, "2026-11-27"});
+  const std::string good = commands::with_rate("", key, {1.5e11, "2026-11-27"});
   for (const std::string& text :
        {std::string("x"), std::string("{"), std::string("[]"), std::string("{}"),
         std::string("{\"format\":2,\"rates\":[]}"), std::string("{\"format\":1,\"rates\":[1]}"),
@@ -52,20 +57,20 @@ TEST(RateCache, RefusesWhatIsNoRate) {
         std::regex_replace(good, std::regex("2026-11-27"), "\\u001b[31m"),
         std::regex_replace(good, std::regex("\"threads\":4"), "\"threads\":\"4\""),
         good.substr(0, good.size() / 2), std::string(100000, '[')}) {
-    const auto found = find_rate(text, key);
+    const auto found = commands::find_rate(text, key);
     ASSERT_FALSE(found) << text.substr(0, 200);
     EXPECT_EQ(found.error().code, Errc::corrupt);
-    EXPECT_EQ(with_rate(text, key, {1.5e11, "2026-11-27"}), good) << "it is replaced";
+    EXPECT_EQ(commands::with_rate(text, key, {1.5e11, "2026-11-27"}), good) << "it is replaced";
   }
 }
 
 TEST(RateCache, IsBounded) {
   std::string text;
   for (int threads = 1; threads <= 300; ++threads)
-    text = with_rate(text, {"p", "i", threads, "f32"}, {1, "2026-11-27"});
-  EXPECT_FALSE(value_or_throw(find_rate(text, {"p", "i", 44, "f32"})));
-  EXPECT_TRUE(value_or_throw(find_rate(text, {"p", "i", 45, "f32"})));
-  EXPECT_TRUE(value_or_throw(find_rate(text, {"p", "i", 300, "f32"})));
+    text = commands::with_rate(text, {"p", "i", threads, "f32"}, {1, "2026-11-27"});
+  EXPECT_FALSE(value_or_throw(commands::find_rate(text, {"p", "i", 44, "f32"})));
+  EXPECT_TRUE(value_or_throw(commands::find_rate(text, {"p", "i", 45, "f32"})));
+  EXPECT_TRUE(value_or_throw(commands::find_rate(text, {"p", "i", 300, "f32"})));
 }
 
 class Machine : public testing::Test {
@@ -231,14 +236,15 @@ TEST_F(Machine, ItsRunOverTokenFilesIsEstimated) {
 
 // 2 FLOPs for each multiplied parameter and token of a forward pass, 6 with the backward pass.
 TEST(TimeOfARun, IsNoShorterThanItsProducts) {
-  const auto config = value_or_throw(resolve({.algorithm = "sft",
-                                              .sets = {cat("model=", data("models/stories260k/hf")),
-                                                       "output=O", "data.path=D"},
-                                              .check_files = false}))
-                          .config;
-  const auto spec = value_or_throw(spec_of(config, config.model));
-  const RunSize size{.steps = 10, .least = {1000, 0}, .most = {1000, 0}};
-  const auto time = time_of_run(config, spec, size, 1e9);
+  const auto config =
+      value_or_throw(recipes::resolve({.algorithm = "sft",
+                                       .sets = {cat("model=", data("models/stories260k/hf")),
+                                                "output=O", "data.path=D"},
+                                       .check_files = false}))
+          .config;
+  const auto spec = value_or_throw(recipes::spec_of(config, config.model));
+  const commands::RunSize size{.steps = 10, .least = {1000, 0}, .most = {1000, 0}};
+  const auto time = commands::time_of_run(config, spec, size, 1e9);
   EXPECT_NEAR(time.least, 6e-6 * static_cast<double>(spec.parameter_count()), 0.01 * time.least);
   EXPECT_GT(time.most, 2 * time.least);
 }

@@ -13,9 +13,9 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-Result<Resolved> with(std::vector<std::string> sets, std::string algorithm = "sft") {
+Result<recipes::Resolved> with(std::vector<std::string> sets, std::string algorithm = "sft") {
   for (const char* each : {"model=M", "data.path=D", "output=O"}) sets.emplace_back(each);
-  return resolve(
+  return recipes::resolve(
       {.algorithm = std::move(algorithm), .sets = std::move(sets), .check_files = false});
 }
 
@@ -112,7 +112,8 @@ TEST(GridConfig, TheCriticHasWhatDividesNoModelFromThePolicy) {
   const auto critic = [](std::vector<std::string> set) {
     for (const char* each : {"reward=[{rule: exact_match}]", "parallel.zero=1", "parallel.dp=4"})
       set.emplace_back(each);
-    return parallel_of(value_or_throw(with(set, "ppo")).config, Role::critic, RankKind::processes);
+    return recipes::parallel_of(value_or_throw(with(set, "ppo")).config, recipes::Role::critic,
+                                recipes::RankKind::processes);
   };
   EXPECT_EQ(critic({}).zero, 1);
   EXPECT_EQ(critic({}).dp, 4);

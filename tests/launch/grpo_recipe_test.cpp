@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/text.h"
-#include "launch/recipes/resolve.h"
 #include "launch/recipes/grpo.h"
 #include "launch/recipes/grpo_formula.h"
 #include "launch/recipes/recipes.h"
+#include "launch/recipes/resolve.h"
 
 namespace troupe::launch::grpo_recipe_test {
 namespace {
@@ -20,14 +20,15 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 
-Result<Resolved> with(const std::string& algorithm, std::vector<std::string> sets = {}) {
+Result<recipes::Resolved> with(const std::string& algorithm, std::vector<std::string> sets = {}) {
   for (const char* needed : {"model=M", "data.path=D", "output=O", "reward=exact_match"})
     sets.insert(sets.begin(), needed);
-  return resolve(
+  return recipes::resolve(
       {.algorithm = algorithm, .file = "", .sets = std::move(sets), .check_files = false});
 }
 algorithms::GrpoConfig settings(const std::string& algorithm, std::vector<std::string> sets = {}) {
-  return value_or_throw(grpo_settings(value_or_throw(with(algorithm, std::move(sets))).config));
+  return value_or_throw(
+      recipes::grpo_settings(value_or_throw(with(algorithm, std::move(sets))).config));
 }
 
 TEST(GrpoPresets, AreWhatTheirPapersSay) {
@@ -53,13 +54,13 @@ TEST(GrpoPresets, AreWhatTheirPapersSay) {
 }
 
 TEST(GrpoPresets, WorkWithEveryCompatPreset) {
-  for (const Preset& preset : algorithm_presets()) {
-    for (const Preset& tool : compat_presets()) {
+  for (const recipes::Preset& preset : recipes::algorithm_presets()) {
+    for (const recipes::Preset& tool : recipes::compat_presets()) {
       if (tool.of != preset.of) continue;
       const auto got = with(std::string(preset.name), {cat("compat=", tool.name)});
       ASSERT_TRUE(got) << preset.name << " with the defaults of " << tool.name << ": "
                        << got.error().what;
-      const auto made = grpo_settings(got->config);
+      const auto made = recipes::grpo_settings(got->config);
       EXPECT_TRUE(made) << preset.name << " with the defaults of " << tool.name << ": "
                         << made.error().what;
     }
@@ -80,20 +81,21 @@ TEST(GrpoKeys, OfferTheWordsThatTheAlgorithmKnows) {
   const auto listed = [](const auto& names) {
     return std::vector<std::string>(names.begin(), names.end());
   };
-  EXPECT_EQ(find_field("grpo.policy_loss")->choices, listed(names_of(SurrogateKind{})));
-  EXPECT_EQ(find_field("grpo.ratio")->choices, listed(names_of(RatioLevel{})));
-  EXPECT_EQ(find_field("grpo.estimator")->choices, listed(names_of(Estimator{})));
-  EXPECT_EQ(find_field("grpo.normalize_advantages")->choices,
+  EXPECT_EQ(config::find_field("grpo.policy_loss")->choices, listed(names_of(SurrogateKind{})));
+  EXPECT_EQ(config::find_field("grpo.ratio")->choices, listed(names_of(RatioLevel{})));
+  EXPECT_EQ(config::find_field("grpo.estimator")->choices, listed(names_of(Estimator{})));
+  EXPECT_EQ(config::find_field("grpo.normalize_advantages")->choices,
             listed(names_of(algorithms::Normalise{})));
-  EXPECT_EQ(find_field("grpo.variance")->choices, listed(names_of(algorithms::Variance{})));
-  EXPECT_EQ(find_field("grpo.kl_clamp")->choices, listed(names_of(algorithms::KlClamp{})));
-  EXPECT_EQ(find_field("grpo.correction")->choices, listed(names_of(algorithms::Over{})));
-  EXPECT_EQ(find_field("grpo.correction_outside")->choices,
+  EXPECT_EQ(config::find_field("grpo.variance")->choices, listed(names_of(algorithms::Variance{})));
+  EXPECT_EQ(config::find_field("grpo.kl_clamp")->choices, listed(names_of(algorithms::KlClamp{})));
+  EXPECT_EQ(config::find_field("grpo.correction")->choices, listed(names_of(algorithms::Over{})));
+  EXPECT_EQ(config::find_field("grpo.correction_outside")->choices,
             listed(names_of(algorithms::Outside{})));
-  EXPECT_EQ(find_field("grpo.filter")->choices, listed(names_of(algorithms::FilterOver{})));
-  EXPECT_EQ(find_field("grpo.filter_by")->choices, listed(names_of(algorithms::FilterBy{})));
-  EXPECT_EQ(find_field("grpo.proximal")->choices, listed(names_of(algorithms::Proximal{})));
-  EXPECT_EQ(find_field("grpo.entropy_schedule")->choices,
+  EXPECT_EQ(config::find_field("grpo.filter")->choices, listed(names_of(algorithms::FilterOver{})));
+  EXPECT_EQ(config::find_field("grpo.filter_by")->choices,
+            listed(names_of(algorithms::FilterBy{})));
+  EXPECT_EQ(config::find_field("grpo.proximal")->choices, listed(names_of(algorithms::Proximal{})));
+  EXPECT_EQ(config::find_field("grpo.entropy_schedule")->choices,
             listed(names_of(algorithms::EntropySchedule{})));
 }
 
@@ -131,7 +133,7 @@ TEST(GrpoValidation, RefusesWhatOtherProgramsCannotMake) {
   const auto problem = [](std::vector<std::string> sets, const std::string& algorithm = "grpo") {
     for (const char* set : {"model=M", "data.path=D", "output=O", "rollout.source=service"})
       sets.emplace_back(set);
-    const auto got = resolve(
+    const auto got = recipes::resolve(
         {.algorithm = algorithm, .file = "", .sets = std::move(sets), .check_files = false});
     return got ? "" : got.error().what;
   };
@@ -167,24 +169,25 @@ TEST(ServeValidation, RefusesWhatItCannotServe) {
 }
 
 TEST(ServeConfig, ReadsAddressesAndNumbersThePortsOfRollouts) {
-  const auto address = value_or_throw(listen_address("[::1]:8000"));
+  const auto address = value_or_throw(serve::listen_address("[::1]:8000"));
   EXPECT_EQ(address.host, "::1");
   EXPECT_EQ(address.port, 8000);
-  EXPECT_EQ(value_or_throw(listen_address("8000")).host, "127.0.0.1");
-  EXPECT_EQ(value_or_throw(listener_of("[::1]:8000", 2)), "[::1]:8002");
-  EXPECT_EQ(value_or_throw(listener_of("8000", 1)), "127.0.0.1:8001");
-  EXPECT_EQ(value_or_throw(listener_of("0", 1)), "127.0.0.1:0");
+  EXPECT_EQ(value_or_throw(serve::listen_address("8000")).host, "127.0.0.1");
+  EXPECT_EQ(value_or_throw(serve::listener_of("[::1]:8000", 2)), "[::1]:8002");
+  EXPECT_EQ(value_or_throw(serve::listener_of("8000", 1)), "127.0.0.1:8001");
+  EXPECT_EQ(value_or_throw(serve::listener_of("0", 1)), "127.0.0.1:0");
   for (const char* wrong : {"", ":8000", "localhost", "localhost:", "1.2.3.4:65536", "1.2.3.4:-1"})
-    EXPECT_FALSE(listen_address(wrong)) << wrong;
-  EXPECT_FALSE(listener_of("1.2.3.4:65535", 1));
-  EXPECT_EQ(value_or_throw(listen_address("unix:/run/user/1/a:1")).unix_socket, "/run/user/1/a:1");
-  EXPECT_EQ(value_or_throw(listener_of("unix:a", 0)), "unix:a");
-  EXPECT_EQ(value_or_throw(listener_of("unix:a", 2)), "unix:a.2");
+    EXPECT_FALSE(serve::listen_address(wrong)) << wrong;
+  EXPECT_FALSE(serve::listener_of("1.2.3.4:65535", 1));
+  EXPECT_EQ(value_or_throw(serve::listen_address("unix:/run/user/1/a:1")).unix_socket,
+            "/run/user/1/a:1");
+  EXPECT_EQ(value_or_throw(serve::listener_of("unix:a", 0)), "unix:a");
+  EXPECT_EQ(value_or_throw(serve::listener_of("unix:a", 2)), "unix:a.2");
   const std::string longest = "unix:" + std::string(107, 'a');
-  EXPECT_TRUE(listen_address(longest));
+  EXPECT_TRUE(serve::listen_address(longest));
   for (const std::string& wrong : {std::string("unix:"), std::string("unix:a/"), longest + "a"})
-    EXPECT_FALSE(listen_address(wrong)) << wrong;
-  EXPECT_FALSE(listener_of(longest, 1));
+    EXPECT_FALSE(serve::listen_address(wrong)) << wrong;
+  EXPECT_FALSE(serve::listener_of(longest, 1));
 }
 
 TEST(GrpoValidation, WarnsOfWhatIsOdd) {
@@ -222,7 +225,7 @@ TEST(RolloutsInInt8, HaveThePolicyRecomputeLogProbabilities) {
 
 TEST(GrpoFormula, SaysWhatIsMinimised) {
   const auto formula = [](const std::string& algorithm, std::vector<std::string> sets = {}) {
-    return grpo_formula(with(algorithm, std::move(sets))->config);
+    return recipes::grpo_formula(with(algorithm, std::move(sets))->config);
   };
   EXPECT_THAT(formula("dapo"), HasSubstr("clip(rho, 0.8, 1.28) A)"));
   EXPECT_THAT(formula("cispo"), HasSubstr("constant(min(rho, 5)) A log p(t)"));

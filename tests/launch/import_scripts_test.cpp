@@ -37,11 +37,11 @@ TEST(ImportOfAScript, ReadsTheWordsThatBashPassesInVerlsExamples) {
     std::vector<std::string> notes, expected, arguments;
     for (std::string word; std::getline(recorded, word);) expected.push_back(word);
     if (path.find("gemma") != std::string::npos) arguments = {"8", "/save"};
-    const auto command =
-        value_or_throw(command_of_script(path, {arguments, {{"DEVICE", "gpu"}}}, notes));
+    const auto command = value_or_throw(
+        tools::migration::command_of_script(path, {arguments, {{"DEVICE", "gpu"}}}, notes));
     ASSERT_EQ(command.words.size(), expected.size()) << path;
     for (std::size_t i = 0; i < expected.size(); ++i) {
-      const shell::Value& word = command.words[i].value;
+      const tools::migration::shell::Value& word = command.words[i].value;
       if (word.unknown.empty())
         EXPECT_EQ(word.text, expected[i]) << path;
       else
@@ -89,7 +89,7 @@ TEST(ImportOfAScript, ReadsTheConfigurationOfItsConfigName) {
       "temperature: 0.5}}\ndata: {train_files: D}\n"));
   const Said said = run_program(cat("import ", folder, "/run.sh"));
   EXPECT_EQ(said.code, 0) << said.err;
-  const RunConfig config = value_or_throw(config_of(said.out, "stdout"));
+  const config::RunConfig config = value_or_throw(recipes::config_of(said.out, "stdout"));
   EXPECT_EQ(config.grpo.group, 7) << "words override the file";
   EXPECT_EQ(config.rollout.sampling.temperature, 0.5);
 }
@@ -175,7 +175,7 @@ TEST(Import, LlamaFactorysRegisterGivesFilesAndColumns) {
       file, "stage: kto\nmodel_name_or_path: M\noutput_dir: O\ndataset: mine\n"));
   const Said said = run_program("import " + file);
   EXPECT_EQ(said.code, 0) << said.err;
-  const RunConfig config = value_or_throw(config_of(said.out, "stdout"));
+  const config::RunConfig config = value_or_throw(recipes::config_of(said.out, "stdout"));
   EXPECT_EQ(config.data.path, std::vector<std::string>{folder + "/data/mine.json"});
   EXPECT_EQ(config.data.columns.at("label"), "good");
   EXPECT_EQ(config.data.tags.at("role_tag"), "who");
@@ -197,20 +197,21 @@ TEST(Import, LlamaFactorysInterleavedDataSetsAreSourcesOfAMix) {
   };
   const Said weighted = said("mix_strategy: interleave_under\ninterleave_probs: 0.7,0.3\n");
   EXPECT_EQ(weighted.code, 0) << weighted.err;
-  const RunConfig config = value_or_throw(config_of(weighted.out, "stdout"));
+  const config::RunConfig config = value_or_throw(recipes::config_of(weighted.out, "stdout"));
   ASSERT_EQ(config.data.mix.size(), 2u);
   EXPECT_EQ(config.data.mix[0].weight, 0.7);
   EXPECT_EQ(config.data.mix[1].weight, 0.3);
   EXPECT_EQ(config.data.mix[1].columns.at("instruction"), "ask");
   EXPECT_THAT(weighted.err, HasSubstr("interleave_under ends with the first"));
-  EXPECT_EQ(value_or_throw(config_of(said("mix_strategy: interleave_over\n").out, "stdout"))
-                .data.mix[1]
-                .weight,
-            1);
+  EXPECT_EQ(
+      value_or_throw(recipes::config_of(said("mix_strategy: interleave_over\n").out, "stdout"))
+          .data.mix[1]
+          .weight,
+      1);
   EXPECT_THAT(said("mix_strategy: interleave_over\ninterleave_probs: 0.5\n").err,
               HasSubstr("interleave_probs: expected a number above 0 for each of 2 data sets"));
   const Said joined = said("mix_strategy: concat\ninterleave_probs: 0.7,0.3\n");
-  EXPECT_TRUE(value_or_throw(config_of(joined.out, "stdout")).data.mix.empty());
+  EXPECT_TRUE(value_or_throw(recipes::config_of(joined.out, "stdout")).data.mix.empty());
   EXPECT_THAT(joined.err, HasSubstr("concat, which has no probabilities"));
 }
 
@@ -230,7 +231,8 @@ TEST(Import, DefaultsOfAToolThatTheMethodExcludesAreOff) {
       "actor_rollout_ref.actor.policy_loss.loss_mode=cispo "
       "actor_rollout_ref.rollout.n=4");
   EXPECT_EQ(said.code, 0) << said.err;
-  EXPECT_EQ(value_or_throw(config_of(said.out, "stdout")).grpo.loss.surrogate.dual_clip, 0);
+  EXPECT_EQ(value_or_throw(recipes::config_of(said.out, "stdout")).grpo.loss.surrogate.dual_clip,
+            0);
 }
 
 constexpr const char* script_command = "\ndeepspeed --module openrlhf.cli.train_dpo --pretrain ";

@@ -11,22 +11,23 @@
 #include "launch/tools/migration/shell/run.h"
 #include "tests/launch/program.h"
 
-namespace troupe::launch::shell {
+namespace troupe::launch::tools::migration::shell {
 namespace {
 
 using testing::HasSubstr;
 using Commands = std::vector<std::vector<std::string>>;
 
-std::vector<ScriptCommand> commands_of(const std::string& script,
-                                       std::vector<std::string> arguments = {},
-                                       std::map<std::string, std::string> environment = {}) {
-  return commands_of_script(script, {"run.sh", std::move(arguments), std::move(environment), "/"});
+std::vector<tools::migration::shell::ScriptCommand> commands_of(
+    const std::string& script, std::vector<std::string> arguments = {},
+    std::map<std::string, std::string> environment = {}) {
+  return tools::migration::shell::commands_of_script(
+      script, {"run.sh", std::move(arguments), std::move(environment), "/"});
 }
 
 /// The words of each `prog` command.
 Commands ours(const std::string& script) {
   Commands out;
-  for (const ScriptCommand& command : commands_of(script)) {
+  for (const tools::migration::shell::ScriptCommand& command : commands_of(script)) {
     if (command.words[0].value.text != "prog" || !command.uncertain.empty()) continue;
     out.emplace_back();
     for (std::size_t i = 1; i < command.words.size(); ++i) {
@@ -192,8 +193,8 @@ TEST(GeneratedScripts, PassTheWordsThatBashPasses) {
 }
 
 /// The last word of the last command of a script, or why it is unknown.
-std::string last_word(const std::vector<ScriptCommand>& commands) {
-  const Value& value = commands.back().words.back().value;
+std::string last_word(const std::vector<tools::migration::shell::ScriptCommand>& commands) {
+  const tools::migration::shell::Value& value = commands.back().words.back().value;
   return value.unknown.empty() ? value.text : "? " + value.unknown;
 }
 
@@ -280,4 +281,4 @@ TEST(MalformedScripts, AreRefusedWithTheirLine) {
 }
 
 }  // namespace
-}  // namespace troupe::launch::shell
+}  // namespace troupe::launch::tools::migration::shell

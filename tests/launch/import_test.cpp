@@ -7,8 +7,8 @@
 
 #include "engine/base/file.h"
 #include "engine/base/text.h"
-#include "launch/tools/migration/conversion.h"
 #include "launch/config/paths.h"
+#include "launch/tools/migration/conversion.h"
 #include "tests/launch/imported.h"
 
 namespace troupe::launch {
@@ -45,9 +45,10 @@ TEST_P(PublishedExamples, BecomeRunFilesThatExplainAccepts) {
 TEST_P(PublishedExamples, HaveALineForEachSetting) {
   const auto [input, options, rows] = GetParam();
   const Imported got = import_of(cat(example(input), ' ', options));
-  const ForeignRun run = value_or_throw(read_foreign_file(example(input)));
+  const tools::migration::ForeignRun run =
+      value_or_throw(tools::migration::read_foreign_file(example(input)));
   EXPECT_GT(run.settings.size(), 8u);
-  for (const ForeignSetting& each : run.settings)
+  for (const tools::migration::ForeignSetting& each : run.settings)
     EXPECT_THAT(got.said.err, HasSubstr(cat("  ", each.key, ' '))) << each.key;
   EXPECT_THAT(got.said.err, Not(HasSubstr("Not known of")));
 }
@@ -75,7 +76,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(Import, TrlsDpoKeepsItsLossesAndItsBatchArithmetic) {
   const Imported got = import_of(example("trl_dpo.yaml") + " --algorithm dpo --devices 4");
-  const RunConfig config = config_in(got.file);
+  const config::RunConfig config = config_in(got.file);
   EXPECT_EQ(name_of(config.compat), "trl");
   EXPECT_EQ(config.train.batch_size, 64);
   EXPECT_EQ(config.train.steps, 1000);
@@ -91,7 +92,7 @@ TEST(Import, TrlsDpoKeepsItsLossesAndItsBatchArithmetic) {
 
 TEST(Import, TrlsGrpoCountsCompletionsPerDeviceAndOursPrompts) {
   const Imported got = import_of(example("trl_grpo.yaml"));
-  const RunConfig config = config_in(got.file);
+  const config::RunConfig config = config_in(got.file);
   EXPECT_EQ(config.algorithm, "grpo");
   EXPECT_EQ(config.train.batch_size, 4);  // 8 x 4 completions of 8 a prompt
   EXPECT_EQ(config.grpo.minibatches, 2);  // 8 steps per generation, accumulated by 4
@@ -108,7 +109,7 @@ TEST(Import, TrlsGrpoCountsCompletionsPerDeviceAndOursPrompts) {
 
 TEST(Import, LlamaFactorysLoraRun) {
   const Imported got = import_of(example("llama_factory_lora_sft.yaml"));
-  const RunConfig config = config_in(got.file);
+  const config::RunConfig config = config_in(got.file);
   EXPECT_EQ(config.algorithm, "sft");
   EXPECT_EQ(config.lora.rank, 8);
   EXPECT_EQ(config.train.batch_size, 8);
@@ -120,13 +121,13 @@ TEST(Import, LlamaFactorysLoraRun) {
   EXPECT_EQ(config.data.max_samples, 1000);
   EXPECT_EQ(config.data.split, 0.1);
   EXPECT_EQ(config.parallel.timeout, 604800) << "ddp_timeout bounds the wait for other ranks";
-  EXPECT_EQ(config.train.timeout, RunConfig().train.timeout);
+  EXPECT_EQ(config.train.timeout, config::RunConfig().train.timeout);
   EXPECT_EQ(config.data.path, (std::vector<std::string>{"identity", "alpaca_en_demo"}));
   EXPECT_THAT(got.said.err, HasSubstr("identity, alpaca_en_demo are no files here"));
 }
 
 TEST(Import, PrefLossChoosesTheMethod) {
-  const RunConfig config = config_in(import_of(example("llama_factory_simpo.yaml")).file);
+  const config::RunConfig config = config_in(import_of(example("llama_factory_simpo.yaml")).file);
   EXPECT_EQ(config.algorithm, "simpo");
   EXPECT_EQ(config.simpo.loss.beta, 2);
   EXPECT_EQ(config.simpo.loss.gamma, 1);
@@ -135,7 +136,7 @@ TEST(Import, PrefLossChoosesTheMethod) {
 
 TEST(Import, VerlsOverridesInAScript) {
   const Imported got = import_of(example("verl_grpo.sh"));
-  const RunConfig config = config_in(got.file);
+  const config::RunConfig config = config_in(got.file);
   EXPECT_EQ(config.algorithm, "grpo");
   EXPECT_EQ(name_of(config.compat), "verl");
   EXPECT_EQ(config.grpo.group, 5);
@@ -151,7 +152,7 @@ TEST(Import, VerlsOverridesInAScript) {
 TEST(Import, VerlsPpoWithARewardModelAndAnOverride) {
   const Imported got =
       import_of(example("verl_ppo.yaml") + " algorithm.lam=0.9 trainer.total_training_steps=10");
-  const RunConfig config = config_in(got.file);
+  const config::RunConfig config = config_in(got.file);
   EXPECT_EQ(config.algorithm, "ppo");
   EXPECT_EQ(config.ppo.gae.lambda, 0.9);
   EXPECT_EQ(config.ppo.kl_coef, 0.001);
@@ -161,7 +162,7 @@ TEST(Import, VerlsPpoWithARewardModelAndAnOverride) {
 
 TEST(Import, VerlsReferencesAreResolvedAndAModelThatIsOffIsNoReward) {
   const Imported got = import_of(example("verl_ppo_trainer.yaml"));
-  const RunConfig config = config_in(got.file);
+  const config::RunConfig config = config_in(got.file);
   EXPECT_EQ(config.output, "checkpoints/verl_examples/gsm8k");
   EXPECT_EQ(config.critic.model, config.model);
   EXPECT_EQ(config.rollout.sampling.max_new_tokens, 256);
@@ -189,15 +190,16 @@ TEST(Import, AScriptsArgumentsAreNamedAndItsHomeIsATilde) {
               HasSubstr("could not be evaluated: trainer.default_local_dir (depends on the "
                         "script's argument 2 (line 4)); give"));
   EXPECT_TRUE(unknown.err.ends_with("write the key into the run file\n"));
-  const RunConfig config = config_in(got.file);
-  EXPECT_EQ(config.data.path.at(0), value_or_throw(expand_home("a", "~/data/gsm8k/train.parquet")));
+  const config::RunConfig config = config_in(got.file);
+  EXPECT_EQ(config.data.path.at(0),
+            value_or_throw(config::expand_home("a", "~/data/gsm8k/train.parquet")));
   EXPECT_EQ(config.data.columns.at("prompt"), "extra_info.question");
   EXPECT_EQ(config.data.columns.at("completion"), "extra_info.answer");
 }
 
 TEST(Import, WeightsBelongToTheFunctionsThatBecameRules) {
   const Imported got = import_of(example("openr1_grpo.yaml"));
-  const RunConfig config = config_in(got.file);
+  const config::RunConfig config = config_in(got.file);
   ASSERT_EQ(config.reward.size(), 2u);
   EXPECT_EQ(config.reward[0].rule, "boxed");
   EXPECT_EQ(config.reward[0].weight, 1);
@@ -213,7 +215,7 @@ TEST(Import, OpenRlhfsLabelKeyDependsOnTheMethod) {
   const Said prm = run_program(
       "import -- openrlhf.cli.train_prm --pretrain M --dataset D --save_path O --input_key text "
       "--label_key marks --reward_tokens + -");
-  const RunConfig config = value_or_throw(config_of(prm.out, "stdout"));
+  const config::RunConfig config = value_or_throw(recipes::config_of(prm.out, "stdout"));
   EXPECT_EQ(config.data.columns.at("input"), "text");
   EXPECT_EQ(config.data.columns.at("value"), "marks");
 }
@@ -222,7 +224,7 @@ TEST(Import, OpenRlhfsNormalizedRewardModel) {
   const Said said = run_program(
       "import -- openrlhf.cli.train_ppo_ray --pretrain M --prompt_data D --save_path O "
       "--normalize_reward --reward_pretrain R");
-  const RunConfig config = value_or_throw(config_of(said.out, "stdout"));
+  const config::RunConfig config = value_or_throw(recipes::config_of(said.out, "stdout"));
   ASSERT_EQ(config.reward.size(), 1u);
   EXPECT_EQ(config.reward[0].options.find("normalize")->string(), "saved");
   EXPECT_THAT(said.err, HasSubstr("normalize_reward true  ->  normalize: saved"));
@@ -234,7 +236,7 @@ TEST(Import, OpenRlhfsCommandLineBehindALauncher) {
       "--train_batch_size 64 --learning_rate 9e-6 --max_epochs 2 --loss logexp --adam_betas 0.9 "
       "0.99 --zero_stage 3 --save_path O --dataset D");
   ASSERT_EQ(said.code, 0) << said.err;
-  const RunConfig config = value_or_throw(config_of(said.out, "stdout"));
+  const config::RunConfig config = value_or_throw(recipes::config_of(said.out, "stdout"));
   EXPECT_EQ(config.algorithm, "orm");
   EXPECT_EQ(config.train.batch_size, 64);
   EXPECT_EQ(config.train.epochs, 2);
@@ -244,7 +246,7 @@ TEST(Import, OpenRlhfsCommandLineBehindALauncher) {
 }
 
 TEST(Import, OpenRlhfsPpoCountsSamples) {
-  const RunConfig config = config_in(import_of(example("openrlhf_ppo.sh")).file);
+  const config::RunConfig config = config_in(import_of(example("openrlhf_ppo.sh")).file);
   EXPECT_EQ(config.algorithm, "ppo");
   EXPECT_EQ(config.train.batch_size, 128);
   EXPECT_EQ(config.ppo.minibatches, 8);
@@ -254,7 +256,7 @@ TEST(Import, OpenRlhfsPpoCountsSamples) {
 
 TEST(Import, MindSpeedsConservativeSmoothingAndLikelihoodTerm) {
   const Imported got = import_of(example("mindspeed_llm_dpo.sh"));
-  const RunConfig config = config_in(got.file);
+  const config::RunConfig config = config_in(got.file);
   EXPECT_EQ(config.algorithm, "dpo");
   EXPECT_EQ(config.chat_template, "qwen");
   EXPECT_EQ(config.parallel.tp, 2);
@@ -265,7 +267,7 @@ TEST(Import, MindSpeedsConservativeSmoothingAndLikelihoodTerm) {
 
 TEST(Import, MindSpeedsPretraining) {
   const Imported got = import_of(example("mindspeed_llm_pretrain.sh"));
-  const RunConfig config = config_in(got.file);
+  const config::RunConfig config = config_in(got.file);
   EXPECT_EQ(config.algorithm, "pretrain");
   ASSERT_EQ(config.data.mix.size(), 2u);
   EXPECT_THAT(config.data.mix[1].path, ElementsAre("./dataset/code_text_document"));
@@ -286,7 +288,7 @@ TEST(Import, MindSpeedsPretraining) {
 }
 
 TEST(Import, MindSpeedRlsVerifiersAreRules) {
-  const RunConfig config = config_in(import_of(example("mindspeed_rl_grpo.yaml")).file);
+  const config::RunConfig config = config_in(import_of(example("mindspeed_rl_grpo.yaml")).file);
   EXPECT_EQ(config.grpo.minibatches, 2);
   EXPECT_EQ(config.train.batch_size, 32);
   EXPECT_EQ(config.model, "./Qwen2.5-7B");
@@ -301,9 +303,9 @@ TEST(Import, PythonRewardFunctionsAreRules) {
     const Said said = run_program("import " + words);
     EXPECT_EQ(said.code, 0) << said.err;
     EXPECT_THAT(said.err, HasSubstr("is no file here"));
-    const RunConfig config = value_or_throw(config_of(said.out, "stdout"));
+    const config::RunConfig config = value_or_throw(recipes::config_of(said.out, "stdout"));
     EXPECT_EQ(config.reward.size(), 1u);
-    RewardRule rule = config.reward.at(0);
+    config::RewardRule rule = config.reward.at(0);
     EXPECT_EQ(rule.rule, "python");
     return rule.options.dump();
   };
@@ -343,7 +345,7 @@ TEST(Import, ExitCode0MeansThatTrainAcceptsTheRunFile) {
       continue;
     }
     ++converted;
-    const auto accepted = resolve({.algorithm = "", .file = got.file, .sets = {}});
+    const auto accepted = recipes::resolve({.algorithm = "", .file = got.file, .sets = {}});
     if (!accepted) {
       EXPECT_EQ(accepted.error().code, Errc::not_found) << path << ": " << accepted.error().what;
     }

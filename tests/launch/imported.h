@@ -26,8 +26,8 @@ inline Imported import_of(const std::string& arguments) {
   return out;
 }
 
-inline RunConfig config_in(const std::string& file) {
-  return value_or_throw(config_of(value_or_throw(read_file(file)), file));
+inline config::RunConfig config_in(const std::string& file) {
+  return value_or_throw(recipes::config_of(value_or_throw(read_file(file)), file));
 }
 
 }  // namespace troupe::launch

@@ -37,7 +37,7 @@ class JournalFaults : public testing::Test {
   /// Steps of a JSON-lines file.
   std::vector<std::int64_t> steps(const std::string& name) const {
     std::vector<std::int64_t> out;
-    for_each_line(path_ + "/" + name, [&](const Json& line, std::string_view) {
+    journal::for_each_line(path_ + "/" + name, [&](const Json& line, std::string_view) {
       out.push_back(line.find("step")->integer());
     });
     return out;
@@ -46,7 +46,7 @@ class JournalFaults : public testing::Test {
   std::string run(std::int64_t from, std::int64_t to) {
     testing::internal::CaptureStderr();
     {
-      RunJournal journal(folder(), "test", "sft", 0);
+      journal::RunJournal journal(folder(), "test", "sft", 0);
       if (from > 0) journal.expect(saved_[from]);
       journal.begin(to, from);
       for (std::int64_t step = from + 1; step <= to; ++step) {
@@ -95,7 +95,7 @@ TEST_F(JournalFaults, AFileIsGivenUpWithOneWarning) {
   const struct rlimit small { 300, before.rlim_max };
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
   testing::internal::CaptureStderr();
-  Timeline timeline(folder(), 0);
+  journal::Timeline timeline(folder(), 0);
   for (std::int64_t i = 0; i < 10; ++i) timeline.answered(call(i));
   const std::string said = testing::internal::GetCapturedStderr();
   ::setrlimit(RLIMIT_FSIZE, &before);
@@ -176,7 +176,7 @@ TEST_F(JournalFaults, ZerosAtTheEndAreReportedAndRemoved) {
 TEST_F(JournalFaults, TheTimelineIsBounded) {
   constexpr std::uint64_t limit = 8192;
   {
-    Timeline timeline(folder(), 0, limit);
+    journal::Timeline timeline(folder(), 0, limit);
     for (std::int64_t step = 1; step <= 400; ++step) {
       timeline.answered(call(step));
       timeline.record(step);
@@ -187,15 +187,15 @@ TEST_F(JournalFaults, TheTimelineIsBounded) {
   EXPECT_GT(sizes, limit / 2);
   EXPECT_EQ(steps("timeline.jsonl").back(), 400);
   EXPECT_EQ(steps("timeline.jsonl.1").back() + 1, steps("timeline.jsonl").front());
-  Timeline again(folder(), 380, limit);
+  journal::Timeline again(folder(), 380, limit);
   EXPECT_EQ(steps("timeline.jsonl").back(), 380);
-  Timeline earlier(folder(), steps("timeline.jsonl.1").back() - 3, limit);
+  journal::Timeline earlier(folder(), steps("timeline.jsonl.1").back() - 3, limit);
   EXPECT_EQ(text("timeline.jsonl"), "");
 }
 
 TEST_F(JournalFaults, ATimelineThatIsSwitchedOffWritesNothing) {
   {
-    Timeline timeline(folder(), 0, 0);
+    journal::Timeline timeline(folder(), 0, 0);
     timeline.answered(call(1));
     timeline.record(1);
     EXPECT_TRUE(timeline.draw());
@@ -217,7 +217,7 @@ TEST_F(JournalFaults, ARestartReadsTheEndOfALongTimelineOnly) {
   std::fputs(end.c_str(), file);
   std::fclose(file);
   const std::int64_t before = bytes_read();
-  const auto size = truncate_tail_after(folder(), "timeline.jsonl", 8);
+  const auto size = journal::truncate_tail_after(folder(), "timeline.jsonl", 8);
   EXPECT_LT(bytes_read() - before, 1 << 20);
   EXPECT_EQ(value_or_throw(size),
             (512u << 20) + std::string("\n{\"step\":7}\n{\"step\":8}\n").size());
@@ -229,13 +229,13 @@ TEST_F(JournalFaults, TheEndOfAFileIsFoundBeyondBlocksAndDamage) {
   for (int step = 1; step <= 20000; ++step) lines += cat("{\"step\":", step, "}\n");
   write("lines.jsonl", lines + std::string(200000, '\0') + "no JSON\n[]\n{}\n");
   const std::string kept = lines.substr(0, lines.find("{\"step\":12}"));
-  EXPECT_EQ(value_or_throw(truncate_tail_after(folder(), "lines.jsonl", 11)), kept.size());
+  EXPECT_EQ(value_or_throw(journal::truncate_tail_after(folder(), "lines.jsonl", 11)), kept.size());
   EXPECT_EQ(text("lines.jsonl"), kept);
-  EXPECT_EQ(value_or_throw(truncate_tail_after(folder(), "lines.jsonl", 0)), 0u);
+  EXPECT_EQ(value_or_throw(journal::truncate_tail_after(folder(), "lines.jsonl", 0)), 0u);
   EXPECT_EQ(text("lines.jsonl"), "");
   write("lines.jsonl", std::string(3 << 20, '\0'));
-  EXPECT_EQ(value_or_throw(truncate_tail_after(folder(), "lines.jsonl", 5)), 0u);
-  EXPECT_EQ(value_or_throw(truncate_tail_after(folder(), "missing", 5)), 0u);
+  EXPECT_EQ(value_or_throw(journal::truncate_tail_after(folder(), "lines.jsonl", 5)), 0u);
+  EXPECT_EQ(value_or_throw(journal::truncate_tail_after(folder(), "missing", 5)), 0u);
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ std::string text_of(const std::string& path) {
 TEST(Metrics, LinesCarryEveryDigit) {
   const double third = 1.0 / 3;
   const std::string line =
-      metrics_line(7, {{"loss", third}, {"grad_norm", std::nan("")}, {"tokens", 12}});
+      journal::metrics_line(7, {{"loss", third}, {"grad_norm", std::nan("")}, {"tokens", 12}});
   const auto json = parse_json(line, "line");
   ASSERT_TRUE(json) << line;
   EXPECT_EQ(json->object()[0].first, "step");
@@ -54,18 +54,18 @@ TEST(Metrics, CutBackKeepsWholeLinesOfDoneStepsOnce) {
   ASSERT_TRUE(write_file_durably(path,
                                  "{\"step\":1,\"loss\":3}\n{\"step\":2,\"loss\":2}\n{\"step\":2,"
                                  "\"loss\":9}\nnoise\n{\"step\":3,\"loss\":1}\n{\"st"));
-  ASSERT_TRUE(truncate_after(folder, name, 2, true));
+  ASSERT_TRUE(journal::truncate_after(folder, name, 2, true));
   EXPECT_EQ(text_of(path), "{\"step\":1,\"loss\":3}\n{\"step\":2,\"loss\":2}\n");
-  ASSERT_TRUE(truncate_after(folder, name, 0, true));
+  ASSERT_TRUE(journal::truncate_after(folder, name, 0, true));
   EXPECT_EQ(text_of(path), "");
-  EXPECT_TRUE(truncate_after(folder, name + ".missing", 1, true));
+  EXPECT_TRUE(journal::truncate_after(folder, name + ".missing", 1, true));
   EXPECT_FALSE(std::filesystem::exists(path + ".missing"));
 }
 
 TEST(Events, Crc32cOfTheRfc) {
-  EXPECT_EQ(crc32c(std::string(32, '\0')), 0x8A9136AAu);  // RFC 3720 B.4
-  EXPECT_EQ(crc32c(std::string(32, '\xff')), 0x62A8AB43u);
-  EXPECT_EQ(crc32c("123456789"), 0xE3069283u);
+  EXPECT_EQ(journal::crc32c(std::string(32, '\0')), 0x8A9136AAu);  // RFC 3720 B.4
+  EXPECT_EQ(journal::crc32c(std::string(32, '\xff')), 0x62A8AB43u);
+  EXPECT_EQ(journal::crc32c("123456789"), 0xE3069283u);
 }
 
 std::string hex(std::string_view bytes) {
@@ -80,19 +80,19 @@ std::string hex(std::string_view bytes) {
 
 TEST(Events, RecordsAreTensorboardsBytes) {
   // Written by tensorboard 2 (Event.SerializeToString, masked_crc32c).
-  EXPECT_EQ(hex(version_event(1.0)), "09000000000000f03f1a0d627261696e2e4576656e743a32");
-  EXPECT_EQ(hex(metrics_event(2.0, 300, {{"loss", 0.5}, {"gone", std::nan("")}})),
+  EXPECT_EQ(hex(journal::version_event(1.0)), "09000000000000f03f1a0d627261696e2e4576656e743a32");
+  EXPECT_EQ(hex(journal::metrics_event(2.0, 300, {{"loss", 0.5}, {"gone", std::nan("")}})),
             "09000000000000004010ac022a0d0a0b0a046c6f7373150000003f");
-  EXPECT_EQ(hex(restart_event(2.0, 3)), "09000000000000004010033a020801");
-  EXPECT_EQ(hex(tf_record(version_event(1.0))),
+  EXPECT_EQ(hex(journal::restart_event(2.0, 3)), "09000000000000004010033a020801");
+  EXPECT_EQ(hex(journal::tf_record(journal::version_event(1.0))),
             "1800000000000000a37f4b2209000000000000f03f1a0d627261696e2e4576656e743a3286bf577a");
 }
 
 std::string written(bool terminal, double seconds_a_step) {
   std::FILE* file = std::tmpfile();
   double now = 0;
-  Progress progress(file, {.terminal = terminal, .columns = [] { return 40; }},
-                    [&] { return now; });
+  journal::Progress progress(file, {.terminal = terminal, .columns = [] { return 40; }},
+                             [&] { return now; });
   progress.begin(100, 0);
   for (std::int64_t step = 1; step <= 100; ++step) {
     now += seconds_a_step;
@@ -123,17 +123,17 @@ TEST(Samples, AreReadableAndHarmless) {
                             .reward = 1,
                             .advantage = 0.5,
                             .parts = {{"exact_match", 1}}};
-  EXPECT_EQ(sample_text(2, sample),
+  EXPECT_EQ(journal::sample_text(2, sample),
             "--- step 2, sample 3, reward 1.000, advantage 0.500, stop, exact_match "
             "1.000\n[prompt] 1,2:9,2\n[completion] 3,\\x1b[2J4\n\n");
   sample.answer = "3,4";
-  EXPECT_THAT(sample_text(2, sample), HasSubstr("\n[answer] 3,4\n\n"));
-  EXPECT_EQ(parse_json(sample_line(2, sample), "line")->find("answer")->string(), "3,4");
+  EXPECT_THAT(journal::sample_text(2, sample), HasSubstr("\n[answer] 3,4\n\n"));
+  EXPECT_EQ(parse_json(journal::sample_line(2, sample), "line")->find("answer")->string(), "3,4");
   sample.parts = {{"a\x1b]0;name\a\xe2\x80\xae", 1}};
-  EXPECT_THAT(sample_text(2, sample), HasSubstr(", a\\x1b]0;name\\x07\\u202e 1.000\n"));
+  EXPECT_THAT(journal::sample_text(2, sample), HasSubstr(", a\\x1b]0;name\\x07\\u202e 1.000\n"));
   sample.completion = "bad \xff byte";
-  EXPECT_THAT(sample_text(2, sample), HasSubstr("[completion] bad \\xff byte\n"));
-  EXPECT_TRUE(parse_json(sample_line(2, sample), "line"));
+  EXPECT_THAT(journal::sample_text(2, sample), HasSubstr("[completion] bad \\xff byte\n"));
+  EXPECT_TRUE(parse_json(journal::sample_line(2, sample), "line"));
 }
 
 TEST(Samples, HaveTheTokensWithTheirVersions) {
@@ -143,7 +143,7 @@ TEST(Samples, HaveTheTokensWithTheirVersions) {
                                   .ids = {7, 8, 3},
                                   .logprobs = {-0.1f, -1.0f / 3, 0},
                                   .versions = {{4, 2}, {5, 1}}};
-  const auto line = parse_json(sample_line(2, sample), "line");
+  const auto line = parse_json(journal::sample_line(2, sample), "line");
   ASSERT_TRUE(line);
   EXPECT_EQ(line->find("prompt_ids")->dump(), "[1,2]");
   EXPECT_EQ(line->find("ids")->dump(), "[7,8,3]");
@@ -164,19 +164,19 @@ TEST(Timeline, LinesAreCutBackToTheStepsThatAreDone) {
   const std::string folder = fresh_folder("timeline");
   const auto lines = [&] {
     std::vector<std::string> out;
-    for_each_line(folder + "/timeline.jsonl", [&](const Json& line, std::string_view) {
+    journal::for_each_line(folder + "/timeline.jsonl", [&](const Json& line, std::string_view) {
       out.push_back(line.find("message")->dump());
     });
     return out;
   };
   {
-    Timeline timeline(folder_at(folder), 0);
+    journal::Timeline timeline(folder_at(folder), 0);
     timeline.answered(ask("a", "first", 0, 1));
     timeline.record(1);
     timeline.answered(ask("a", "second", 0, 1));
   }
   EXPECT_EQ(lines().size(), 2u);
-  Timeline again(folder_at(folder), 1);
+  journal::Timeline again(folder_at(folder), 1);
   EXPECT_THAT(lines(), testing::ElementsAre("\"first\""));
   again.answered(ask("a", "third", 0, 1));
   EXPECT_TRUE(again.draw()) << "no whole step yet: nothing to draw";
@@ -190,7 +190,7 @@ TEST(RunJournal, AResumedRunHasEachStepOnce) {
   const algorithms::Sample sample{
       .sample_id = 1, .prompt = "p", .completion = "c", .finish_reason = "stop", .parts = {}};
   const auto run = [&](std::int64_t from, std::int64_t to, double loss) {
-    RunJournal journal(folder_at(folder), "test", "sft", 0);
+    journal::RunJournal journal(folder_at(folder), "test", "sft", 0);
     journal.begin(6, from);
     for (std::int64_t step = from + 1; step <= to; ++step) {
       journal.sample(step, sample);
@@ -201,7 +201,7 @@ TEST(RunJournal, AResumedRunHasEachStepOnce) {
   run(3, 6, 2.5);
   std::vector<std::int64_t> steps;
   std::vector<double> losses;
-  for_each_line(folder + "/metrics.jsonl", [&](const Json& line, std::string_view) {
+  journal::for_each_line(folder + "/metrics.jsonl", [&](const Json& line, std::string_view) {
     steps.push_back(line.find("step")->integer());
     losses.push_back(line.find("loss")->number());
   });
@@ -219,15 +219,15 @@ TEST(RunJournal, AResumedRunHasEachStepOnce) {
 TEST(RunJournal, ARunThatStartsOverHasStepZeroOnce) {
   const std::string folder = fresh_folder("step-zero");
   const auto run = [&](std::int64_t from, std::int64_t to, double reward) {
-    RunJournal journal(folder_at(folder), "test", "grpo", 0);
+    journal::RunJournal journal(folder_at(folder), "test", "grpo", 0);
     journal.begin(6, from);
     if (from == 0) journal.record(0, {{"eval/reward", reward}});
     for (std::int64_t step = from + 1; step <= to; ++step) journal.record(step, {{"loss", 1}});
   };
   const auto lines = [&] {
     std::vector<std::string> out;
-    for_each_line(folder + "/metrics.jsonl",
-                  [&](const Json&, std::string_view line) { out.emplace_back(line); });
+    journal::for_each_line(folder + "/metrics.jsonl",
+                           [&](const Json&, std::string_view line) { out.emplace_back(line); });
     return out;
   };
   run(0, 1, 0.25);  // killed before its first checkpoint
@@ -243,15 +243,15 @@ TEST(RunJournal, ARunThatStartsOverHasEachSampleOnceInBothFiles) {
   const algorithms::Sample sample{
       .sample_id = 1, .prompt = "p", .completion = "c", .finish_reason = "stop", .parts = {}};
   const auto run = [&] {  // killed before its first checkpoint
-    RunJournal journal(folder_at(folder), "test", "grpo", 0);
+    journal::RunJournal journal(folder_at(folder), "test", "grpo", 0);
     journal.begin(6, 0);
     journal.sample(1, sample);
     journal.record(1, {{"loss", 1}});
   };
   run();
   run();
-  EXPECT_EQ(text_of(folder + "/samples.txt"), sample_text(1, sample));
-  EXPECT_EQ(text_of(folder + "/samples.jsonl"), sample_line(1, sample));
+  EXPECT_EQ(text_of(folder + "/samples.txt"), journal::sample_text(1, sample));
+  EXPECT_EQ(text_of(folder + "/samples.jsonl"), journal::sample_line(1, sample));
 }
 
 }  // namespace

@@ -6,10 +6,10 @@
 
 #include "engine/base/file.h"
 #include "engine/base/text.h"
-#include "launch/recipes/resolve.h"
 #include "launch/config/schema.h"
-#include "launch/tools/tables/page.h"
 #include "launch/recipes/recipes.h"
+#include "launch/recipes/resolve.h"
+#include "launch/tools/tables/page.h"
 #include "tests/launch/program.h"
 
 namespace troupe::launch {
@@ -26,17 +26,17 @@ std::string example_of(std::string_view pattern) {
 }
 
 std::string refusal(const std::string& set, const std::string& algorithm = "sft") {
-  const auto got = resolve({.algorithm = algorithm,
-                            .file = "",
-                            .sets = {"model=M", "data.path=D", "output=O", set},
-                            .check_files = false,
-                            .options = {}});
+  const auto got = recipes::resolve({.algorithm = algorithm,
+                                     .file = "",
+                                     .sets = {"model=M", "data.path=D", "output=O", set},
+                                     .check_files = false,
+                                     .options = {}});
   return got ? "" : got.error().what;
 }
 
 /// True if the answer names a key of the row, or gives its reason.
-bool answers(const std::string& text, const ToolKey& row) {
-  for (const Target& target : row.targets)
+bool answers(const std::string& text, const tools::tables::ToolKey& row) {
+  for (const tools::tables::Target& target : row.targets)
     if (text.find(target.key) != std::string::npos) return true;
   for (const std::string& key : row.hand_written)
     if (text.find(key) != std::string::npos) return true;
@@ -51,19 +51,19 @@ bool names_the_same(const std::string& text, const std::string& name) {
 
 TEST(ToolTables, EveryNameOfTheFiveToolsIsAnsweredWithOurs) {
   std::size_t names = 0;
-  for (const Tool tool : all_tools)
-    for (const ToolKey& row : keys_of(tool))
+  for (const tools::tables::Tool tool : tools::tables::all_tools)
+    for (const tools::tables::ToolKey& row : tools::tables::keys_of(tool))
       for (const auto pattern : row.names) {
         const std::string name = example_of(pattern);
-        if (find_field(name) || is_section(name)) continue;  // the same key here
+        if (config::find_field(name) || config::is_section(name)) continue;  // the same key here
         const std::string text = refusal(name + "=1");
         EXPECT_THAT(text, HasSubstr(cat("unknown key ", name, " (--set)")));
         // The same name may have one row for each method.
-        const auto rows = find_rows(tool, name);
+        const auto rows = tools::tables::find_rows(tool, name);
         EXPECT_TRUE(
             names_the_same(text, name) ||
             std::ranges::any_of(rows, [&](const auto* each) { return answers(text, *each); }))
-            << title_of(tool) << ": " << text;
+            << tools::tables::title_of(tool) << ": " << text;
         ++names;
       }
   EXPECT_GT(names, 1000u);
@@ -71,41 +71,44 @@ TEST(ToolTables, EveryNameOfTheFiveToolsIsAnsweredWithOurs) {
 
 // A statement that something is absent is wrong from the day on which its key exists.
 TEST(ToolTables, NoEquivalentNamesKeysThatDoNotExist) {
-  for (const Tool tool : all_tools)
-    for (const ToolKey& row : keys_of(tool)) {
-      EXPECT_EQ(row.absent.empty(), row.equivalent != Equivalent::none)
-          << title_of(tool) << ": " << row.names[0];
+  for (const tools::tables::Tool tool : tools::tables::all_tools)
+    for (const tools::tables::ToolKey& row : tools::tables::keys_of(tool)) {
+      EXPECT_EQ(row.absent.empty(), row.equivalent != tools::tables::Equivalent::none)
+          << tools::tables::title_of(tool) << ": " << row.names[0];
       for (const std::string& key : row.absent)
-        EXPECT_FALSE(find_field(key) || is_section(key))
-            << title_of(tool) << ": " << row.names[0] << " is said to have no equivalent, and "
-            << key << " exists";
+        EXPECT_FALSE(config::find_field(key) || config::is_section(key))
+            << tools::tables::title_of(tool) << ": " << row.names[0]
+            << " is said to have no equivalent, and " << key << " exists";
     }
 }
 
 TEST(ToolTables, EveryKeyAndValueOfOursIsValid) {
-  for (const Tool tool : all_tools)
-    for (const ToolKey& row : keys_of(tool)) {
+  for (const tools::tables::Tool tool : tools::tables::all_tools)
+    for (const tools::tables::ToolKey& row : tools::tables::keys_of(tool)) {
       const auto valid = [&](std::string_view key, std::string_view value) {
-        const Field* field = find_field(key);
+        const config::Field* field = config::find_field(key);
         ASSERT_NE(field, nullptr) << key;
-        YamlNode node;
-        node.kind = YamlNode::Kind::scalar;
+        config::YamlNode node;
+        node.kind = config::YamlNode::Kind::scalar;
         node.text = value;
-        if (value.starts_with('[')) node = value_or_throw(parse_yaml(value, "value"));
-        RunConfig config;
-        EXPECT_EQ(assign(*field, node, config), "") << key << ' ' << value;
+        if (value.starts_with('[')) node = value_or_throw(config::parse_yaml(value, "value"));
+        config::RunConfig config;
+        EXPECT_EQ(config::assign(*field, node, config), "") << key << ' ' << value;
         if (key == "algorithm") {
-          EXPECT_NE(find_recipe(value), nullptr) << value;
+          EXPECT_NE(recipes::find_recipe(value), nullptr) << value;
         }
       };
-      for (const Target& target : row.targets)
-        EXPECT_TRUE(find_field(target.key) || target.key.starts_with("data.columns.") ||
+      for (const tools::tables::Target& target : row.targets)
+        EXPECT_TRUE(config::find_field(target.key) || target.key.starts_with("data.columns.") ||
                     target.key == "data.map_keys")
-            << title_of(tool) << ": " << target.key;
-      EXPECT_EQ(row.targets.empty(), row.equivalent != Equivalent::setting) << row.names[0];
-      EXPECT_EQ(row.hand_written.empty(), row.equivalent != Equivalent::by_hand) << row.names[0];
+            << tools::tables::title_of(tool) << ": " << target.key;
+      EXPECT_EQ(row.targets.empty(), row.equivalent != tools::tables::Equivalent::setting)
+          << row.names[0];
+      EXPECT_EQ(row.hand_written.empty(), row.equivalent != tools::tables::Equivalent::by_hand)
+          << row.names[0];
       for (const std::string& key : row.hand_written)
-        EXPECT_TRUE(find_field(key) || is_section(key)) << title_of(tool) << ": " << key;
+        EXPECT_TRUE(config::find_field(key) || config::is_section(key))
+            << tools::tables::title_of(tool) << ": " << key;
       EXPECT_TRUE(!row.targets.empty() || !row.remark.empty()) << row.names[0];
       for (const auto& [theirs, ours] : row.values) {
         if (ours.empty() || ours.starts_with('!')) continue;
@@ -113,7 +116,7 @@ TEST(ToolTables, EveryKeyAndValueOfOursIsValid) {
           valid(row.targets[0].key, ours);
           continue;
         }
-        for (const auto part : pieces(ours, ',')) {
+        for (const auto part : tools::tables::pieces(ours, ',')) {
           const auto colon = part.find(':');
           valid(part.substr(0, colon), part.substr(colon + 1));
         }
@@ -166,11 +169,11 @@ TEST(ToolTables, AFileOfAnotherToolIsAnsweredKeyByKey) {
   const std::string path = testing::TempDir() + "verl.yaml";
   ASSERT_TRUE(write_file_durably(
       path, "actor_rollout_ref:\n  rollout:\n    n: 8\n  actor:\n    optim: {lr: 1e-6}\n"));
-  const auto got = resolve({.algorithm = "grpo",
-                            .file = path,
-                            .sets = {"model=M", "data.path=D", "output=O", "reward=boxed"},
-                            .check_files = false,
-                            .options = {}});
+  const auto got = recipes::resolve({.algorithm = "grpo",
+                                     .file = path,
+                                     .sets = {"model=M", "data.path=D", "output=O", "reward=boxed"},
+                                     .check_files = false,
+                                     .options = {}});
   ASSERT_FALSE(got);
   EXPECT_THAT(got.error().what, HasSubstr(cat("unknown key actor_rollout_ref.rollout.n (", path,
                                               ":3); verl: write grpo.group_size")));
@@ -183,13 +186,13 @@ TEST(ToolTables, AlgorithmsOfOtherToolsAreNamed) {
   EXPECT_THAT(refusal("train.steps=1", "reinforce_plus_plus"),
               HasSubstr("verl's reinforce_plus_plus is reinforce_pp"));
   for (const char* name : {"SFT", "Dpo"}) {
-    const auto got = resolve({.algorithm = name,
-                              .file = "",
-                              .sets = {"model=M", "data.path=D", "output=O"},
-                              .check_files = false,
-                              .options = {}});
+    const auto got = recipes::resolve({.algorithm = name,
+                                       .file = "",
+                                       .sets = {"model=M", "data.path=D", "output=O"},
+                                       .check_files = false,
+                                       .options = {}});
     ASSERT_TRUE(got) << got.error().what;
-    EXPECT_NE(find_recipe(got->config.algorithm), nullptr);
+    EXPECT_NE(recipes::find_recipe(got->config.algorithm), nullptr);
   }
 }
 
@@ -206,15 +209,16 @@ std::string between(const std::string& text, const std::string& begin, const std
 }
 
 TEST(ToolTables, ThePagesHaveThemAsTheProgramPrintsThem) {
-  for (const Tool tool : all_tools) {
+  for (const tools::tables::Tool tool : tools::tables::all_tools) {
     const std::string path = cat(TROUPE_DOCS "/coming-from-", name_of(tool), ".md");
     const std::string page = value_or_throw(read_file(path));
     const std::string there =
         between(page, cat("<!-- table: ", name_of(tool), " -->\n"), "<!-- end of table -->");
-    EXPECT_TRUE(there == table_page(tool))
+    EXPECT_TRUE(there == tools::tables::table_page(tool))
         << path << ": run tests/docs/update_generated.sh build/release/troupe";
   }
-  EXPECT_EQ(run_program("import --table trl").out, table_page(Tool::trl));
+  EXPECT_EQ(run_program("import --table trl").out,
+            tools::tables::table_page(tools::tables::Tool::trl));
 }
 
 }  // namespace

@@ -15,25 +15,25 @@ namespace {
 
 using std::chrono::seconds;
 using testing::HasSubstr;
-using Time = OutputLimit::Time;
+using Time = cluster::OutputLimit::Time;
 
-constexpr OutputRate narrow{.burst_bytes = 1000,
-                            .bytes_per_second = 100,
-                            .burst_lines = 10,
-                            .lines_per_second = 1,
-                            .tail_bytes = 60};
+constexpr cluster::OutputRate narrow{.burst_bytes = 1000,
+                                     .bytes_per_second = 100,
+                                     .burst_lines = 10,
+                                     .lines_per_second = 1,
+                                     .tail_bytes = 60};
 
 TEST(OutputLimit, DropsWhatExceedsTheLinesOrTheBytes) {
-  OutputLimit lines(narrow, Time());
+  cluster::OutputLimit lines(narrow, Time());
   for (int i = 0; i < 10; ++i) EXPECT_TRUE(lines.admits("x", Time())) << i;
   EXPECT_FALSE(lines.admits("x", Time()));
-  OutputLimit bytes(narrow, Time());
+  cluster::OutputLimit bytes(narrow, Time());
   EXPECT_TRUE(bytes.admits(std::string(900, 'x'), Time()));
   EXPECT_FALSE(bytes.admits(std::string(900, 'x'), Time()));
 }
 
 TEST(OutputLimit, AdmitsAgainAfterFiveSecondsAndCountsWhatItDropped) {
-  OutputLimit limit(narrow, Time());
+  cluster::OutputLimit limit(narrow, Time());
   for (int i = 0; i < 13; ++i) limit.admits("ten bytes.", Time());
   EXPECT_FALSE(limit.admits("ten bytes.", Time(seconds(4)))) << "a notice at most every 5 s";
   EXPECT_TRUE(limit.admits("ten bytes.", Time(seconds(5))));
@@ -43,11 +43,11 @@ TEST(OutputLimit, AdmitsAgainAfterFiveSecondsAndCountsWhatItDropped) {
 }
 
 TEST(OutputLimit, KeepsTheEndOfTheOutputFromTheFirstDroppedLineOn) {
-  OutputLimit limit(narrow, Time());
+  cluster::OutputLimit limit(narrow, Time());
   for (int i = 0; i < 99; ++i) limit.admits(cat("dropped ", i), Time());
   EXPECT_THAT(limit.take_tail(), testing::ElementsAre("dropped 94", "dropped 95", "dropped 96",
                                                       "dropped 97", "dropped 98"));
-  OutputLimit quiet(narrow, Time());
+  cluster::OutputLimit quiet(narrow, Time());
   quiet.admits("written", Time());
   EXPECT_THAT(quiet.take_tail(), testing::IsEmpty());
 }
@@ -55,7 +55,7 @@ TEST(OutputLimit, KeepsTheEndOfTheOutputFromTheFirstDroppedLineOn) {
 TEST(ProcessLog, OfAProcessThatPrintsWithoutEndStaysSmallAndKeepsTheEnd) {
   const std::string path = scratch_folder();
   const OutputFolder folder = value_or_throw(OutputFolder::open(path));
-  ProcessLog log("node", folder);
+  cluster::ProcessLog log("node", folder);
   testing::internal::CaptureStderr();
   constexpr int lines = 200'000;
   for (int i = 0; i < lines; ++i)
@@ -77,7 +77,7 @@ TEST(ProcessLog, OfAProcessThatPrintsWithoutEndStaysSmallAndKeepsTheEnd) {
 TEST(ProcessLog, StaysWithinTwoFilesOfEightMebibytes) {
   const std::string path = scratch_folder();
   const OutputFolder folder = value_or_throw(OutputFolder::open(path));
-  ProcessLog log("node", folder, {.burst_bytes = 1 << 30, .burst_lines = 1 << 30});
+  cluster::ProcessLog log("node", folder, {.burst_bytes = 1 << 30, .burst_lines = 1 << 30});
   const std::string line(60'000, 'x');
   for (int i = 0; i < 300; ++i) log.add(line + "\n");
   log.finish();

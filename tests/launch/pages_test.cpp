@@ -44,8 +44,9 @@ TEST(Pages, CompletionKnowsEverySettingAndAlgorithm) {
     const auto offers = [&](const std::string& word) {
       return said.out.find(word) != std::string::npos;
     };
-    for (const Field& field : fields()) EXPECT_TRUE(offers(field.key + "=")) << field.key;
-    for (const auto& name : algorithm_names()) EXPECT_TRUE(offers(name)) << name;
+    for (const config::Field& field : config::fields())
+      EXPECT_TRUE(offers(field.key + "=")) << field.key;
+    for (const auto& name : recipes::algorithm_names()) EXPECT_TRUE(offers(name)) << name;
     for (const auto& name : lines(run_program("man --list").out)) EXPECT_TRUE(offers(name)) << name;
   }
   EXPECT_EQ(run_program("completion ksh").code, 2);
@@ -84,14 +85,14 @@ TEST(Pages, EachCommandHasAManPageWithItsOptions) {
     EXPECT_THAT(page.out, HasSubstr("\\fB\\-\\-help\\fR")) << name;
   }
   EXPECT_THAT(run_program("man generate").out, HasSubstr("\\fB\\-\\-temperature\\fR"));
-  EXPECT_EQ(run_program("man nothing").code, exit_usage);
+  EXPECT_EQ(run_program("man nothing").code, run::exit_usage);
 }
 
 TEST(Pages, ExitCodesAreThoseOfTheDocumentation) {
   std::ifstream file(std::string(TROUPE_DOCS) + "/operations.md");
   const std::string page{std::istreambuf_iterator<char>(file), {}};
   const std::string manual = run_program("man").out;
-  for (const auto& [code, meaning] : exit_codes) {
+  for (const auto& [code, meaning] : run::exit_codes) {
     EXPECT_THAT(page, HasSubstr(cat("\n| ", code, " | "))) << meaning;
     EXPECT_THAT(manual, HasSubstr(cat(".TP\n", code, "\n"))) << meaning;
   }

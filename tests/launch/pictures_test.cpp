@@ -19,31 +19,32 @@ using testing::HasSubstr;
 using testing::Not;
 
 TEST(Plot, HasAPanelForEachMetric) {
-  std::vector<Panel> panels{
+  std::vector<journal::Panel> panels{
       {"loss <&>", {{"", {}}}}, {"reward", {{"", {{1, 0.5}}}}}, {"empty", {}}};
   for (int i = 1; i <= 5000; ++i) panels[0].lines[0].points.emplace_back(i, 1.0 / i);
-  const std::string picture = svg("a run", panels);
+  const std::string picture = journal::svg("a run", panels);
   EXPECT_THAT(picture, HasSubstr("loss &lt;&amp;&gt;"));
   EXPECT_THAT(picture, HasSubstr("last 0.0002"));
   EXPECT_THAT(picture, Not(HasSubstr("empty")));
   EXPECT_THAT(picture, Not(HasSubstr("nan")));
   EXPECT_LT(picture.size(), 60000u);
-  EXPECT_THAT(svg("nothing yet", {}), HasSubstr("</svg>"));
+  EXPECT_THAT(journal::svg("nothing yet", {}), HasSubstr("</svg>"));
 }
 
 TEST(Plot, AxesHaveThreeRoundTicksAtLeast) {
-  EXPECT_THAT(axis_ticks(0, 1), ElementsAre(0, 0.5, 1));
-  EXPECT_THAT(axis_ticks(2.9, 3.4), ElementsAre(3, testing::DoubleEq(3.2), testing::DoubleEq(3.4)));
-  EXPECT_THAT(axis_ticks(-3, 3), ElementsAre(-2, 0, 2));
+  EXPECT_THAT(journal::axis_ticks(0, 1), ElementsAre(0, 0.5, 1));
+  EXPECT_THAT(journal::axis_ticks(2.9, 3.4),
+              ElementsAre(3, testing::DoubleEq(3.2), testing::DoubleEq(3.4)));
+  EXPECT_THAT(journal::axis_ticks(-3, 3), ElementsAre(-2, 0, 2));
   for (const double high : {1.001, 1.7, 3.3, 9.9, 12.0, 101.0, 4999.0}) {
-    EXPECT_GE(axis_ticks(1, high).size(), 3u) << high;
-    EXPECT_LE(axis_ticks(1, high).size(), 8u) << high;
+    EXPECT_GE(journal::axis_ticks(1, high).size(), 3u) << high;
+    EXPECT_LE(journal::axis_ticks(1, high).size(), 8u) << high;
   }
-  EXPECT_EQ(axis_ticks(5, 5).size(), 2u);
+  EXPECT_EQ(journal::axis_ticks(5, 5).size(), 2u);
 }
 
 TEST(Plot, AConstantHasAnAxisOfATenthAround) {
-  const std::string picture = svg("", {{"length", {{"", {{1, 32}, {2, 32}, {3, 32}}}}}});
+  const std::string picture = journal::svg("", {{"length", {{"", {{1, 32}, {2, 32}, {3, 32}}}}}});
   for (const char* tick : {">30<", ">32<", ">34<"}) EXPECT_THAT(picture, HasSubstr(tick));
 }
 
@@ -56,12 +57,12 @@ double last_height(const std::string& picture) {
 }
 
 TEST(Plot, TheMeanDoesNotEndAtTheLastPoint) {
-  Curve curve{"", {}};
+  journal::Curve curve{"", {}};
   for (int i = 1; i <= 400; ++i) curve.points.emplace_back(i, i == 400 ? 8 : i % 2 ? 9 : 9.01);
-  const double with_an_outlier = last_height(svg("", {{"length", {curve}}}));
+  const double with_an_outlier = last_height(journal::svg("", {{"length", {curve}}}));
   curve.points.back().second = 9;
   curve.points[0].second = 8;  // the same axis
-  const double without = last_height(svg("", {{"length", {curve}}}));
+  const double without = last_height(journal::svg("", {{"length", {curve}}}));
   EXPECT_LT(std::abs(with_an_outlier - without), 20) << "of 166 pixels";
 }
 
@@ -70,9 +71,10 @@ TEST(Plot, ShowsTheMetricsOfEachMethodWithTheirEvaluations) {
   const auto titles = [&](const std::string& line) {
     EXPECT_TRUE(write_file_durably(path, line));
     std::vector<std::string> out;
-    for (const Panel& panel : panels_of(path)) {
+    for (const journal::Panel& panel : journal::panels_of(path)) {
       out.push_back(panel.title);
-      for (const Curve& each : panel.lines) out.back() += each.name.empty() ? "" : " " + each.name;
+      for (const journal::Curve& each : panel.lines)
+        out.back() += each.name.empty() ? "" : " " + each.name;
     }
     return out;
   };
@@ -98,7 +100,7 @@ actors::AskRecord drawn_ask(const std::string& node, const std::string& type, st
 }
 
 TEST(Timeline, ShowsEachActorsWorkInItsRow) {
-  const auto picture = timeline_svg(
+  const auto picture = journal::timeline_svg(
       7, 7,
       {drawn_ask("rollout-0", "generate", 0, 60), drawn_ask("rollout-0", "generate", 50, 80),
        drawn_ask("reference", "logprobs", 40, 99)});
@@ -116,7 +118,7 @@ TEST(Timeline, LabelsNameTheRoleOnce) {
     asks.push_back(drawn_ask(node, "save", 0, 9));
     asks.back().by.actor = actor;
   }
-  const auto picture = timeline_svg(1, 1, asks);
+  const auto picture = journal::timeline_svg(1, 1, asks);
   for (const char* label : {">verifier<", ">policy<", ">rollout-1<"})
     EXPECT_THAT(picture, HasSubstr(label));
 }
@@ -125,7 +127,7 @@ TEST(Timeline, DrawsAllUpdatesOfARolloutStep) {
   const std::string folder = testing::TempDir() + "timeline_rounds";
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
-  Timeline timeline(value_or_throw(OutputFolder::open(folder)), 0);
+  journal::Timeline timeline(value_or_throw(OutputFolder::open(folder)), 0);
   for (std::int64_t step = 1; step <= 6; ++step) {
     if (step % 3 == 1) timeline.answered(drawn_ask("a", "generate", 100 * step, 100 * step + 50));
     timeline.answered(drawn_ask("a", "train_step", 100 * step + 50, 100 * step + 90));

@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/text.h"
-#include "launch/recipes/resolve.h"
 #include "launch/recipes/ppo.h"
 #include "launch/recipes/recipes.h"
+#include "launch/recipes/resolve.h"
 
 namespace troupe::launch::ppo_recipe_test {
 namespace {
@@ -15,13 +15,14 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 
-Result<Resolved> with(std::vector<std::string> sets = {}) {
+Result<recipes::Resolved> with(std::vector<std::string> sets = {}) {
   for (const char* needed : {"model=M", "data.path=D", "output=O", "reward=exact_match"})
     sets.insert(sets.begin(), needed);
-  return resolve({.algorithm = "ppo", .file = "", .sets = std::move(sets), .check_files = false});
+  return recipes::resolve(
+      {.algorithm = "ppo", .file = "", .sets = std::move(sets), .check_files = false});
 }
 algorithms::PpoConfig settings(std::vector<std::string> sets = {}) {
-  return value_or_throw(ppo_settings(value_or_throw(with(std::move(sets))).config));
+  return value_or_throw(recipes::ppo_settings(value_or_throw(with(std::move(sets))).config));
 }
 std::string refusal(std::vector<std::string> sets) {
   const auto got = with(std::move(sets));
@@ -79,11 +80,11 @@ TEST(PpoRecipe, WhatIsNotUsedOrCutIsWarnedOf) {
 }
 
 TEST(PpoRecipe, TheRolesAreThoseThatTheSettingsNeed) {
-  const auto roles = roles_of(value_or_throw(with()).config);
+  const auto roles = recipes::roles_of(value_or_throw(with()).config);
   EXPECT_TRUE(roles.critic.needed && roles.reference.needed && roles.rollout.needed &&
               roles.verifier.needed);
   EXPECT_FALSE(roles.reward.needed);
-  EXPECT_FALSE(roles_of(value_or_throw(with({"ppo.kl_coef=0"})).config).reference.needed);
+  EXPECT_FALSE(recipes::roles_of(value_or_throw(with({"ppo.kl_coef=0"})).config).reference.needed);
 }
 
 TEST(PpoRecipe, RolloutsInInt8HaveThePolicyRecomputeLogProbabilities) {
@@ -107,7 +108,7 @@ TEST(PpoRecipe, SamplesOfOlderWeightsAreCorrected) {
     EXPECT_FALSE(settings({"async.mode=" + mode, "ppo.recompute_old_logp=false"}).recompute_old);
   }
   const auto config = value_or_throw(with({"async.mode=free"})).config;
-  EXPECT_THAT(recipe_of(config).formula(config),
+  EXPECT_THAT(recipes::recipe_of(config).formula(config),
               HasSubstr("w = p_old(t) / p_rollout(t) over the token, truncate outside 0 and 2"));
 }
 
@@ -122,7 +123,7 @@ TEST(PpoRecipe, ReportsACorrectionWithoutEffect) {
 TEST(PpoRecipe, TheFormulaHasTheRunsNumbers) {
   const auto config =
       value_or_throw(with({"ppo.kl_coef=0.07", "ppo.lambda=0.9", "critic.value_clip=0.3"})).config;
-  const auto text = recipe_of(config).formula(config);
+  const auto text = recipes::recipe_of(config).formula(config);
   EXPECT_THAT(text, HasSubstr("0.07"));
   EXPECT_THAT(text, HasSubstr("0.9"));
   EXPECT_THAT(text, HasSubstr("V_old - 0.3"));
@@ -132,7 +133,7 @@ TEST(PpoRecipe, TheCriticHasARateAndAScheduleOfItsOwn) {
   const auto config = value_or_throw(with({"critic.learning_rate=0.02", "critic.schedule=linear",
                                            "critic.warmup_steps=10", "train.steps=100"}))
                           .config;
-  const auto plan = value_or_throw(critic_plan(config, 100));
+  const auto plan = value_or_throw(recipes::critic_plan(config, 100));
   EXPECT_EQ(plan.learning_rate, 0.02);
   EXPECT_LT(plan.schedule(1), plan.schedule(9));
   EXPECT_GT(plan.schedule(20), plan.schedule(90));

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "engine/base/text.h"
-#include "launch/recipes/resolve.h"
 #include "launch/recipes/recipes.h"
+#include "launch/recipes/resolve.h"
 #include "launch/recipes/reward_model.h"
 
 namespace troupe::launch::presets_test {
@@ -15,10 +15,10 @@ namespace {
 
 using testing::HasSubstr;
 
-Result<Resolved> with(const std::string& algorithm, std::vector<std::string> sets = {}) {
+Result<recipes::Resolved> with(const std::string& algorithm, std::vector<std::string> sets = {}) {
   for (const char* needed : {"model=M", "data.path=D", "output=O", "reward=exact_match"})
     sets.insert(sets.begin(), needed);
-  return resolve(
+  return recipes::resolve(
       {.algorithm = algorithm, .file = "", .sets = std::move(sets), .check_files = false});
 }
 
@@ -28,7 +28,7 @@ TEST(Presets, AnAlgorithmThatIsASettingOfAnotherChangesItsDefaults) {
   EXPECT_EQ(got->config.algorithm, "dr_grpo");
   EXPECT_EQ(got->config.grpo.advantage.scale, algorithms::GroupScale::none);
   EXPECT_EQ(got->origins.at("grpo.scale_rewards"), "algorithm dr_grpo");
-  EXPECT_EQ(recipe_of(got->config).name, "grpo");
+  EXPECT_EQ(recipes::recipe_of(got->config).name, "grpo");
 }
 
 TEST(Presets, TheUsersSettingsOverrideAPreset) {
@@ -47,19 +47,19 @@ TEST(Presets, TheAlgorithmsPresetOverridesCompat) {
 }
 
 TEST(Presets, EachOneResolvesAndComesBackFromItsOwnFile) {
-  for (const Preset& preset : algorithm_presets()) {
-    ASSERT_NE(find_recipe(preset.of), nullptr) << preset.name;
+  for (const recipes::Preset& preset : recipes::algorithm_presets()) {
+    ASSERT_NE(recipes::find_recipe(preset.of), nullptr) << preset.name;
     const auto got = with(std::string(preset.name));
     ASSERT_TRUE(got) << preset.name << ": " << got.error().what;
-    const std::string yaml = to_yaml(got->config);
-    const auto again = config_of(yaml, "config.yaml");
+    const std::string yaml = recipes::to_yaml(got->config);
+    const auto again = recipes::config_of(yaml, "config.yaml");
     ASSERT_TRUE(again) << preset.name << ": " << again.error().what;
-    EXPECT_EQ(to_yaml(*again), yaml) << preset.name;
+    EXPECT_EQ(recipes::to_yaml(*again), yaml) << preset.name;
   }
 }
 
 TEST(Presets, EveryCompatPresetResolvesForItsRecipe) {
-  for (const Preset& tool : compat_presets()) {
+  for (const recipes::Preset& tool : recipes::compat_presets()) {
     const auto got = with(std::string(tool.of), {cat("compat=", tool.name)});
     ASSERT_TRUE(got) << tool.name << " of " << tool.of << ": " << got.error().what;
     for (const auto& [key, value] : tool.values)
@@ -70,7 +70,7 @@ TEST(Presets, EveryCompatPresetResolvesForItsRecipe) {
 TEST(Presets, CompatTrlComputesProcessRewardModelsInFloat32) {
   const auto in_float32 = [](const std::vector<std::string>& settings) {
     const auto got = with("prm", settings);
-    return value_or_throw(prm_settings(value_or_throw(got).config, {})).float32;
+    return value_or_throw(recipes::prm_settings(value_or_throw(got).config, {})).float32;
   };
   EXPECT_TRUE(in_float32({"compat=trl"}));
   EXPECT_FALSE(in_float32({"compat=trl", "prm.float32=false"}));
@@ -103,10 +103,10 @@ TEST(Presets, TheOriginOfAMethodsDefaultIsNamed) {
 }
 
 TEST(Presets, EveryMethodHasADefaultLearningRateWithASource) {
-  for (const Recipe& recipe : recipes()) {
+  for (const recipes::Recipe& recipe : recipes::recipes()) {
     bool rate = false;
-    for (const MethodDefault& each : method_defaults(recipe.name)) {
-      EXPECT_NE(find_field(each.key), nullptr) << each.key;
+    for (const recipes::MethodDefault& each : recipes::method_defaults(recipe.name)) {
+      EXPECT_NE(config::find_field(each.key), nullptr) << each.key;
       EXPECT_FALSE(each.source.empty()) << recipe.name;
       rate = rate || each.key == "train.learning_rate";
     }
@@ -115,7 +115,7 @@ TEST(Presets, EveryMethodHasADefaultLearningRateWithASource) {
 }
 
 TEST(Presets, NoNameStandsForTwoAlgorithms) {
-  const auto names = algorithm_names();
+  const auto names = recipes::algorithm_names();
   EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size());
 }
 

@@ -9,8 +9,8 @@
 #include "algorithms/batch_rampup.h"
 #include "engine/base/file.h"
 #include "engine/base/text.h"
-#include "launch/recipes/resolve.h"
 #include "launch/recipes/pretraining_batches.h"
+#include "launch/recipes/resolve.h"
 #include "tests/launch/program.h"
 
 namespace troupe::launch::pretrain_test {
@@ -39,7 +39,7 @@ TEST(BatchRampup, GrowsAsInMegatron) {
 
 TEST(PretrainingSequences, OfOneStreamHaveOneTokenMoreThanTheSample) {
   Experience out;
-  append_sample({{5, 2, 6, 7}, {2, 6, 7, 8}, {1, 0, 1, 1}, {0, 1, 2, 3}}, 9, out);
+  recipes::append_sample({{5, 2, 6, 7}, {2, 6, 7, 8}, {1, 0, 1, 1}, {0, 1, 2, 3}}, 9, out);
   EXPECT_EQ(out.tokens, (std::vector<std::int32_t>{5, 2, 6, 7, 8}));
   EXPECT_EQ(out.mask, (std::vector<float>{0, 1, 0, 1, 1}));
   EXPECT_EQ(out.offsets, (std::vector<std::int32_t>{0, 5}));
@@ -47,7 +47,7 @@ TEST(PretrainingSequences, OfOneStreamHaveOneTokenMoreThanTheSample) {
 
 TEST(PretrainingSequences, EndAtDocumentsWherePositionsRestart) {
   Experience out;
-  append_sample({{5, 2, 6, 7}, {2, 6, 7, 8}, {1, 1, 1, 1}, {0, 1, 0, 1}}, 9, out);
+  recipes::append_sample({{5, 2, 6, 7}, {2, 6, 7, 8}, {1, 1, 1, 1}, {0, 1, 0, 1}}, 9, out);
   EXPECT_EQ(out.tokens, (std::vector<std::int32_t>{5, 2, 6, 6, 7, 8}));
   EXPECT_EQ(out.mask, (std::vector<float>{0, 1, 1, 0, 1, 1}));
   EXPECT_EQ(out.offsets, (std::vector<std::int32_t>{0, 3, 6}));

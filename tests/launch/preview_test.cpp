@@ -164,9 +164,10 @@ TEST_F(Preview, OfAHugeFileReadsItsBeginning) {
   std::string rows;
   for (int i = 0; i < 500; ++i) rows += "{\"text\":\"some words\"}\n";
   const auto path = write("rows.jsonl", rows);
-  const auto run = value_or_throw(resolve({.algorithm = "sft",
-                                           .sets = {"model=M", "output=O", "data.path=" + path},
-                                           .check_files = false}));
+  const auto run =
+      value_or_throw(recipes::resolve({.algorithm = "sft",
+                                       .sets = {"model=M", "output=O", "data.path=" + path},
+                                       .check_files = false}));
   engine::data::DataOptions options{.paths = {path}};
   class Letters final : public engine::data::TextEncoder {
    public:
@@ -180,47 +181,54 @@ TEST_F(Preview, OfAHugeFileReadsItsBeginning) {
     std::optional<std::int32_t> end_token() const override { return std::nullopt; }
     std::int64_t vocabulary() const override { return 0; }
   };
-  const auto part = value_or_throw(preview_data(run.config, options, Letters(), {.rows = 100}));
+  const auto part =
+      value_or_throw(commands::preview_data(run.config, options, Letters(), {.rows = 100}));
   EXPECT_FALSE(part.complete);
   EXPECT_EQ(part.report.rows, 100);
   EXPECT_EQ(part.rows, 500);
   EXPECT_EQ(part.sources[0].size, 500u);
-  EXPECT_THAT(rows_text(part), HasSubstr("500, 100 used of the first 100, which were tokenized"));
+  EXPECT_THAT(commands::rows_text(part),
+              HasSubstr("500, 100 used of the first 100, which were tokenized"));
   const auto few = value_or_throw(
-      preview_data(run.config, options, Letters(), {.rows = 100, .counted_bytes = 10}));
+      commands::preview_data(run.config, options, Letters(), {.rows = 100, .counted_bytes = 10}));
   EXPECT_EQ(few.rows, std::nullopt);
-  EXPECT_THAT(rows_text(few), HasSubstr("more than 100"));
+  EXPECT_THAT(commands::rows_text(few), HasSubstr("more than 100"));
   options.selection.first_rows = 300;
-  EXPECT_EQ(value_or_throw(preview_data(run.config, options, Letters(), {.rows = 100})).rows, 300);
+  EXPECT_EQ(
+      value_or_throw(commands::preview_data(run.config, options, Letters(), {.rows = 100})).rows,
+      300);
 }
 
 TEST(ExampleText, MarksWhatIsTrainedOn) {
-  const ShownExample example{{{"", {1, 2, 3, 4}, {0, 1, 1, 0}}}, {}};
-  const TokenText letters = [](std::span<const std::int32_t> ids) {
+  const commands::ShownExample example{{{"", {1, 2, 3, 4}, {0, 1, 1, 0}}}, {}};
+  const commands::TokenText letters = [](std::span<const std::int32_t> ids) {
     std::string text;
     for (const auto id : ids) text += static_cast<char>('a' + id);
     return text;
   };
-  EXPECT_EQ(example_text(example, letters, MaskStyle::brackets), "  b[[cd]]e\n");
-  EXPECT_EQ(example_text(example, letters, MaskStyle::color), "  b\x1b[32mcd\x1b[0me\n");
-  EXPECT_EQ(example_text(example, nullptr, MaskStyle::brackets), "  1 [[2 3 ]]4 \n");
+  EXPECT_EQ(commands::example_text(example, letters, commands::MaskStyle::brackets),
+            "  b[[cd]]e\n");
+  EXPECT_EQ(commands::example_text(example, letters, commands::MaskStyle::color),
+            "  b\x1b[32mcd\x1b[0me\n");
+  EXPECT_EQ(commands::example_text(example, nullptr, commands::MaskStyle::brackets),
+            "  1 [[2 3 ]]4 \n");
 }
 
 TEST(ExampleText, ColorEndsWithEachLine) {
-  const ShownExample example{
+  const commands::ShownExample example{
       {{"", std::vector<std::int32_t>(100, 1), std::vector<float>(100, 1.0f)}}, {}};
-  const TokenText letters = [](std::span<const std::int32_t> ids) {
+  const commands::TokenText letters = [](std::span<const std::int32_t> ids) {
     return std::string(ids.size(), 'x');
   };
-  EXPECT_EQ(example_text(example, letters, MaskStyle::color),
+  EXPECT_EQ(commands::example_text(example, letters, commands::MaskStyle::color),
             cat("  \x1b[32m", std::string(78, 'x'), "\x1b[0m\n  \x1b[32m", std::string(22, 'x'),
                 "\x1b[0m\n"));
 }
 
 TEST(ExampleText, LeavesOutTheMiddleOfALongSequence) {
-  const ShownExample example{
+  const commands::ShownExample example{
       {{"", std::vector<std::int32_t>(1000, 1), std::vector<float>(1000, 0.0f)}}, {}};
-  const auto text = example_text(example, nullptr, MaskStyle::brackets);
+  const auto text = commands::example_text(example, nullptr, commands::MaskStyle::brackets);
   EXPECT_THAT(text, HasSubstr("\n  ... 600 tokens ...\n"));
   EXPECT_EQ(std::count(text.begin(), text.end(), '1'), 400);
 }
@@ -229,7 +237,7 @@ TEST(Histogram, CountsEveryLength) {
   std::vector<std::int64_t> lengths;
   for (std::int64_t i = 1; i <= 97; ++i)
     lengths.insert(lengths.end(), static_cast<std::size_t>(i), i);
-  const auto text = histogram_text(lengths);
+  const auto text = commands::histogram_text(lengths);
   EXPECT_THAT(text, HasSubstr("longest 97"));
   std::int64_t sum = 0, lines = 0;
   std::string_view rest = std::string_view(text).substr(text.find('\n') + 1);
@@ -243,13 +251,14 @@ TEST(Histogram, CountsEveryLength) {
   EXPECT_EQ(sum, std::ssize(lengths));
   EXPECT_GE(lines, 8);
   EXPECT_LE(lines, 13);
-  EXPECT_THAT(histogram_text({5}), HasSubstr("5 - 5  1 #"));
+  EXPECT_THAT(commands::histogram_text({5}), HasSubstr("5 - 5  1 #"));
 }
 
 TEST(RunKeys, AWarmupAndASplitAreGivenInOneWay) {
   const auto with = [](std::vector<std::string> sets, const std::string& algorithm = "sft") {
     sets.insert(sets.end(), {"model=M", "output=O", "data.path=D"});
-    return resolve({.algorithm = algorithm, .sets = std::move(sets), .check_files = false});
+    return recipes::resolve(
+        {.algorithm = algorithm, .sets = std::move(sets), .check_files = false});
   };
   EXPECT_THAT(with({"train.warmup_ratio=0.1", "train.warmup_steps=2"}).error().what,
               HasSubstr("train.warmup_steps is also set; keep one"));
@@ -267,7 +276,7 @@ TEST(RunKeys, AWarmupAndASplitAreGivenInOneWay) {
   const auto schedule = value_or_throw(engine::optim::Schedule::create(
       longer->config.train.schedule, longer->config.train.schedule_options(3)));
   EXPECT_DOUBLE_EQ(schedule(2), 0.2) << "the run ends within its warmup";
-  EXPECT_EQ(config_of(to_yaml(half->config), "x")->train.epochs, 0.5);
+  EXPECT_EQ(recipes::config_of(recipes::to_yaml(half->config), "x")->train.epochs, 0.5);
 }
 
 }  // namespace

@@ -12,9 +12,10 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-Result<Resolved> with(std::vector<std::string> sets) {
+Result<recipes::Resolved> with(std::vector<std::string> sets) {
   sets.insert(sets.begin(), {"model=M", "data.path=D", "output=O"});
-  return resolve({.algorithm = "sft", .file = "", .sets = std::move(sets), .check_files = false});
+  return recipes::resolve(
+      {.algorithm = "sft", .file = "", .sets = std::move(sets), .check_files = false});
 }
 
 std::string refusal(std::vector<std::string> sets) {
@@ -48,15 +49,15 @@ TEST(ProfileKeys, AKeyWithoutTheSwitchAndAWindowBehindTheRunAreWarnedOf) {
 }
 
 TEST(ProfileKeys, ARankThatTheGroupDoesNotHaveIsRefused) {
-  RunConfig config;
+  config::RunConfig config;
   config.profile = {.enabled = true, .ranks = {2}};
-  const auto refused = check_profile_ranks(config, 2);
+  const auto refused = recipes::check_profile_ranks(config, 2);
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().what,
               HasSubstr("there is no rank 2; the largest group has ranks 0 to 1"));
-  EXPECT_TRUE(check_profile_ranks(config, 3));
+  EXPECT_TRUE(recipes::check_profile_ranks(config, 3));
   config.profile.ranks = {-1};
-  EXPECT_TRUE(check_profile_ranks(config, 1));
+  EXPECT_TRUE(recipes::check_profile_ranks(config, 1));
 }
 
 TEST(ProfileOptions, AreTheKeysOfTheSection) {

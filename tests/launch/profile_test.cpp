@@ -22,8 +22,9 @@ using testing::HasSubstr;
 /// A recorder whose step, time and counters are set by the test.
 class Recording : public testing::Test {
  protected:
-  Recorder& recorder() {
-    if (!recorder_) recorder_.emplace(options_, sources_, [this](const Recorder&) { ++closed_; });
+  profile::Recorder& recorder() {
+    if (!recorder_)
+      recorder_.emplace(options_, sources_, [this](const profile::Recorder&) { ++closed_; });
     return *recorder_;
   }
   /// Records a span from `at` for `length` nanoseconds with its nested spans.
@@ -41,34 +42,35 @@ class Recording : public testing::Test {
   void op(std::string_view name, std::int64_t length, Work work = {}) {
     span(SpanKind::op, name, length, work, [] {});
   }
-  const Sum& sum_of(std::string_view name) {
+  const profile::Sum& sum_of(std::string_view name) {
     sums_ = recorder().sums();
-    const auto found = std::ranges::find(sums_, name, &Sum::name);
+    const auto found = std::ranges::find(sums_, name, &profile::Sum::name);
     if (found == sums_.end()) throw std::runtime_error("no row of that name");
     return *found;
   }
 
-  RecorderOptions options_{.step_start = 3, .step_end = 5};
+  profile::RecorderOptions options_{.step_start = 3, .step_end = 5};
   std::int64_t step_ = 3, now_ = 1000;
   int closed_ = 0, ceilings_ = 0;
-  RecorderSources sources_{.step = [this] { return step_; },
-                           .now = [this] { return now_; },
-                           .ceiling =
-                               [this] {
-                                 ++ceilings_;
-                                 return engine::ops::Ceiling{.f32_flops = 4e9, .read_bytes = 2e9};
-                               },
-                           .counts = {},
-                           .busy = {},
-                           .memory = {}};
-  std::optional<Recorder> recorder_;
-  std::vector<Sum> sums_;
+  profile::RecorderSources sources_{.step = [this] { return step_; },
+                                    .now = [this] { return now_; },
+                                    .ceiling =
+                                        [this] {
+                                          ++ceilings_;
+                                          return engine::ops::Ceiling{.f32_flops = 4e9,
+                                                                      .read_bytes = 2e9};
+                                        },
+                                    .counts = {},
+                                    .busy = {},
+                                    .memory = {}};
+  std::optional<profile::Recorder> recorder_;
+  std::vector<profile::Sum> sums_;
 };
 
 TEST_F(Recording, HoldsTheStepsFromTheFirstToBeforeTheEnd) {
   for (step_ = 0; step_ < 7; ++step_) op("gemm", 10);
   std::vector<std::int64_t> steps;
-  for (const Event& event : recorder().events()) steps.push_back(event.step);
+  for (const profile::Event& event : recorder().events()) steps.push_back(event.step);
   EXPECT_THAT(steps, ElementsAre(3, 4));
   EXPECT_EQ(ceilings_, 1);
   EXPECT_EQ(closed_, 1);
@@ -103,21 +105,21 @@ TEST_F(Recording, SumsCallsTimeAndWorkAgainstTheCeiling) {
   op("gemm", 1000, {.flops = 2000, .bytes = 100});  // half of the 4 FLOP/ns
   op("gemm", 1000, {.flops = 4000, .bytes = 100});
   op("copy", 500, {.bytes = 250});  // a quarter of the 2 bytes/ns
-  const Sum gemm = sum_of("gemm"), copy = sum_of("copy");
+  const profile::Sum gemm = sum_of("gemm"), copy = sum_of("copy");
   EXPECT_EQ(gemm.calls, 2);
   EXPECT_EQ(gemm.spent.nanoseconds, 2000);
   EXPECT_EQ(gemm.work.flops, 6000);
   EXPECT_DOUBLE_EQ(gemm.bound_seconds, 1500e-9);
   EXPECT_DOUBLE_EQ(copy.bound_seconds, 125e-9);
   EXPECT_EQ(recorder().sums().front().name, "gemm");  // the longest first
-  const std::string csv = table_csv(recorder());
+  const std::string csv = profile::table_csv(recorder());
   EXPECT_THAT(csv, HasSubstr("operator,gemm,,\"\",2,2e-06,0.8,6000,3,200,0.1,"));
   EXPECT_THAT(csv, HasSubstr("operator,copy,,\"\",1,5e-07,0.2,0,,250,0.5,"));
 }
 
 TEST_F(Recording, TheRowsOfTheTableHaveTheColumnsOfItsHeadAndMakeTheWhole) {
   span(SpanKind::phase, "forward", 1000, {}, [&] { op("gemm", 600, {.flops = 1200}); });
-  const std::string csv = table_csv(recorder());
+  const std::string csv = profile::table_csv(recorder());
   std::vector<std::int64_t> commas;
   for (std::size_t at = 0; at < csv.size(); at = csv.find('\n', at) + 1)
     commas.push_back(std::count(csv.begin() + static_cast<std::ptrdiff_t>(at),
@@ -125,7 +127,7 @@ TEST_F(Recording, TheRowsOfTheTableHaveTheColumnsOfItsHeadAndMakeTheWhole) {
                                 ','));
   EXPECT_THAT(commas, ElementsAre(15, 15, 15, 15));
   EXPECT_THAT(csv, HasSubstr("rest,,,\"\",,4e-07,0.4,"));
-  const std::string text = table_text(recorder(), {.name = "rank 0"});
+  const std::string text = profile::table_text(recorder(), {.name = "rank 0"});
   EXPECT_THAT(text, HasSubstr("Profile of rank 0: 1 step (3 to 3)"));
   EXPECT_THAT(text, HasSubstr("(other)"));
   EXPECT_THAT(text, HasSubstr("60.0 %"));
@@ -138,7 +140,7 @@ TEST_F(Recording, StacksAndShapesMakeRowsOfTheirOwnWhereTheyAreWanted) {
     span(SpanKind::phase, "backward", 40, {}, [&] { op("gemm", 10); });
   });
   std::vector<std::string> stacks;
-  for (const Sum& sum : recorder().sums())
+  for (const profile::Sum& sum : recorder().sums())
     if (sum.name == "gemm") stacks.push_back(cat(sum.stack, " ", sum.shapes));
   EXPECT_THAT(stacks, testing::UnorderedElementsAre("forward_backward/forward [2, 3]",
                                                     "forward_backward/backward [2, 3]"));
@@ -162,7 +164,7 @@ TEST_F(Recording, KnowsTheMostMemoryThatTensorsHad) {
   });
   EXPECT_EQ(recorder().peak_tensor_bytes(), 700);
   const auto trace =
-      value_or_throw(parse_json(trace_json(recorder(), {.name = "rank 0"}), "the trace"));
+      value_or_throw(parse_json(profile::trace_json(recorder(), {.name = "rank 0"}), "the trace"));
   std::vector<std::int64_t> shown;
   for (const Json& event : trace.find("traceEvents")->array())
     if (event.find("ph")->string() == "C")
@@ -171,16 +173,16 @@ TEST_F(Recording, KnowsTheMostMemoryThatTensorsHad) {
 }
 
 TEST_F(Recording, ReadsCountersAroundEachSpan) {
-  sources_.counts = [this] { return Counts{3 * now_, 2 * now_, now_}; };
+  sources_.counts = [this] { return profile::Counts{3 * now_, 2 * now_, now_}; };
   sources_.busy = [this] { return 2 * now_; };
   op("gemm", 10);
   op("gemm", 30);
-  const Sum sum = sum_of("gemm");
+  const profile::Sum sum = sum_of("gemm");
   EXPECT_EQ(sum.spent.counts.instructions, 120);
   EXPECT_EQ(sum.spent.counts.cycles, 80);
   EXPECT_EQ(sum.spent.counts.cache_misses, 40);
   EXPECT_EQ(sum.spent.busy, 80);
-  EXPECT_THAT(table_csv(recorder()), HasSubstr(",2,120,80,40\n"));
+  EXPECT_THAT(profile::table_csv(recorder()), HasSubstr(",2,120,80,40\n"));
 }
 
 TEST_F(Recording, TheTraceIsJsonWhoseEventsNest) {
@@ -191,7 +193,7 @@ TEST_F(Recording, TheTraceIsJsonWhoseEventsNest) {
   step_ = 4;
   op("adamw", 50);
   const auto trace = value_or_throw(parse_json(
-      trace_json(recorder(), {.name = "rank 1", .rank = 1, .origin = 500}), "the trace"));
+      profile::trace_json(recorder(), {.name = "rank 1", .rank = 1, .origin = 500}), "the trace"));
   const auto& events = trace.find("traceEvents")->array();
   const auto event_of = [&](std::string_view name) {
     return *std::ranges::find_if(events, [&](const Json& each) {
@@ -213,27 +215,27 @@ TEST_F(Recording, TheTraceIsJsonWhoseEventsNest) {
 TEST(StepBoards, ShowTheStepToEveryProcessThatMapsThem) {
   const std::string path = testing::TempDir() + "steps";
   {
-    auto leader = value_or_throw(StepBoard::create(path));
-    const auto other = value_or_throw(StepBoard::open(path));
+    auto leader = value_or_throw(profile::StepBoard::create(path));
+    const auto other = value_or_throw(profile::StepBoard::open(path));
     EXPECT_EQ(other.step(), 0);
     leader.publish(7);
     EXPECT_EQ(other.step(), 7);
     EXPECT_EQ(other.origin(), leader.origin());
     EXPECT_GT(other.origin(), 0);
   }
-  const auto gone = StepBoard::open(path);
+  const auto gone = profile::StepBoard::open(path);
   ASSERT_FALSE(gone);
   EXPECT_EQ(gone.error().code, Errc::not_found);
 }
 
 TEST(HardwareCounters, CountOrSayWhyNot) {
-  const auto counters = Counters::open();
+  const auto counters = profile::Counters::open();
   if (!counters) {
     EXPECT_EQ(counters.error().code, Errc::unsupported);
     EXPECT_THAT(counters.error().what, HasSubstr("perf_event_open"));
     return;
   }
-  const Counts before = (*counters)->read();
+  const profile::Counts before = (*counters)->read();
   volatile double sum = 0;
   for (int i = 0; i < 100'000; ++i) sum = sum + i;
   EXPECT_GT(((*counters)->read() - before).instructions, 100'000);

@@ -66,8 +66,8 @@ TEST(RewardsPage, HasEveryRuleWithEveryOption) {
       EXPECT_THAT(section_about(rule), HasSubstr(cat("`", option, "`"))) << rule;
     });
   };
-  documents(OutcomeItem{}, "model");
-  documents(ProcessItem{}, "process");
+  documents(recipes::OutcomeItem{}, "model");
+  documents(recipes::ProcessItem{}, "process");
 }
 
 TEST(RewardsPage, TheExamplesHaveTheValuesThatItStates) {

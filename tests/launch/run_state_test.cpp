@@ -43,8 +43,8 @@ class States : public testing::Test {
 TEST_F(States, ARunningOneHasAProcessAndATimeLeft) {
   write_run();
   const auto lock = value_or_throw(engine::checkpoint::DirectoryLock::acquire(folder_));
-  const RunState run = read_run_state(folder_);
-  EXPECT_EQ(run.state, Progressed::running);
+  const commands::RunState run = commands::read_run_state(folder_);
+  EXPECT_EQ(run.state, commands::Progressed::running);
   EXPECT_EQ(run.process, ::getpid());
   EXPECT_EQ(run.step, 3);
   EXPECT_EQ(run.steps, 10);
@@ -60,22 +60,24 @@ TEST_F(States, ARunningOneHasAProcessAndATimeLeft) {
 }
 
 TEST_F(States, AnEndedOneSaysHow) {
-  const std::pair<const char*, Progressed> ends[] = {{"complete", Progressed::complete},
-                                                     {"interrupted", Progressed::interrupted},
-                                                     {"failed", Progressed::failed}};
+  const std::pair<const char*, commands::Progressed> ends[] = {
+      {"complete", commands::Progressed::complete},
+      {"interrupted", commands::Progressed::interrupted},
+      {"failed", commands::Progressed::failed}};
   for (const auto& [word, state] : ends) {
     write_run(cat("{\"time\":\"t\",\"ended\":\"", word, "\"}\n"));
-    EXPECT_EQ(read_run_state(folder_).state, state) << word;
-    EXPECT_FALSE(read_run_state(folder_).seconds_left);
+    EXPECT_EQ(commands::read_run_state(folder_).state, state) << word;
+    EXPECT_FALSE(commands::read_run_state(folder_).seconds_left);
   }
   write_run();
-  EXPECT_EQ(read_run_state(folder_).state, Progressed::killed);
+  EXPECT_EQ(commands::read_run_state(folder_).state, commands::Progressed::killed);
   write_run("{\"time\":\"t\",\"ended\":\"failed\"}\n{\"time\":\"t\",\"steps\":10}\n");
-  EXPECT_EQ(read_run_state(folder_).state, Progressed::killed) << "in its second part";
+  EXPECT_EQ(commands::read_run_state(folder_).state, commands::Progressed::killed)
+      << "in its second part";
   write("timings.jsonl", "{\"time\":\"t\"}\n{\"step\":1,\"wall\":5}\n");
-  EXPECT_EQ(read_run_state(folder_).state, Progressed::unknown);
+  EXPECT_EQ(commands::read_run_state(folder_).state, commands::Progressed::unknown);
   write("timings.jsonl", "damaged\n{\"step\":\"x\",\"wall\":[]}\n{\"steps\":\"x\"}\n");
-  EXPECT_EQ(read_run_state(folder_).state, Progressed::unknown);
+  EXPECT_EQ(commands::read_run_state(folder_).state, commands::Progressed::unknown);
 }
 
 // Asked while it runs, after it was killed, and after it was completed.

@@ -12,8 +12,8 @@
 #include "engine/base/file.h"
 #include "engine/base/text.h"
 #include "launch/config/paths.h"
-#include "launch/recipes/resolve.h"
 #include "launch/config/schema.h"
+#include "launch/recipes/resolve.h"
 #include "launch/run/identity_parts.h"
 #include "tests/launch/program.h"
 
@@ -22,9 +22,10 @@ namespace {
 
 using testing::AllOf, testing::HasSubstr, testing::Not;
 
-Result<Resolved> resolved(std::vector<std::string> sets, const std::string& algorithm = "sft") {
+Result<recipes::Resolved> resolved(std::vector<std::string> sets,
+                                   const std::string& algorithm = "sft") {
   sets.insert(sets.begin(), {"model=M", "data.path=D", "output=O"});
-  return resolve(
+  return recipes::resolve(
       {.algorithm = algorithm, .file = "", .sets = std::move(sets), .check_files = false});
 }
 
@@ -35,7 +36,7 @@ TEST(Paths, BeginWithTheHomeDirectory) {
        "dpo.reference=~/ref", "resume=~/c", "chat_template=~/t.jinja", "lora.adapter=~/adapter"},
       "dpo");
   ASSERT_TRUE(got) << got.error().what;
-  RunConfig& c = got->config;
+  config::RunConfig& c = got->config;
   EXPECT_EQ(c.model, home);
   EXPECT_EQ(c.output, home + "/runs/x");
   EXPECT_EQ(c.data.path, (std::vector<std::string>{home + "/a.jsonl", "b~"}));
@@ -79,8 +80,8 @@ TEST(Paths, NeverMakeAFolderCalledTilde) {
 }
 
 TEST(WholeNumbers, HaveUpperBoundsThatNoConversionExceeds) {
-  for (const Field& field : fields()) {
-    if (field.kind != ValueKind::whole) continue;
+  for (const config::Field& field : config::fields()) {
+    if (field.kind != config::ValueKind::whole) continue;
     EXPECT_TRUE(std::isfinite(field.range.low)) << field.key;
     EXPECT_LE(field.range.high, 9007199254740992.0) << field.key;
   }
@@ -198,13 +199,14 @@ TEST(DiskSpace, IsComparedWithACheckpointBeforeTheRun) {
 
 TEST(Identity, EverySettingWithoutEffectIsASetting) {
   int without_effect = 0;
-  for (const Field& field : fields()) without_effect += !affects_results(field.key);
+  for (const config::Field& field : config::fields())
+    without_effect += !run::affects_results(field.key);
   EXPECT_GT(without_effect, 20);
   for (const char* key : {"train.learning_rate", "train.batch_size", "train.dtype", "parallel.tp",
                           "train.micro_batch_tokens", "data.shuffle", "grpo.group_size", "reward"})
-    EXPECT_TRUE(find_field(key) && affects_results(key)) << key;
+    EXPECT_TRUE(config::find_field(key) && run::affects_results(key)) << key;
   for (const char* key : {"train.threads", "train.log_every", "output", "profile.enabled"})
-    EXPECT_TRUE(find_field(key) && !affects_results(key)) << key;
+    EXPECT_TRUE(config::find_field(key) && !run::affects_results(key)) << key;
 }
 
 TEST(DamagedCheckpoints, AreNotUsedByAnyCommand) {

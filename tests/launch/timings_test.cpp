@@ -36,87 +36,90 @@ actors::AskRecord call(const std::string& actor, const std::string& type, double
   return {{"process", actor}, type, at(began - 0.25), at(began), at(ended), at(ended), false};
 }
 
-double part(const StepSeconds& seconds, Part which) {
-  return seconds.parts[index_of(which)];
+double part(const journal::StepSeconds& seconds, journal::Part which) {
+  return seconds.parts[journal::index_of(which)];
 }
 
-double sum(const StepSeconds& seconds) {
+double sum(const journal::StepSeconds& seconds) {
   return std::accumulate(seconds.parts.begin(), seconds.parts.end(), 0.0);
 }
 
 TEST(StepTimes, OverlappedWorkCountsWhereItIsNotHidden) {
-  StepTimes times;
+  journal::StepTimes times;
   times.begin(5 * second);
   times.answered(call("rollout", "generate", 1, 5));
   times.answered(call("reference", "logprobs", 3, 6));
   times.answered(call("verifier", "compute_rewards", 5.5, 7));
   times.answered(call("policy", "train_step", 8, 10));
-  const StepSeconds step = times.end(15 * second);
+  const journal::StepSeconds step = times.end(15 * second);
   EXPECT_DOUBLE_EQ(step.all, 10);
-  EXPECT_DOUBLE_EQ(part(step, Part::rollout), 4.25) << "with the quarter that its call waited";
-  EXPECT_DOUBLE_EQ(part(step, Part::reference), 1) << "from 5 to 6";
-  EXPECT_DOUBLE_EQ(part(step, Part::reward), 1) << "from 6 to 7";
-  EXPECT_DOUBLE_EQ(part(step, Part::update), 2.25);
-  EXPECT_DOUBLE_EQ(part(step, Part::other), 1.5);
+  EXPECT_DOUBLE_EQ(part(step, journal::Part::rollout), 4.25)
+      << "with the quarter that its call waited";
+  EXPECT_DOUBLE_EQ(part(step, journal::Part::reference), 1) << "from 5 to 6";
+  EXPECT_DOUBLE_EQ(part(step, journal::Part::reward), 1) << "from 6 to 7";
+  EXPECT_DOUBLE_EQ(part(step, journal::Part::update), 2.25);
+  EXPECT_DOUBLE_EQ(part(step, journal::Part::other), 1.5);
   EXPECT_DOUBLE_EQ(sum(step), step.all);
-  EXPECT_DOUBLE_EQ(step.alone[index_of(Part::rollout)], 2.25) << "until the reference begins";
-  EXPECT_DOUBLE_EQ(step.alone[index_of(Part::reference)], 0.5) << "until the verifier begins";
+  EXPECT_DOUBLE_EQ(step.alone[journal::index_of(journal::Part::rollout)], 2.25)
+      << "until the reference begins";
+  EXPECT_DOUBLE_EQ(step.alone[journal::index_of(journal::Part::reference)], 0.5)
+      << "until the verifier begins";
 }
 
 TEST(StepTimes, ARunningHandlerCountsBeforeAWaitingCall) {
-  StepTimes times;
+  journal::StepTimes times;
   times.begin(5 * second);
   // On one engine the policy's update waits until the critic's has ended.
   auto critic = call("critic", "train_step", 1, 3), policy = call("policy", "train_step", 3, 7);
   policy.asked = critic.asked;
   times.answered(critic);
   times.answered(policy);
-  const StepSeconds step = times.end(12 * second);
-  EXPECT_DOUBLE_EQ(part(step, Part::update_critic), 2);
-  EXPECT_DOUBLE_EQ(part(step, Part::update), 4.25);
+  const journal::StepSeconds step = times.end(12 * second);
+  EXPECT_DOUBLE_EQ(part(step, journal::Part::update_critic), 2);
+  EXPECT_DOUBLE_EQ(part(step, journal::Part::update), 4.25);
   EXPECT_DOUBLE_EQ(sum(step), step.all);
 }
 
 TEST(StepTimes, TheAlgorithmsOwnTimeIsItsActivity) {
-  StepTimes times;
+  journal::StepTimes times;
   times.begin(0);
   times.enter(Activity::advantage, 1 * second);
   times.enter(Activity::other, 3 * second);
-  StepSeconds step = times.end(4 * second);
-  EXPECT_DOUBLE_EQ(part(step, Part::advantage), 2);
-  EXPECT_DOUBLE_EQ(part(step, Part::other), 2);
+  journal::StepSeconds step = times.end(4 * second);
+  EXPECT_DOUBLE_EQ(part(step, journal::Part::advantage), 2);
+  EXPECT_DOUBLE_EQ(part(step, journal::Part::other), 2);
   times.enter(Activity::evaluation, 4 * second);
   times.answered(
       {{"process", "policy"}, "logprobs", 5 * second, 5 * second, 8 * second, 8 * second, false});
   times.enter(Activity::other, 9 * second);
   step = times.end(9 * second);
-  EXPECT_DOUBLE_EQ(part(step, Part::eval), 5);
+  EXPECT_DOUBLE_EQ(part(step, journal::Part::eval), 5);
 }
 
 TEST(StepTimes, ALongStepIsCountedInPieces) {
-  StepTimes times;
+  journal::StepTimes times;
   times.begin(0);
   for (std::int64_t i = 0; i < 100'000; ++i)
     times.answered(
         {{"", "reference"}, "logprobs", 10 * i, 10 * i + 1, 10 * i + 9, 10 * i + 9, false});
-  const StepSeconds step = times.end(1'000'000);
-  EXPECT_NEAR(part(step, Part::reference), 0.9e-3, 1e-9);
-  EXPECT_NEAR(part(step, Part::other), 0.1e-3, 1e-9);
+  const journal::StepSeconds step = times.end(1'000'000);
+  EXPECT_NEAR(part(step, journal::Part::reference), 0.9e-3, 1e-9);
+  EXPECT_NEAR(part(step, journal::Part::other), 0.1e-3, 1e-9);
 }
 
 TEST(StepTimes, EveryMessageBelongsToAPart) {
   const auto of = [](const char* actor, const char* type, Activity activity = Activity::other) {
-    return part_of({{"", actor}, type, 0, 0, 0, 0, false}, activity);
+    return journal::part_of({{"", actor}, type, 0, 0, 0, 0, false}, activity);
   };
-  EXPECT_EQ(of("policy", "train_step"), Part::update);
-  EXPECT_EQ(of("critic", "train_step"), Part::update_critic);
-  EXPECT_EQ(of("critic", "score", Activity::advantage), Part::advantage);
-  EXPECT_EQ(of("policy", "logprobs", Activity::advantage), Part::advantage);
-  EXPECT_EQ(of("policy", "logprobs"), Part::reference) << "the base of an adapter";
-  EXPECT_EQ(of("reference", "mix_weights"), Part::weights);
-  EXPECT_EQ(of("rollout", "prepare_weights"), Part::weights);
-  EXPECT_EQ(of("rollout", "generate", Activity::evaluation), Part::eval);
-  EXPECT_EQ(of("policy", "save"), Part::save);
+  EXPECT_EQ(of("policy", "train_step"), journal::Part::update);
+  EXPECT_EQ(of("critic", "train_step"), journal::Part::update_critic);
+  EXPECT_EQ(of("critic", "score", Activity::advantage), journal::Part::advantage);
+  EXPECT_EQ(of("policy", "logprobs", Activity::advantage), journal::Part::advantage);
+  EXPECT_EQ(of("policy", "logprobs"), journal::Part::reference) << "the base of an adapter";
+  EXPECT_EQ(of("reference", "mix_weights"), journal::Part::weights);
+  EXPECT_EQ(of("rollout", "prepare_weights"), journal::Part::weights);
+  EXPECT_EQ(of("rollout", "generate", Activity::evaluation), journal::Part::eval);
+  EXPECT_EQ(of("policy", "save"), journal::Part::save);
 }
 
 /// Shape b of the benchmarks: 110 million weights.
@@ -135,7 +138,7 @@ engine::models::DecoderSpec shape_b() {
 TEST(Flops, OfShapeBAreThoseOfMegatronsFormula) {
   // 12 B s L h^2 ((1 + g/a + s/h) + 1.5 f/h + V/(2 L h)) with B = 4, s = 512, L = 12, h = 768,
   // a = g = 12, f = 2048, V = 32000, by hand: 1461631057920.
-  const PassCounter counter({{PassModel::policy, counted(shape_b())}}, {});
+  const profile::PassCounter counter({{PassModel::policy, profile::counted(shape_b())}}, {});
   const auto flops = counter({PassModel::policy, true, {4, 4 * 512, 4 * 512.0 * 512}});
   EXPECT_DOUBLE_EQ(flops.model, 1461631057920.0);
   const auto forward = counter({PassModel::policy, false, {4, 4 * 512, 4 * 512.0 * 512}});
@@ -146,7 +149,8 @@ TEST(Flops, OfShapeBAreThoseOfMegatronsFormula) {
 TEST(Flops, RecomputationCountsAsHardwareFlops) {
   const algorithms::ModelPass pass{PassModel::policy, true, {4, 4 * 512, 4 * 512.0 * 512}};
   const auto with = [&](engine::nn::Recomputed recomputed) {
-    return PassCounter({{PassModel::policy, counted(shape_b())}}, recomputed)(pass);
+    return profile::PassCounter({{PassModel::policy, profile::counted(shape_b())}},
+                                recomputed)(pass);
   };
   // By hand: the layers' products of a forward pass are 4 * 12 * 768 * 4608 * 2048, those of
   // attention 4 * 12 * 768 * 4 * 512^2.
@@ -156,7 +160,9 @@ TEST(Flops, RecomputationCountsAsHardwareFlops) {
   EXPECT_DOUBLE_EQ(with({.layers = true}).hardware - with({}).hardware, layers + attention);
   EXPECT_DOUBLE_EQ(with({.layers = true}).model, with({}).model);
   const auto quarter = [&](engine::nn::Recomputed recomputed) {
-    return PassCounter({{PassModel::policy, counted(shape_b())}}, recomputed, 0.25)(pass).hardware;
+    return profile::PassCounter({{PassModel::policy, profile::counted(shape_b())}}, recomputed,
+                                0.25)(pass)
+        .hardware;
   };
   EXPECT_DOUBLE_EQ(quarter({.layers = true}) - quarter({}), (layers + attention) / 4);
   EXPECT_DOUBLE_EQ(quarter({.layers = true, .attention = true}) - quarter({}),
@@ -164,11 +170,12 @@ TEST(Flops, RecomputationCountsAsHardwareFlops) {
 }
 
 TEST(Flops, AFrozenBaseHasNoWeightGradients) {
-  CountedModel adapted = counted(shape_b());
+  profile::CountedModel adapted = profile::counted(shape_b());
   adapted.backward = 1;
   const algorithms::ModelPass pass{PassModel::policy, true, {1, 100, 0}};
-  EXPECT_DOUBLE_EQ(3 * PassCounter({{PassModel::policy, adapted}}, {})(pass).model,
-                   2 * PassCounter({{PassModel::policy, counted(shape_b())}}, {})(pass).model);
+  EXPECT_DOUBLE_EQ(
+      3 * profile::PassCounter({{PassModel::policy, adapted}}, {})(pass).model,
+      2 * profile::PassCounter({{PassModel::policy, profile::counted(shape_b())}}, {})(pass).model);
 }
 
 double metric(const algorithms::Metrics& metrics, const std::string& name) {
@@ -179,14 +186,14 @@ double metric(const algorithms::Metrics& metrics, const std::string& name) {
 }
 
 TEST(Timings, ThroughputAndUtilizationOfShapeB) {
-  StepSeconds seconds;
+  journal::StepSeconds seconds;
   seconds.all = 8;
-  seconds.parts[index_of(Part::update)] = 8;
-  const StepWork work{{2048, 4, 1.5}, 1461631057920.0, 1.5e12};
-  const Measured measured{.flops = [](const auto&) { return std::pair(0.0, 0.0); },
-                          .peak_tflops = 0.4,
-                          .peak_source = "train.peak_tflops"};
-  const auto metrics = timing_metrics(seconds, work, measured);
+  seconds.parts[journal::index_of(journal::Part::update)] = 8;
+  const journal::StepWork work{{2048, 4, 1.5}, 1461631057920.0, 1.5e12};
+  const journal::Measured measured{.flops = [](const auto&) { return std::pair(0.0, 0.0); },
+                                   .peak_tflops = 0.4,
+                                   .peak_source = "train.peak_tflops"};
+  const auto metrics = journal::timing_metrics(seconds, work, measured);
   EXPECT_DOUBLE_EQ(metric(metrics, "perf/tokens_per_second"), 256);
   EXPECT_DOUBLE_EQ(metric(metrics, "perf/samples_per_second"), 0.5);
   EXPECT_NEAR(metric(metrics, "perf/tflops"), 0.18270388224, 1e-12);
@@ -196,20 +203,21 @@ TEST(Timings, ThroughputAndUtilizationOfShapeB) {
 }
 
 TEST(Timings, KeysAreThoseOfTheMethod) {
-  const auto keys = [](const Measured& measured) {
+  const auto keys = [](const journal::Measured& measured) {
     std::vector<std::string> out;
-    for (const auto& [name, value] : timing_metrics({}, {}, measured)) out.push_back(name);
+    for (const auto& [name, value] : journal::timing_metrics({}, {}, measured)) out.push_back(name);
     return out;
   };
   EXPECT_THAT(keys({}), ElementsAre("timing/all", "timing/update", "timing/save", "timing/other"));
   EXPECT_THAT(
-      keys({.parts = {Part::update, Part::save, Part::rollout, Part::reward}}),
+      keys({.parts = {journal::Part::update, journal::Part::save, journal::Part::rollout,
+                      journal::Part::reward}}),
       ElementsAre("timing/all", "timing/rollout", "timing/reward", "timing/update", "timing/save",
                   "timing/other", "timing/non_overlap_rollout", "timing/non_overlap_reward"));
 }
 
 TEST(Timings, OfAnAsynchronousRunCountWhatHasNoWork) {
-  AsyncTimes times;
+  journal::AsyncTimes times;
   times.begin(100 * second);
   EXPECT_THAT(times.end(101 * second), testing::IsEmpty()) << "a run that does not overlap";
   times.changed({.in_flight = 8, .rollouts = 4, .policy_waits = true}, 101 * second);
@@ -235,7 +243,7 @@ TEST(Timings, OfAnAsynchronousRunCountWhatHasNoWork) {
 
 TEST(OverlapSummary, NamesTheSlowerSideAndWhatToChange) {
   const auto summary = [](double rollout, double policy, std::int64_t eta = 1) {
-    return overlap_summary({.all = 10, .rollout = rollout, .policy = policy}, eta, false);
+    return run::overlap_summary({.all = 10, .rollout = rollout, .policy = policy}, eta, false);
   };
   EXPECT_THAT(summary(0.2, 4), AllOf(HasSubstr("the rollouts were idle for 2 % of the time, the "
                                                "policy for 40 %: rollout-bound"),
@@ -244,8 +252,8 @@ TEST(OverlapSummary, NamesTheSlowerSideAndWhatToChange) {
   EXPECT_THAT(summary(0.2, 0.4), HasSubstr("balanced"));
   EXPECT_THAT(summary(5, 5, 0), HasSubstr("async.eta=1"));
   EXPECT_THAT(summary(4, 5), HasSubstr("a larger async.eta"));
-  EXPECT_THAT(overlap_summary({.all = 10}, 1, true), HasSubstr("took turns"));
-  EXPECT_EQ(overlap_summary({}, 1, false), "");
+  EXPECT_THAT(run::overlap_summary({.all = 10}, 1, true), HasSubstr("took turns"));
+  EXPECT_EQ(run::overlap_summary({}, 1, false), "");
 }
 
 TEST(Timings, UtcTextHasTheDateAndMilliseconds) {
@@ -258,7 +266,7 @@ TEST(Timings, AResumedRunHasEachStepOnceAndItsWallTimeGoesOn) {
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
   const auto run = [&](std::int64_t from, std::int64_t to) {
-    RunJournal journal(value_or_throw(OutputFolder::open(folder)), "test", "sft", 0);
+    journal::RunJournal journal(value_or_throw(OutputFolder::open(folder)), "test", "sft", 0);
     journal.measure({.peak_tflops = 0.5, .peak_source = "train.peak_tflops"});
     journal.begin(6, from);
     for (std::int64_t step = from + 1; step <= to; ++step) {
@@ -271,7 +279,7 @@ TEST(Timings, AResumedRunHasEachStepOnceAndItsWallTimeGoesOn) {
   std::vector<std::int64_t> steps;
   std::vector<std::string> headers;
   double wall = 0;
-  for_each_line(folder + "/timings.jsonl", [&](const Json& line, std::string_view text) {
+  journal::for_each_line(folder + "/timings.jsonl", [&](const Json& line, std::string_view text) {
     if (!line.find("step")) {
       headers.emplace_back(text);
       return;

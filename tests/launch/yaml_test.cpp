@@ -11,26 +11,26 @@ namespace {
 using testing::HasSubstr;
 
 TEST(Yaml, KeepsOrderLinesAndQuotes) {
-  const auto root = parse_yaml("b: 1\na:\n  - null\n  - 'null'\nc: \"x\\ny\"\n", "f");
+  const auto root = config::parse_yaml("b: 1\na:\n  - null\n  - 'null'\nc: \"x\\ny\"\n", "f");
   ASSERT_TRUE(root) << root.error().what;
   ASSERT_EQ(root->members.size(), 3u);
   EXPECT_EQ(root->members[0].name, "b");
-  EXPECT_EQ(root->members[1].value.items[0].kind, YamlNode::Kind::null);
+  EXPECT_EQ(root->members[1].value.items[0].kind, config::YamlNode::Kind::null);
   EXPECT_EQ(root->members[1].value.items[1].text, "null");
   EXPECT_EQ(root->members[1].value.items[1].line, 4);
   EXPECT_EQ(root->members[2].value.text, "x\ny");
 }
 
 TEST(Yaml, JsonIsYaml) {
-  const auto root = parse_yaml(R"({"a": {"b": [1, 2.5, "\u00e9\n"]}, "c": null})", "f");
+  const auto root = config::parse_yaml(R"({"a": {"b": [1, 2.5, "\u00e9\n"]}, "c": null})", "f");
   ASSERT_TRUE(root) << root.error().what;
   EXPECT_EQ(root->members[0].value.members[0].value.items[2].text, "é\n");
-  EXPECT_EQ(root->members[1].value.kind, YamlNode::Kind::null);
+  EXPECT_EQ(root->members[1].value.kind, config::YamlNode::Kind::null);
 }
 
 TEST(Yaml, RefusesWhatCouldHideOrExplode) {
   const auto refused = [](const std::string& text, const char* why) {
-    const auto root = parse_yaml(text, "run.yaml");
+    const auto root = config::parse_yaml(text, "run.yaml");
     ASSERT_FALSE(root) << text.substr(0, 80);
     EXPECT_THAT(root.error().what, HasSubstr(why));
     EXPECT_THAT(root.error().what, HasSubstr("run.yaml"));
@@ -55,8 +55,8 @@ TEST(Yaml, RefusesWhatCouldHideOrExplode) {
 }
 
 TEST(Yaml, AnEmptyFileIsNothing) {
-  EXPECT_EQ(parse_yaml("", "f")->kind, YamlNode::Kind::null);
-  EXPECT_EQ(parse_yaml("# only a comment\n", "f")->kind, YamlNode::Kind::null);
+  EXPECT_EQ(config::parse_yaml("", "f")->kind, config::YamlNode::Kind::null);
+  EXPECT_EQ(config::parse_yaml("# only a comment\n", "f")->kind, config::YamlNode::Kind::null);
 }
 
 }  // namespace

@@ -13,15 +13,15 @@
 #include "launch/run/roles.h"
 #include "launch/run/settings.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 namespace {
 
 using actors::protocol::Completion;
 using actors::protocol::RewardResult;
 
-engine::generate::Generator make_generator(const RunConfig& config, Model& model,
+engine::generate::Generator make_generator(const config::RunConfig& config, model::Model& model,
                                            const engine::generate::TextDecoder& decode) {
-  auto settings = generator_settings(config, model.spec());
+  auto settings = run::generator_settings(config, model.spec());
   settings.decode = decode;
   return value_or_throw(engine::generate::Generator::create(model.decoder(), std::move(settings)));
 }
@@ -65,22 +65,24 @@ Json line_of(std::size_t id, const engine::data::PromptRow& row,
 
 }  // namespace
 
-EvalItems::EvalItems(const RunConfig& config, const ModelOptions& model)
+EvalItems::EvalItems(const config::RunConfig& config, const model::ModelOptions& model)
     : config_(config),
-      model_(value_or_throw(Model::load(model, NeededHead::language))),
+      model_(value_or_throw(model::Model::load(model, model::NeededHead::language))),
       text_(value_or_throw(
-          TextModel::load(model_.folders().text, config.chat_template, model_.spec()))),
+          run::TextModel::load(model_.folders().text, config.chat_template, model_.spec()))),
       data_(value_or_throw(engine::data::load<engine::data::PromptRow>(
-          value_or_throw(data_settings(config, model_.spec(), config.data.path)), *text_))),
-      settings_(eval_settings(config)),
+          value_or_throw(run::data_settings(config, model_.spec(), config.data.path)), *text_))),
+      settings_(recipes::eval_settings(config)),
       decode_([text = text_](std::span<const std::int32_t> ids) { return text->decode(ids); }),
       generator_(make_generator(config, model_, decode_)) {
-  if (verifier_use(config).needed) {
-    rules_ = value_or_throw(actors::rules::Rules::from_json(reward_rules(config), "reward"));
+  if (recipes::verifier_use(config).needed) {
+    rules_ =
+        value_or_throw(actors::rules::Rules::from_json(recipes::reward_rules(config), "reward"));
     value_or_throw(rules_->start());
   }
-  if (reward_use(config).needed)
-    reward_models_ = make_reward({config, "", model_.decoder().device(), nullptr, nullptr, text_});
+  if (recipes::reward_use(config).needed)
+    reward_models_ =
+        run::make_reward({config, "", model_.decoder().device(), nullptr, nullptr, text_});
 }
 
 std::size_t EvalItems::at_once() const {
@@ -119,4 +121,4 @@ std::vector<Json> EvalItems::evaluate(std::size_t first, std::size_t count) {
   return lines;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

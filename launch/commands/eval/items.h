@@ -11,16 +11,16 @@
 #include "algorithms/rollout/evaluation.h"
 #include "engine/data/loader/dataset.h"
 #include "engine/generate/generator.h"
-#include "launch/model/model.h"
 #include "launch/config/run_config.h"
+#include "launch/model/model.h"
 #include "launch/run/text_model.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 class EvalItems {
  public:
   /// Loads the model, the data and the rules. `config` outlives this. Throws Failure.
-  EvalItems(const RunConfig& config, const ModelOptions& model);
+  EvalItems(const config::RunConfig& config, const model::ModelOptions& model);
   EvalItems(const EvalItems&) = delete;
 
   std::size_t size() const { return data_.examples.size(); }
@@ -40,9 +40,9 @@ class EvalItems {
   std::vector<actors::protocol::RewardResult> reward(
       const std::vector<actors::protocol::RewardRequest>& requests);
 
-  const RunConfig& config_;
-  Model model_;
-  std::shared_ptr<TextModel> text_;
+  const config::RunConfig& config_;
+  model::Model model_;
+  std::shared_ptr<run::TextModel> text_;
   engine::data::Dataset<engine::data::PromptRow> data_;
   algorithms::HeldOutPrompts settings_;
   std::optional<actors::rules::Rules> rules_;
@@ -51,4 +51,4 @@ class EvalItems {
   engine::generate::Generator generator_;
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

@@ -12,7 +12,7 @@
 #include "engine/base/file.h"
 #include "engine/base/text.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 namespace {
 
 std::string settings_path(const std::string& path) {
@@ -124,4 +124,4 @@ Result<> EvalFile::append(const Json& line) {
   return {};
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

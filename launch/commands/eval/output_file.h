@@ -9,7 +9,7 @@
 #include "engine/base/error.h"
 #include "engine/base/json.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 class EvalFile {
  public:
@@ -37,4 +37,4 @@ class EvalFile {
   std::vector<Json> lines_;
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

@@ -8,7 +8,7 @@
 
 #include "engine/base/text.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 namespace {
 
 // What the summary needs of one item.
@@ -186,4 +186,4 @@ Json summary_json(const EvalSummary& summary) {
       .set("failed_rewards", summary.failed);
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

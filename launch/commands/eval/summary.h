@@ -9,7 +9,7 @@
 #include "algorithms/estimators.h"
 #include "engine/base/json.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 /// A number with its confidence interval of 95 %.
 struct Estimate {
@@ -38,4 +38,4 @@ Result<EvalSummary> summarize(const std::vector<Json>& lines, double pass_reward
 std::string summary_text(const EvalSummary& summary);
 Json summary_json(const EvalSummary& summary);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

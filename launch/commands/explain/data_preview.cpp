@@ -8,7 +8,7 @@
 #include "engine/data/loader/example_reader.h"
 #include "launch/recipes/recipes.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 namespace {
 
@@ -196,9 +196,9 @@ Result<DataPreview> preview(const data::DataOptions& options, const data::TextEn
 
 }  // namespace
 
-Result<DataPreview> preview_data(const RunConfig& config, const data::DataOptions& options,
+Result<DataPreview> preview_data(const config::RunConfig& config, const data::DataOptions& options,
                                  const data::TextEncoder& text, const PreviewLimits& limits) {
-  switch (recipe_of(config).rows) {
+  switch (recipes::recipe_of(config).rows) {
     case data::Purpose::sft:
       return preview<data::SftExample>(options, text, limits);
     case data::Purpose::pairs:
@@ -213,4 +213,4 @@ Result<DataPreview> preview_data(const RunConfig& config, const data::DataOption
   return fail(Errc::internal, "preview_data: an unknown purpose");
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

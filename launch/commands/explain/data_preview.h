@@ -12,7 +12,7 @@
 #include "engine/data/text_encoder.h"
 #include "launch/config/run_config.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 /// A sequence as the model reads it.
 struct ShownSequence {
@@ -55,8 +55,9 @@ struct DataPreview {
 
 /// Reads the rows as a run of `config` would. `options` from data_settings() and prepare_rows().
 /// The errors of load(). Throws Failure.
-Result<DataPreview> preview_data(const RunConfig& config, const engine::data::DataOptions& options,
+Result<DataPreview> preview_data(const config::RunConfig& config,
+                                 const engine::data::DataOptions& options,
                                  const engine::data::TextEncoder& text,
                                  const PreviewLimits& limits = PreviewLimits());
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

@@ -1,6 +1,6 @@
 #include "launch/commands/explain/example_json.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 namespace {
 
@@ -50,4 +50,4 @@ Json example_json(const ShownExample& example, const TokenText& text) {
   return out;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

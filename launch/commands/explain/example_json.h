@@ -4,7 +4,7 @@
 #include "launch/commands/explain/data_preview.h"
 #include "launch/commands/explain/token_runs.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 /// {"sequences": [{"name"?, "parts"?: [{"role", "text", "trained", "weight"?, "label"?, members of
 /// the message...}], "runs": [{"text", "trained", "weight"?, "ids"}]}], "tools"?, "answer"?,
@@ -13,4 +13,4 @@ namespace troupe::launch {
 /// given where it is neither 0 nor 1.
 Json example_json(const ShownExample& example, const TokenText& text);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

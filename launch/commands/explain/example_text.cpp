@@ -10,7 +10,7 @@
 #include "engine/base/utf8.h"
 #include "launch/commands/explain/preview_text.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 namespace {
 
@@ -152,4 +152,4 @@ std::string example_text(const ShownExample& example, const TokenText& text, Mas
   return out;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

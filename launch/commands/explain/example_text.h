@@ -6,7 +6,7 @@
 #include "launch/commands/explain/data_preview.h"
 #include "launch/commands/explain/token_runs.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 /// How tokens with a weight in the loss are marked: [[in brackets]], or in green.
 enum class MaskStyle { brackets, color };
@@ -17,4 +17,4 @@ MaskStyle mask_style_of_stdout();
 /// the text. The middle of a long sequence is left out.
 std::string example_text(const ShownExample& example, const TokenText& text, MaskStyle style);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

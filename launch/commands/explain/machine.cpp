@@ -12,12 +12,12 @@
 #include "engine/ops/roofline.h"
 #include "launch/commands/explain/rate_cache.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 namespace {
 
 /// train.threads, or the cores of the machine.
-std::int64_t threads_of(const RunConfig& config, std::int64_t cores) {
+std::int64_t threads_of(const config::RunConfig& config, std::int64_t cores) {
   return config.train.threads > 0 ? std::min(config.train.threads, cores) : cores;
 }
 
@@ -71,7 +71,7 @@ std::string gflops_text(double flops) {
 
 }  // namespace
 
-MachineRate rate_of(const MachineOptions& machine, const RunConfig& config) {
+MachineRate rate_of(const MachineOptions& machine, const config::RunConfig& config) {
   const std::int64_t here = engine::usable_processors(),
                      cores = machine.cores > 0 ? machine.cores : here,
                      threads = threads_of(config, cores);
@@ -98,11 +98,11 @@ MachineRate rate_of(const MachineOptions& machine, const RunConfig& config) {
   return {flops, cat(origin, rate.date)};
 }
 
-MemoryPlace memory_of(const MachineOptions& machine) {
-  if (!machine.is_other()) return memory_place();
-  MemoryPlace place{.processes = 1, .threads = true, .room = {}};
+memory::MemoryPlace memory_of(const MachineOptions& machine) {
+  if (!machine.is_other()) return memory::memory_place();
+  memory::MemoryPlace place{.processes = 1, .threads = true, .room = {}};
   if (machine.memory > 0) place.room.machine = {machine.memory, "--memory"};
   return place;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

@@ -7,7 +7,7 @@
 #include "launch/config/run_config.h"
 #include "launch/memory/check_memory.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 /// Options of `troupe explain`; 0: not given.
 struct MachineOptions {
@@ -27,10 +27,10 @@ struct MachineRate {
 /// Of --gflops, or of this machine: from the user's cache, or measured (which takes about a second)
 /// and stored there; with --cores in proportion to the threads. Logs a warning where the cache file
 /// is another's or damaged, and replaces it; a cache that cannot be written is not used.
-MachineRate rate_of(const MachineOptions& machine, const RunConfig& config);
+MachineRate rate_of(const MachineOptions& machine, const config::RunConfig& config);
 
 /// The memory of the machine for check_memory(). Of another machine without --memory it is not
 /// known.
-MemoryPlace memory_of(const MachineOptions& machine);
+memory::MemoryPlace memory_of(const MachineOptions& machine);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

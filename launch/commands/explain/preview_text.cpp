@@ -6,7 +6,7 @@
 #include "engine/base/fields.h"
 #include "engine/base/text.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 namespace {
 
@@ -123,4 +123,4 @@ std::string histogram_text(std::vector<std::int64_t> lengths) {
   return text;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

@@ -10,7 +10,7 @@
 
 #include "launch/commands/explain/data_preview.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 constexpr std::size_t preview_columns = 80;
 
@@ -26,4 +26,4 @@ std::string rows_text(const DataPreview& preview);
 /// A line per range of lengths with a bar. `lengths` is not empty.
 std::string histogram_text(std::vector<std::int64_t> lengths);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

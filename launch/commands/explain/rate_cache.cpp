@@ -12,7 +12,7 @@
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 namespace {
 
@@ -112,4 +112,4 @@ std::string processor_name() {
   return uname(&system) == 0 ? std::string(system.machine) : "unknown";
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

@@ -9,7 +9,7 @@
 
 #include "engine/base/error.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 /// What a rate was measured with.
 struct RateKey {
@@ -39,4 +39,4 @@ std::string rate_cache_path();
 /// The model name of the processor (/proc/cpuinfo), or the architecture (uname).
 std::string processor_name();
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

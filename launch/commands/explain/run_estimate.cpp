@@ -13,7 +13,7 @@
 #include "launch/memory/memory.h"
 #include "launch/recipes/recipes.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 namespace {
 
@@ -30,24 +30,25 @@ std::optional<std::uint64_t> free_space(std::filesystem::path folder) {
 }
 
 /// `here`: the run is on this machine.
-std::string disk_text(const RunConfig& config, const engine::models::DecoderSpec& spec,
+std::string disk_text(const config::RunConfig& config, const engine::models::DecoderSpec& spec,
                       std::int64_t steps, bool here) {
   // Weights and two moments, of the critic as well.
-  const std::uint64_t each =
-      3 * trained_bytes(config, spec) +
-      (roles_of(config).critic.needed ? 12 * static_cast<std::uint64_t>(spec.parameter_count())
-                                      : 0);
+  const std::uint64_t each = 3 * memory::trained_bytes(config, spec) +
+                             (recipes::roles_of(config).critic.needed
+                                  ? 12 * static_cast<std::uint64_t>(spec.parameter_count())
+                                  : 0);
   const auto every = config.train.save_every;
   const std::int64_t made = every > 0 && steps > 0 ? (steps + every - 1) / every : 1;
   // While one is saved, the others are still there.
   const std::int64_t kept =
       config.train.keep_last == 0 ? made : std::min(made, config.train.keep_last + 1);
   const std::uint64_t needed = each * static_cast<std::uint64_t>(kept);
-  std::string text = labelled_line(
-      "checkpoints", cat(bytes_text(each), " each, up to ", bytes_text(needed), " for ", kept));
+  std::string text = labelled_line("checkpoints", cat(memory::bytes_text(each), " each, up to ",
+                                                      memory::bytes_text(needed), " for ", kept));
   if (!here) return text;
   const auto room = free_space(config.output);
-  text += labelled_line("free disk space", room ? bytes_text(*room) : std::string("unknown"));
+  text +=
+      labelled_line("free disk space", room ? memory::bytes_text(*room) : std::string("unknown"));
   if (room && *room < needed)
     text +=
         "  Not enough disk space: lower train.keep_last, raise train.save_every, or choose "
@@ -69,24 +70,25 @@ double largest_update(const RunSize& size) {
 
 /// Of a run in one process, with micro-batches that are as full as those of its largest update.
 /// With completions it is that of the longest ones.
-std::string peak_text(const RunConfig& config, const engine::models::DecoderSpec& spec,
+std::string peak_text(const config::RunConfig& config, const engine::models::DecoderSpec& spec,
                       const RunSize& size) {
   if (size.steps == 0) return "";
-  RunConfig filled = config;
+  config::RunConfig filled = config;
   const double of_replica = std::ceil(largest_update(size) /
                                       static_cast<double>(config.parallel.dp * config.parallel.cp));
   filled.train.micro_batch_tokens = static_cast<std::int64_t>(
       std::clamp(of_replica, 1.0, static_cast<double>(config.train.micro_batch_tokens)));
   // The pages of the cache that its sequences use.
   if (size.most.longest > 0) filled.train.max_length = size.most.longest;
-  return labelled_line("peak memory", cat(size.samples > 0 ? "up to " : "about ",
-                                          bytes_text(memory_need(filled, spec, true).all),
-                                          ", with these batches, in one process"));
+  return labelled_line("peak memory",
+                       cat(size.samples > 0 ? "up to " : "about ",
+                           memory::bytes_text(memory::memory_need(filled, spec, true).all),
+                           ", with these batches, in one process"));
 }
 
 }  // namespace
 
-std::string run_estimate(const RunConfig& config, const engine::models::DecoderSpec& spec,
+std::string run_estimate(const config::RunConfig& config, const engine::models::DecoderSpec& spec,
                          const RunSize& size, const MachineOptions& machine) {
   const double tokens =
       size.passes * size.most.tokens / static_cast<double>(std::max<std::int64_t>(1, size.steps));
@@ -96,8 +98,8 @@ std::string run_estimate(const RunConfig& config, const engine::models::DecoderS
          disk_text(config, spec, size.steps, !machine.is_other());
 }
 
-std::string pipeline_text(const RunConfig& config, double tokens) {
-  const ParallelConfig& p = config.parallel;
+std::string pipeline_text(const config::RunConfig& config, double tokens) {
+  const config::ParallelConfig& p = config.parallel;
   if (p.pp == 1) return "";
   const double of_replica = tokens / static_cast<double>(p.dp),
                parts = std::ceil(of_replica / static_cast<double>(config.train.micro_batch_tokens));
@@ -110,4 +112,4 @@ std::string pipeline_text(const RunConfig& config, double tokens) {
                                count == 1 ? " micro-batch" : " micro-batches", " of an update"));
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

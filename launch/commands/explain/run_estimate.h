@@ -8,13 +8,13 @@
 #include "launch/commands/explain/run_size.h"
 #include "launch/config/run_config.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 /// Lines for `troupe explain`.
-std::string run_estimate(const RunConfig& config, const engine::models::DecoderSpec& spec,
+std::string run_estimate(const config::RunConfig& config, const engine::models::DecoderSpec& spec,
                          const RunSize& size, const MachineOptions& machine);
 
 /// A line on the time in which pipeline stages wait; "" without stages. `tokens`: of an update.
-std::string pipeline_text(const RunConfig& config, double tokens);
+std::string pipeline_text(const config::RunConfig& config, double tokens);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

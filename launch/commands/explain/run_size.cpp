@@ -10,7 +10,7 @@
 #include "launch/recipes/recipes.h"
 #include "launch/run/settings.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 namespace {
 
@@ -62,17 +62,17 @@ std::string epochs_text(double epochs) {
 
 }  // namespace
 
-Result<RunSize> size_of_run(const RunConfig& config, const engine::models::DecoderSpec& spec,
-                            const DataPreview& preview) {
-  const RowUse use = recipe_of(config).row_use(config);
-  const auto loader = loader_settings(config, use.batches);
+Result<RunSize> size_of_run(const config::RunConfig& config,
+                            const engine::models::DecoderSpec& spec, const DataPreview& preview) {
+  const recipes::RowUse use = recipes::recipe_of(config).row_use(config);
+  const auto loader = run::loader_settings(config, use.batches);
   std::int64_t all = 0;
   for (const auto& source : preview.sources) all += static_cast<std::int64_t>(source.size);
   const bool endless = config.data.stream || !preview.rows;
   const engine::data::Sampler sampler(preview.sources, loader);
   const auto batches = endless ? 0 : sampler.batches();
   if (batches == 0 && config.train.steps == 0) return RunSize{.about = true};
-  const auto plan = plan_settings(config, batches, use.updates, 0);
+  const auto plan = run::plan_settings(config, batches, use.updates, 0);
   RETURN_IF_ERROR(plan);
   RunSize out{.steps = plan->steps, .about = !preview.complete};
   out.passes = ratio_of(use.updates, use.batches);
@@ -82,7 +82,7 @@ Result<RunSize> size_of_run(const RunConfig& config, const engine::models::Decod
   if (preview.rows) out.epochs = out.examples / static_cast<double>(std::max<std::int64_t>(1, all));
   const double each = out.examples / ratio_of(preview.examples, 1);
   const auto completions = static_cast<double>(std::max<std::int64_t>(1, use.samples));
-  const std::int64_t longest = max_length(config, spec),
+  const std::int64_t longest = run::max_length(config, spec),
                      most = use.samples > 0 ? config.rollout.sampling.max_new_tokens : 0;
   out.samples = use.samples > 0 ? out.examples * completions : 0;
   out.least =
@@ -91,9 +91,9 @@ Result<RunSize> size_of_run(const RunConfig& config, const engine::models::Decod
   return out;
 }
 
-Result<RunSize> size_of_run(const RunConfig& config, std::int64_t length,
-                            const std::vector<TokenFile>& files) {
-  const auto plan = plan_settings(config, 0, 1, 0);
+Result<RunSize> size_of_run(const config::RunConfig& config, std::int64_t length,
+                            const std::vector<recipes::TokenFile>& files) {
+  const auto plan = run::plan_settings(config, 0, 1, 0);
   RETURN_IF_ERROR(plan);
   const auto split = engine::data::megatron::parse_split(config.pretrain.split);
   RETURN_IF_ERROR(split);
@@ -104,12 +104,13 @@ Result<RunSize> size_of_run(const RunConfig& config, std::int64_t length,
   out.least =
       out.most = {out.examples * tokens, out.examples * tokens * tokens, out.examples, length};
   double all = 0;
-  for (const TokenFile& file : files) all += (*split)[0] * static_cast<double>(file.tokens);
+  for (const recipes::TokenFile& file : files)
+    all += (*split)[0] * static_cast<double>(file.tokens);
   if (all > 0 && config.data.mix.empty()) out.epochs = out.most.tokens / all;
   return out;
 }
 
-std::string size_text(const RunConfig& config, const RunSize& size) {
+std::string size_text(const config::RunConfig& config, const RunSize& size) {
   if (size.steps == 0)
     return labelled_line("steps", "unknown: the rows were not counted; train.steps sets them");
   std::string steps =
@@ -125,4 +126,4 @@ std::string size_text(const RunConfig& config, const RunSize& size) {
   return text;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

@@ -9,7 +9,7 @@
 #include "launch/config/run_config.h"
 #include "launch/recipes/pretrain.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 /// Sequences of a run; of prompts with completions, whose lengths are not known before the run,
 /// one for the shortest completions (a token each) and one for the longest.
@@ -31,13 +31,13 @@ struct RunSize {
 };
 
 /// Of rows. Errc::usage: settings that the run would refuse once it has read the data.
-Result<RunSize> size_of_run(const RunConfig& config, const engine::models::DecoderSpec& spec,
-                            const DataPreview& preview);
+Result<RunSize> size_of_run(const config::RunConfig& config,
+                            const engine::models::DecoderSpec& spec, const DataPreview& preview);
 /// Of token files, in samples of `length` tokens. Errors as those of rows.
-Result<RunSize> size_of_run(const RunConfig& config, std::int64_t length,
-                            const std::vector<TokenFile>& files);
+Result<RunSize> size_of_run(const config::RunConfig& config, std::int64_t length,
+                            const std::vector<recipes::TokenFile>& files);
 
 /// Lines for `troupe explain`: steps, tokens, warmup.
-std::string size_text(const RunConfig& config, const RunSize& size);
+std::string size_text(const config::RunConfig& config, const RunSize& size);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

@@ -9,7 +9,7 @@
 #include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 namespace {
 
@@ -36,7 +36,7 @@ struct PassWork {
 };
 
 /// Passes that score: of the reference, and of the critic.
-double scoring_passes(const RolesNeeded& roles) {
+double scoring_passes(const recipes::RolesNeeded& roles) {
   return (roles.reference.needed ? 1.0 : 0.0) + (roles.critic.needed ? 1.0 : 0.0);
 }
 
@@ -44,12 +44,12 @@ struct Work {
   double training = 0, sampling = 0;  ///< FLOPs
 };
 
-Work work_of(const RunConfig& config, const engine::models::DecoderSpec& spec, const RunSize& size,
-             const TokenCounts& counts) {
+Work work_of(const config::RunConfig& config, const engine::models::DecoderSpec& spec,
+             const RunSize& size, const TokenCounts& counts) {
   const PassWork pass{engine::models::forward_flops(spec)};
-  const RolesNeeded roles = roles_of(config);
+  const recipes::RolesNeeded roles = recipes::roles_of(config);
   Work work;
-  work.training = size.passes * pass.training(counts, adapts(config)) +
+  work.training = size.passes * pass.training(counts, recipes::adapts(config)) +
                   scoring_passes(roles) * pass.forward_only(counts);
   if (roles.critic.needed) work.training += size.passes * pass.training(counts, false);
   if (roles.rollout.needed) work.sampling = pass.forward_only(counts);
@@ -57,7 +57,7 @@ Work work_of(const RunConfig& config, const engine::models::DecoderSpec& spec, c
 }
 
 /// Seconds of reading the weights for every token that is sampled at the same time.
-double reading_seconds(const RunConfig& config, const engine::models::DecoderSpec& spec,
+double reading_seconds(const config::RunConfig& config, const engine::models::DecoderSpec& spec,
                        const RunSize& size, double flops) {
   if (size.samples == 0) return 0;
   const double together = std::min(static_cast<double>(config.rollout.max_sequences),
@@ -70,7 +70,7 @@ double reading_seconds(const RunConfig& config, const engine::models::DecoderSpe
 
 // What async.mode lets overlap, and the gain if both sides have processors of their own: the sum of
 // their times divided by the longer one.
-double gain_of(const RunConfig& config, double sampling, double training) {
+double gain_of(const config::RunConfig& config, double sampling, double training) {
   const bool lanes = config.rollout.threads > 0 && config.train.threads > 0;
   if (lanes)
     sampling *=
@@ -78,9 +78,9 @@ double gain_of(const RunConfig& config, double sampling, double training) {
   return (sampling + training) / std::max(sampling, training);
 }
 
-std::string overlap_text(const RunConfig& config, const RunSize& size) {
+std::string overlap_text(const config::RunConfig& config, const RunSize& size) {
   const char* label = "overlap";
-  if (!roles_of(config).rollout.needed) return "";
+  if (!recipes::roles_of(config).rollout.needed) return "";
   if (!config.async.on()) return labelled_line(label, "none: async.mode is off");
   if (config.async.eta == 0) return labelled_line(label, "none: async.eta is 0");
   const double all = flops_per_parameter(config, size), own = 2;
@@ -102,16 +102,16 @@ std::string overlap_text(const RunConfig& config, const RunSize& size) {
 
 }  // namespace
 
-double flops_per_parameter(const RunConfig& config, const RunSize& size) {
-  const RolesNeeded roles = roles_of(config);
-  double flops = (adapts(config) ? 4 : 6) * size.passes;
+double flops_per_parameter(const config::RunConfig& config, const RunSize& size) {
+  const recipes::RolesNeeded roles = recipes::roles_of(config);
+  double flops = (recipes::adapts(config) ? 4 : 6) * size.passes;
   if (roles.reference.needed) flops += 2;
   if (roles.rollout.needed) flops += 2;
   if (roles.critic.needed) flops += 2 + 6 * size.passes;
   return flops;
 }
 
-TimeRange time_of_run(const RunConfig& config, const engine::models::DecoderSpec& spec,
+TimeRange time_of_run(const config::RunConfig& config, const engine::models::DecoderSpec& spec,
                       const RunSize& size, double flops) {
   const Work least = work_of(config, spec, size, size.least),
              most = work_of(config, spec, size, size.most);
@@ -130,7 +130,7 @@ TimeRange time_of_run(const RunConfig& config, const engine::models::DecoderSpec
   return time;
 }
 
-std::string time_text(const RunConfig& config, const engine::models::DecoderSpec& spec,
+std::string time_text(const config::RunConfig& config, const engine::models::DecoderSpec& spec,
                       const RunSize& size, const MachineRate& rate) {
   if (size.steps == 0) return labelled_line("time", "unknown") + overlap_text(config, size);
   if (!(rate.flops > 0))
@@ -144,4 +144,4 @@ std::string time_text(const RunConfig& config, const engine::models::DecoderSpec
          labelled_line("", rate.origin) + overlap_text(config, size);
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

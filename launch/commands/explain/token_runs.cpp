@@ -6,7 +6,7 @@
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 namespace {
 
@@ -37,4 +37,4 @@ std::vector<TokenRun> token_runs(std::span<const std::int32_t> ids, std::span<co
   return out;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

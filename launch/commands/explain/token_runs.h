@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 /// The text of token ids, special tokens included. Empty: the ids themselves are shown.
 using TokenText = std::function<std::string(std::span<const std::int32_t>)>;
@@ -25,4 +25,4 @@ struct TokenRun {
 std::vector<TokenRun> token_runs(std::span<const std::int32_t> ids, std::span<const float> weights,
                                  const TokenText& text);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

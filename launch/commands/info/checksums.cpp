@@ -9,7 +9,7 @@
 #include "engine/base/sha256.h"
 #include "engine/base/text.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 namespace {
 
@@ -125,4 +125,4 @@ void inspect_checksums(const std::string& folder, const std::string& list, Repor
   report.say("matching", matching, cat(matching, " of ", sums->size(), " files match"));
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

@@ -12,7 +12,7 @@
 #include "engine/data/readers/row_reader.h"
 #include "launch/recipes/recipes.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 namespace {
 
@@ -55,7 +55,7 @@ void report_columns(const engine::data::Row& row, Report& report) {
 /// The layout in which each algorithm would read the row: {algorithm: layout}.
 Json layouts_of(const engine::data::Row& row) {
   Json uses = Json::Object{};
-  for (const Recipe& recipe : recipes()) {
+  for (const recipes::Recipe& recipe : recipes::recipes()) {
     engine::data::LayoutOptions options;
     options.purpose = recipe.rows;
     const auto layout = engine::data::detect_layout(row, options);
@@ -68,7 +68,7 @@ Json layouts_of(const engine::data::Row& row) {
 
 std::vector<Use> uses_of(const engine::data::Row& row) {
   std::vector<Use> out;
-  for (const Recipe& recipe : recipes()) {
+  for (const recipes::Recipe& recipe : recipes::recipes()) {
     const auto layout = engine::data::detect_layout(row, {.purpose = recipe.rows});
     const bool automatic = recipe.layout == engine::data::Layout::automatic;
     if (!layout || (!automatic && recipe.layout != *layout)) continue;
@@ -129,7 +129,7 @@ void report_layouts(const Rows& rows, Report& report) {
     for (const std::string& algorithm : use.algorithms)
       if (!columns.empty()) unread.set(algorithm, columns);
   }
-  for (const Recipe& recipe : recipes())
+  for (const recipes::Recipe& recipe : recipes::recipes())
     if (!rows.layouts.find(recipe.name)) none.emplace_back(recipe.name);
   if (!none.empty()) report.line(cat("not without data.columns: ", join(none, ", ")));
   if (uses.object().empty())
@@ -220,4 +220,4 @@ void inspect_data(const std::string& path, const std::vector<std::string>& colum
   report_problems(rows, report);
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

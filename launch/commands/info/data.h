@@ -6,10 +6,10 @@
 
 #include "launch/commands/info/report.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 /// A data file, a folder of data files, or a pattern. `column_names`: for tables without a header.
 void inspect_data(const std::string& path, const std::vector<std::string>& column_names,
                   Report& report);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

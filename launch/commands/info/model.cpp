@@ -17,7 +17,7 @@
 #include "launch/commands/info/tokenizer.h"
 #include "launch/memory/memory.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 namespace {
 
@@ -67,18 +67,18 @@ void report_memory(const DecoderSpec& spec, Report& report) {
   report.fact("present_bytes", static_cast<std::int64_t>(present));
   report.fact("cache_bytes_per_token", static_cast<std::int64_t>(token));
   report.say("serve_bytes", static_cast<std::int64_t>(serve),
-             cat("memory to serve: ", bytes_text(serve), " and ", bytes_text(token),
+             cat("memory to serve: ", memory::bytes_text(serve), " and ", memory::bytes_text(token),
                  " per token of context"));
   report.say("train_bytes", static_cast<std::int64_t>(train),
-             cat("memory to train: ", bytes_text(train),
+             cat("memory to train: ", memory::bytes_text(train),
                  " (weights, gradients, two moments in f32) plus activations; see `troupe "
                  "explain`"));
   if (present == 0) return;
   if (serve > present) {
-    report.note(
-        cat("this machine has ", bytes_text(present), " of free memory: not enough to load it"));
+    report.note(cat("this machine has ", memory::bytes_text(present),
+                    " of free memory: not enough to load it"));
   } else if (train > present) {
-    report.note(cat("this machine has ", bytes_text(present),
+    report.note(cat("this machine has ", memory::bytes_text(present),
                     " of free memory: enough to serve, not enough to train all weights"));
   }
 }
@@ -116,7 +116,7 @@ void report_weights(const std::string& folder, const SafetensorsFolder& weights,
   report.fact("files", std::ssize(weights.files()));
   report.say("tensors", std::ssize(weights.all()),
              cat("weights: ", weights.all().size(), " tensors of ", join(names, ", "), ", ",
-                 bytes_text(bytes), " in ", weights.files().size(),
+                 memory::bytes_text(bytes), " in ", weights.files().size(),
                  weights.files().size() == 1 ? " file" : " files"));
   compare_total_size(folder, bytes, report);
 }
@@ -207,4 +207,4 @@ void inspect_model(const std::string& folder, const Json& overrides, Report& rep
   inspect_tokenizer(folder, spec->vocabulary, report);
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

@@ -6,7 +6,7 @@
 #include "engine/base/json.h"
 #include "launch/commands/info/report.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 /// A model folder, with values in place of those of config.json (models/overrides.h): architecture,
 /// sizes, weights against their index and against config.json, memory, generation_config.json.
@@ -15,4 +15,4 @@ void inspect_model(const std::string& folder, const Json& overrides, Report& rep
 /// sizes and memory.
 void inspect_config(const std::string& path, const Json& overrides, Report& report);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

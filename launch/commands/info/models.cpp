@@ -10,7 +10,7 @@
 #include "engine/base/json.h"
 #include "engine/models/families.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 namespace {
 
 /// A row of MindSpeed-LLM's table of dense models (docs/pytorch/models/dense_model.md, and
@@ -91,4 +91,4 @@ int list_models(bool as_json) {
   return 0;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

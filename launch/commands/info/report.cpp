@@ -6,7 +6,7 @@
 #include "engine/base/text.h"
 #include "launch/run/exit_code.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 void Report::begin(const std::string& kind, const std::string& title) {
   sections_.push_back({kind, title, Json::Object{}, {}, {}, {}});
@@ -25,7 +25,7 @@ void Report::note(const std::string& text) {
 void Report::problem(const Error& error) {
   sections_.back().problems.push_back(error);
   sections_.back().lines.push_back(cat("cannot be used: ", error.what));
-  if (code_ == 0) code_ = exit_code(error.code);
+  if (code_ == 0) code_ = run::exit_code(error.code);
 }
 
 void Report::print() const {
@@ -66,4 +66,4 @@ int Report::finish(const std::string& path, bool as_json) const {
   return code_;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

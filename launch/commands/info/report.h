@@ -8,7 +8,7 @@
 #include "engine/base/error.h"
 #include "engine/base/json.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 class Report {
  public:
@@ -44,4 +44,4 @@ class Report {
   int code_ = 0;
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

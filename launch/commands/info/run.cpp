@@ -12,12 +12,12 @@
 #include "engine/checkpoint/manifest.h"
 #include "engine/checkpoint/not_a_model.h"
 #include "launch/commands/info/run_state.h"
-#include "launch/recipes/resolve.h"
 #include "launch/journal/metrics_file.h"
 #include "launch/journal/progress.h"
+#include "launch/recipes/resolve.h"
 #include "launch/run/resumable.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 namespace {
 
@@ -25,11 +25,11 @@ namespace fs = std::filesystem;
 
 // The configuration of the run, for what it needs besides a checkpoint's own files; without it the
 // run's files are verified as those of a method without companions.
-RunConfig config_of_run(const std::string& folder, Report& report) {
+config::RunConfig config_of_run(const std::string& folder, Report& report) {
   const std::string path = folder + "/config.yaml";
-  RunConfig config;
+  config::RunConfig config;
   const auto text = read_file(path);
-  auto found = text ? config_of(*text, path) : Result<RunConfig>(fail(text));
+  auto found = text ? recipes::config_of(*text, path) : Result<config::RunConfig>(fail(text));
   if (found) config = std::move(*found);
   if (!found) report.note(found.error().what);
   config.output = folder;
@@ -37,8 +37,8 @@ RunConfig config_of_run(const std::string& folder, Report& report) {
 }
 
 // After damage to the newest checkpoint: what the same command does.
-void inspect_fallback(const RunConfig& config, Report& report) {
-  const auto found = find_resumable(config);
+void inspect_fallback(const config::RunConfig& config, Report& report) {
+  const auto found = run::find_resumable(config);
   if (!found) return report.problem(found.error());
   if (!*found) return;
   const std::string name = fs::path((*found)->path).filename().string();
@@ -54,9 +54,9 @@ void inspect_latest(const std::string& folder, Report& report) {
   report.say("latest", latest.string(),
              cat("newest checkpoint: ", latest.empty() ? "none" : latest.string()));
   if (latest.empty()) return;
-  const RunConfig config = config_of_run(folder, report);
+  const config::RunConfig config = config_of_run(folder, report);
   const std::string path = (fs::path(folder) / latest).string();
-  const auto verified = verify_resumable(config, path);
+  const auto verified = run::verify_resumable(config, path);
   if (!verified) {
     report.problem(verified.error());
     return inspect_fallback(config, report);
@@ -107,7 +107,7 @@ void report_state(const RunState& run, Report& report) {
                cat("last eval/reward: ", to_text(*run.evaluated, 4)));
   if (run.seconds_left)
     report.say("seconds_left", *run.seconds_left,
-               cat("time left: about ", clock_text(*run.seconds_left)));
+               cat("time left: about ", journal::clock_text(*run.seconds_left)));
   for (const std::string& warning : run.warnings) report.note(warning);
 }
 
@@ -117,7 +117,7 @@ void inspect_run(const std::string& folder, Report& report) {
   report.begin("run", folder);
   report_state(read_run_state(folder), report);
   std::int64_t steps = 0, last = 0;
-  for_each_line(folder + "/metrics.jsonl", [&](const Json& line, std::string_view) {
+  journal::for_each_line(folder + "/metrics.jsonl", [&](const Json& line, std::string_view) {
     last = get_integer(line, "step", folder).value_or(last);
     steps += last > 0;  // step 0 is an evaluation before the first step
   });
@@ -167,9 +167,9 @@ void inspect_adapter(const std::string& folder, Report& report) {
 
 void inspect_run_file(const std::string& path, Report& report) {
   report.begin("run file", path);
-  Sources sources;
+  recipes::Sources sources;
   sources.file = path;
-  const auto run = resolve(sources);
+  const auto run = recipes::resolve(sources);
   if (!run) return report.problem(run.error());
   report.say("algorithm", run->config.algorithm,
              cat("algorithm: ", run->config.algorithm, "; `troupe explain --config ", path,
@@ -177,4 +177,4 @@ void inspect_run_file(const std::string& path, Report& report) {
   for (const std::string& warning : run->warnings) report.note(warning);
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

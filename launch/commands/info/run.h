@@ -6,7 +6,7 @@
 
 #include "launch/commands/info/report.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 void inspect_adapter(const std::string& folder, Report& report);
 /// A run's output directory.
@@ -15,4 +15,4 @@ void inspect_checkpoint(const std::string& folder, Report& report);
 /// A run file (YAML) with the keys of docs/configuration.md.
 void inspect_run_file(const std::string& path, Report& report);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

@@ -10,7 +10,7 @@
 #include "launch/journal/metrics_file.h"
 #include "launch/journal/timings_file.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 namespace {
 
@@ -22,7 +22,7 @@ std::optional<double> number_of(const Json& line, std::string_view key) {
 }
 
 void read_metrics(const std::string& folder, RunState& out) {
-  for_each_line(folder + "/metrics.jsonl", [&](const Json& line, std::string_view) {
+  journal::for_each_line(folder + "/metrics.jsonl", [&](const Json& line, std::string_view) {
     out.step = get_integer(line, "step", folder).value_or(out.step);
     if (const auto reward = number_of(line, "reward")) out.reward = reward;
     if (const auto reward = number_of(line, "eval/reward")) out.evaluated = reward;
@@ -31,7 +31,7 @@ void read_metrics(const std::string& folder, RunState& out) {
 
 /// What timings.jsonl says of the last part of the run.
 struct LastPart {
-  std::optional<RunEnd> ended;
+  std::optional<journal::RunEnd> ended;
   bool knows_steps = false;
   std::deque<std::pair<std::int64_t, double>> walls;  ///< of its last steps
   void begin(const Json& header, RunState& out) {
@@ -42,8 +42,8 @@ struct LastPart {
     out.steps = knows_steps ? steps->integer() : 0;
   }
   void end(const Json& how) {
-    ended = RunEnd::failed;
-    for (const RunEnd each : {RunEnd::complete, RunEnd::interrupted})
+    ended = journal::RunEnd::failed;
+    for (const journal::RunEnd each : {journal::RunEnd::complete, journal::RunEnd::interrupted})
       if (how == Json(std::string(name_of(each)))) ended = each;
   }
   void step(const Json& line) {
@@ -71,9 +71,9 @@ void add_warnings(const Json& line, RunState& out) {
 }
 
 Progressed state_of(const LastPart& part) {
-  if (part.ended == RunEnd::complete) return Progressed::complete;
-  if (part.ended == RunEnd::interrupted) return Progressed::interrupted;
-  if (part.ended == RunEnd::failed) return Progressed::failed;
+  if (part.ended == journal::RunEnd::complete) return Progressed::complete;
+  if (part.ended == journal::RunEnd::interrupted) return Progressed::interrupted;
+  if (part.ended == journal::RunEnd::failed) return Progressed::failed;
   return part.knows_steps ? Progressed::killed : Progressed::unknown;
 }
 
@@ -83,7 +83,7 @@ RunState read_run_state(const std::string& folder) {
   RunState out;
   read_metrics(folder, out);
   LastPart part;
-  for_each_line(folder + "/timings.jsonl", [&](const Json& line, std::string_view) {
+  journal::for_each_line(folder + "/timings.jsonl", [&](const Json& line, std::string_view) {
     add_warnings(line, out);
     if (line.find("step")) return part.step(line);
     const Json* ended = line.find("ended");
@@ -98,4 +98,4 @@ RunState read_run_state(const std::string& folder) {
   return out;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

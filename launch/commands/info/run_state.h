@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 enum class Progressed {
   running,      ///< a process holds the lock of the directory
@@ -36,4 +36,4 @@ struct RunState {
 /// Reads metrics.jsonl, timings.jsonl and the lock of `folder`.
 RunState read_run_state(const std::string& folder);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

@@ -6,7 +6,7 @@
 #include "engine/tokenizer/chat_template.h"
 #include "engine/tokenizer/tokenizer.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 namespace {
 
@@ -82,4 +82,4 @@ void inspect_template(const std::string& path, Report& report) {
   try_template(*form, path, report);
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

@@ -6,14 +6,14 @@
 #include <memory>
 
 #include "launch/commands/options.h"
-#include "launch/commands/version.h"
 #include "launch/commands/serve/serve.h"
+#include "launch/commands/version.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 namespace {
 
-void add_model_options(CLI::App& command, api::ServedModelOptions& o) {
+void add_model_options(CLI::App& command, serve::api::ServedModelOptions& o) {
   path_option(command.add_option("--model", o.model.model, "Hugging Face model directory"))
       ->required();
   add_overrides(command, o.model.overrides);
@@ -184,4 +184,4 @@ void add_serve(CLI::App& app, std::function<int()>& action) {
   });
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

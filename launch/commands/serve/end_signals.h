@@ -5,7 +5,7 @@
 #include <ctime>
 #include <initializer_list>
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 /// Blocks SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 (which mpirun forwards) in this thread and
 /// in those that it starts, until the process ends; wait() takes them. A second one does not end
@@ -31,4 +31,4 @@ class EndSignals {
   sigset_t signals_{};
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

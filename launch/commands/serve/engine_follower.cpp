@@ -7,11 +7,11 @@
 #include "launch/serve/api/output_text.h"
 #include "transports/wire/codec.h"
 
-namespace troupe::launch::ranks {
+namespace troupe::launch::commands {
 
 using engine::generate::Request;
 
-Result<std::unique_ptr<EngineFollower>> EngineFollower::create(api::LoadedEngine loaded) {
+Result<std::unique_ptr<EngineFollower>> EngineFollower::create(serve::api::LoadedEngine loaded) {
   std::unique_ptr<EngineFollower> made(new EngineFollower(std::move(loaded)));
   if (made->loaded_.model.pools()) return made;
   auto generator =
@@ -31,14 +31,15 @@ bool EngineFollower::handle_as(const actors::group::GroupCall& call) {
 void EngineFollower::serve(actors::group::GroupChannel& channel) {
   channel_ = &channel;
   while (const auto call = channel.next()) {
-    const bool known = handle_as<EngineCalls>(*call) || handle_as<Pool>(*call) ||
-                       handle_as<ReadFolder>(*call) || handle_as<UseFolder>(*call);
+    const bool known =
+        handle_as<serve::ranks::EngineCalls>(*call) || handle_as<serve::ranks::Pool>(*call) ||
+        handle_as<serve::ranks::ReadFolder>(*call) || handle_as<serve::ranks::UseFolder>(*call);
     check(known, cat("the engine has no message '", call->type, "'"));
   }
 }
 
-void EngineFollower::on(EngineCalls message) {
-  for (EngineCall& call : message.calls) apply(std::move(call));
+void EngineFollower::on(serve::ranks::EngineCalls message) {
+  for (serve::ranks::EngineCall& call : message.calls) apply(std::move(call));
   if (!message.steps) return;
   check(generator_->stats().sampled == message.sampled,
         cat("the ranks of the server have sampled different numbers of tokens: ", message.sampled,
@@ -46,34 +47,34 @@ void EngineFollower::on(EngineCalls message) {
   step();
 }
 
-void EngineFollower::apply(EngineCall call) {
+void EngineFollower::apply(serve::ranks::EngineCall call) {
   switch (call.kind) {
-    case EngineCallKind::submit:
+    case serve::ranks::EngineCallKind::submit:
       // A request that is refused here is refused at the leader, too.
       static_cast<void>(generator_->submit(request_of(std::move(*call.request))));
       return;
-    case EngineCallKind::cancel:
+    case serve::ranks::EngineCallKind::cancel:
       generator_->cancel(call.number);
       return;
-    case EngineCallKind::constrain:
+    case serve::ranks::EngineCallKind::constrain:
       constraints_[call.number] =
-          value_or_throw(loaded_.model.constrain_alone(api::deserialized(call.constraint)));
+          value_or_throw(loaded_.model.constrain_alone(serve::api::deserialized(call.constraint)));
       return;
-    case EngineCallKind::release:
+    case serve::ranks::EngineCallKind::release:
       constraints_.erase(call.number);
       adapters_.erase(call.number);
       return;
   }
 }
 
-Request EngineFollower::request_of(RequestMessage message) const {
+Request EngineFollower::request_of(serve::ranks::RequestMessage message) const {
   Request request;
   request.id = message.id;
   request.sample_id = message.sample_id;
   request.params = std::move(message.params);
   if (message.decodes)
-    request.decode =
-        api::TextAfterPrompt(*loaded_.model.tokenizer(), message.prompt, message.skips_special);
+    request.decode = serve::api::TextAfterPrompt(*loaded_.model.tokenizer(), message.prompt,
+                                                 message.skips_special);
   request.prompt = std::move(message.prompt);
   if (message.constraint != 0) request.constraint = constraints_.at(message.constraint);
   if (message.adapter != 0) request.adapter = adapters_.at(message.adapter);
@@ -96,11 +97,11 @@ void EngineFollower::step() {
   }
 }
 
-void EngineFollower::on(const Pool& message) {
+void EngineFollower::on(const serve::ranks::Pool& message) {
   engine::serving::pooled_values(loaded_.model.decoder(), loaded_.model.precision(), message.batch);
 }
 
-void EngineFollower::on(ReadFolder message) {
+void EngineFollower::on(serve::ranks::ReadFolder message) {
   reading_ = std::async(std::launch::async, [this, message = std::move(message)]() -> Result<Read> {
     if (message.adapter) {
       auto adapter = loaded_.model.load_adapter(message.folder);
@@ -113,7 +114,7 @@ void EngineFollower::on(ReadFolder message) {
   });
 }
 
-void EngineFollower::on(const UseFolder& message) {
+void EngineFollower::on(const serve::ranks::UseFolder& message) {
   Read read;
   try {
     channel_->run_on_all_ranks("the use of a folder",
@@ -129,4 +130,4 @@ void EngineFollower::on(const UseFolder& message) {
   generator_->weights_changed(++version_);
 }
 
-}  // namespace troupe::launch::ranks
+}  // namespace troupe::launch::commands

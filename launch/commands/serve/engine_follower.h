@@ -16,12 +16,12 @@
 #include "launch/serve/api/loaded_engine.h"
 #include "launch/serve/ranks/messages.h"
 
-namespace troupe::launch::ranks {
+namespace troupe::launch::commands {
 
 class EngineFollower {
  public:
   /// Errc::usage for invalid sizes.
-  static Result<std::unique_ptr<EngineFollower>> create(api::LoadedEngine loaded);
+  static Result<std::unique_ptr<EngineFollower>> create(serve::api::LoadedEngine loaded);
 
   /// Returns when the leader has ended. Throws where this rank failed and the group cannot
   /// continue.
@@ -35,18 +35,18 @@ class EngineFollower {
     std::function<Result<>()> weights;
   };
 
-  explicit EngineFollower(api::LoadedEngine loaded) : loaded_(std::move(loaded)) {}
+  explicit EngineFollower(serve::api::LoadedEngine loaded) : loaded_(std::move(loaded)) {}
   template <class M>
   bool handle_as(const actors::group::GroupCall& call);
-  void on(EngineCalls message);
-  void on(const Pool& message);
-  void on(ReadFolder message);
-  void on(const UseFolder& message);
-  void apply(EngineCall call);
-  engine::generate::Request request_of(RequestMessage message) const;
+  void on(serve::ranks::EngineCalls message);
+  void on(const serve::ranks::Pool& message);
+  void on(serve::ranks::ReadFolder message);
+  void on(const serve::ranks::UseFolder& message);
+  void apply(serve::ranks::EngineCall call);
+  engine::generate::Request request_of(serve::ranks::RequestMessage message) const;
   void step();
 
-  api::LoadedEngine loaded_;
+  serve::api::LoadedEngine loaded_;
   std::optional<engine::generate::Generator> generator_;  ///< absent: the model pools
   std::map<std::uint64_t, std::shared_ptr<engine::constraints::Constraint>> constraints_;
   std::map<std::uint64_t, Adapter> adapters_;
@@ -55,4 +55,4 @@ class EngineFollower {
   actors::group::GroupChannel* channel_ = nullptr;  ///< during serve()
 };
 
-}  // namespace troupe::launch::ranks
+}  // namespace troupe::launch::commands

@@ -10,15 +10,15 @@
 #include "engine/base/log.h"
 #include "engine/base/terminal_text.h"
 #include "engine/base/text.h"
+#include "launch/commands/serve/under_mpirun.h"
 #include "launch/run/hangs.h"
 #include "launch/serve/api/admin_api.h"
 #include "launch/serve/api/api.h"
 #include "launch/serve/api/model_set.h"
 #include "launch/serve/formats/chat_formats.h"
-#include "launch/commands/serve/under_mpirun.h"
 #include "transports/mpi/mpi_world.h"
 
-namespace troupe::launch {
+namespace troupe::launch::commands {
 
 using engine::serving::ServiceCounters;
 
@@ -32,7 +32,7 @@ std::pair<std::string, std::string> name_and_folder(const std::string& text) {
   return {text.substr(0, sign), text.substr(sign + 1)};
 }
 
-void load_adapters(const ServeOptions& options, api::ModelSet& models) {
+void load_adapters(const ServeOptions& options, serve::api::ModelSet& models) {
   for (const std::string& adapter : options.adapters) {
     const auto [name, folder] = name_and_folder(adapter);
     if (auto loaded = models.load_adapter(name, folder); !loaded)
@@ -40,49 +40,51 @@ void load_adapters(const ServeOptions& options, api::ModelSet& models) {
   }
 }
 
-std::unique_ptr<http::Server> start_server(const ServeOptions& options, api::Api& endpoints) {
-  http::ApiKeys keys;
+std::unique_ptr<serve::http::Server> start_server(const ServeOptions& options,
+                                                  serve::api::Api& endpoints) {
+  serve::http::ApiKeys keys;
   if (!options.api_key_file.empty())
-    keys = value_or_throw(http::ApiKeys::read(options.api_key_file));
-  std::shared_ptr<http::AccessLog> log;
-  if (!options.access_log.empty()) log = value_or_throw(http::AccessLog::open(options.access_log));
-  return value_or_throw(
-      http::Server::start(options.server, endpoints.routes(), std::move(keys), std::move(log)));
+    keys = value_or_throw(serve::http::ApiKeys::read(options.api_key_file));
+  std::shared_ptr<serve::http::AccessLog> log;
+  if (!options.access_log.empty())
+    log = value_or_throw(serve::http::AccessLog::open(options.access_log));
+  return value_or_throw(serve::http::Server::start(options.server, endpoints.routes(),
+                                                   std::move(keys), std::move(log)));
 }
 
 /// The listener that changes the server, with its endpoints.
 struct Admin {
-  std::unique_ptr<api::AdminApi> endpoints;
-  std::unique_ptr<http::Server> server;  // ends first
+  std::unique_ptr<serve::api::AdminApi> endpoints;
+  std::unique_ptr<serve::http::Server> server;  // ends first
 };
 
-Admin start_admin(const ServeOptions& options, api::ModelSet& models) {
+Admin start_admin(const ServeOptions& options, serve::api::ModelSet& models) {
   const bool wanted = !options.admin_socket.empty() || options.admin_port >= 0;
   if (!wanted && !options.weights_root.empty())
     throw Failure({Errc::usage, "--weights-root needs --admin-socket or --admin-port"});
   if (!wanted) return {};
   if (models.first()->generation == nullptr)
     throw Failure({Errc::usage, "the admin listener changes generation, and the model has none"});
-  std::optional<api::WeightsRoot> root;
+  std::optional<serve::api::WeightsRoot> root;
   if (!options.weights_root.empty())
-    root = value_or_throw(api::WeightsRoot::open(options.weights_root));
-  http::ServerOptions listener{.unix_socket = options.admin_socket, .threads = 1};
-  http::ApiKeys keys;
+    root = value_or_throw(serve::api::WeightsRoot::open(options.weights_root));
+  serve::http::ServerOptions listener{.unix_socket = options.admin_socket, .threads = 1};
+  serve::http::ApiKeys keys;
   if (options.admin_port >= 0) {
     listener.port = options.admin_port;
-    keys = value_or_throw(http::ApiKeys::read(options.admin_key_file));
+    keys = value_or_throw(serve::http::ApiKeys::read(options.admin_key_file));
   }
   Admin admin;
-  admin.endpoints = std::make_unique<api::AdminApi>(models, std::move(root));
-  admin.server = value_or_throw(http::Server::start(std::move(listener), admin.endpoints->routes(),
-                                                    std::move(keys), nullptr));
+  admin.endpoints = std::make_unique<serve::api::AdminApi>(models, std::move(root));
+  admin.server = value_or_throw(serve::http::Server::start(
+      std::move(listener), admin.endpoints->routes(), std::move(keys), nullptr));
   std::cerr << for_terminal(cat("admin listener at ", admin.server->url())) << "\n";
   return admin;
 }
 
 /// The first line of stdout is for programs, stderr for the user.
-void announce(const ServeOptions& options, const api::ServedModel& model,
-              const http::Server& server, std::int64_t cached) {
+void announce(const ServeOptions& options, const serve::api::ServedModel& model,
+              const serve::http::Server& server, std::int64_t cached) {
   const bool local = !options.server.unix_socket.empty();
   std::cout << "listening on " << (local ? "unix:" : "") << server.url() << std::endl;
   Json body;
@@ -119,12 +121,14 @@ void report_load(const ServiceCounters& before, const ServiceCounters& now) {
 
 }  // namespace
 
-int serve_models(const ServeOptions& options, api::ModelSet& models, const EndSignals& signals) {
+int serve_models(const ServeOptions& options, serve::api::ModelSet& models,
+                 const EndSignals& signals) {
   load_adapters(options, models);
-  api::Api endpoints(models, options.version, api::chat_formats());
+  serve::api::Api endpoints(models, options.version, serve::formats::chat_formats());
   Admin admin = start_admin(options, models);
   const auto server = start_server(options, endpoints);
-  announce(options, *models.first()->model, *server, models.counters().pages * api::page_tokens);
+  announce(options, *models.first()->model, *server,
+           models.counters().pages * serve::api::page_tokens);
   ServiceCounters before = models.counters();
   while (!signals.wait()) {
     const ServiceCounters now = models.counters();
@@ -145,12 +149,12 @@ int serve(const ServeOptions& options) {
   // Blocks of bodies and answers go back to the system when they are freed; without a fixed
   // threshold glibc keeps them in its arenas after the first one.
   mallopt(M_MMAP_THRESHOLD, 4 << 20);
-  if (transports::mpi::under_mpirun()) return ranks::serve_under_mpirun(options);
-  ranks::check_alone(options);
+  if (transports::mpi::under_mpirun()) return serve_under_mpirun(options);
+  check_alone(options);
   const EndSignals signals;  // before any thread exists
-  const HangGuard hangs;
-  const auto models = value_or_throw(api::ModelSet::load(options.model, options.engine));
+  const run::HangGuard hangs;
+  const auto models = value_or_throw(serve::api::ModelSet::load(options.model, options.engine));
   return serve_models(options, *models, signals);
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::commands

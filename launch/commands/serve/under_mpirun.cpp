@@ -7,14 +7,14 @@
 #include "actors/group/group_channel.h"
 #include "engine/base/text.h"
 #include "engine/parallel/grid.h"
+#include "launch/commands/serve/engine_follower.h"
 #include "launch/run/hangs.h"
 #include "launch/run/rank_resources.h"
 #include "launch/run/run_rank.h"
-#include "launch/commands/serve/engine_follower.h"
 #include "launch/serve/ranks/rank_watch.h"
 #include "transports/mpi/mpi_world.h"
 
-namespace troupe::launch::ranks {
+namespace troupe::launch::commands {
 
 namespace {
 
@@ -25,9 +25,9 @@ class Rank {
  public:
   explicit Rank(ServeOptions options)
       : options_(std::move(options)),
-        mesh_(value_or_throw(
-            Mesh::create(value_or_throw(transports::mpi::mpi_world(mpi_options(options_.timeout))),
-                         {.tp = options_.tp, .pp = options_.pp}))),
+        mesh_(value_or_throw(Mesh::create(
+            value_or_throw(transports::mpi::mpi_world(run::mpi_options(options_.timeout))),
+            {.tp = options_.tp, .pp = options_.pp}))),
         channel_(std::make_shared<actors::group::GroupChannel>(
             mesh_.world().split(0, mesh_.world().rank()))),
         watch_(mesh_.world()) {}
@@ -48,23 +48,24 @@ class Rank {
   }
 
   /// Ends all ranks; the others cannot continue without this one.
-  void abort(const std::exception& error) { abort_ranks(mesh_.world(), error); }
+  void abort(const std::exception& error) { run::abort_ranks(mesh_.world(), error); }
 
  private:
   void load() {
     if (options_.model.model.threads == 0)
-      options_.model.model.threads = part_of_machine(mesh_.world().size());
+      options_.model.model.threads = run::part_of_machine(mesh_.world().size());
     channel_->run_on_all_ranks("loading the model", [&] {
-      loaded_.emplace(value_or_throw(api::LoadedEngine::load(options_.model, options_.engine,
-                                                             {&mesh_.tp(), &mesh_.pp(), {}})));
+      loaded_.emplace(value_or_throw(serve::api::LoadedEngine::load(
+          options_.model, options_.engine, {&mesh_.tp(), &mesh_.pp(), {}})));
     });
   }
 
   int lead(const EndSignals& signals) {
-    std::unique_ptr<api::ModelSet> models;
+    std::unique_ptr<serve::api::ModelSet> models;
     channel_->run_on_all_ranks("starting the engine", [&] {
-      models = value_or_throw(api::ModelSet::start(
-          std::move(*loaded_), std::make_unique<EngineLeader>(channel_, mesh_.world())));
+      models = value_or_throw(serve::api::ModelSet::start(
+          std::move(*loaded_),
+          std::make_unique<serve::ranks::EngineLeader>(channel_, mesh_.world())));
     });
     return serve_models(options_, *models, signals);
   }
@@ -72,8 +73,8 @@ class Rank {
   ServeOptions options_;
   Mesh mesh_;
   std::shared_ptr<actors::group::GroupChannel> channel_;
-  RankWatch watch_;  // ends before the channel, which tells the others to end
-  std::optional<api::LoadedEngine> loaded_;
+  serve::ranks::RankWatch watch_;  // ends before the channel, which tells the others to end
+  std::optional<serve::api::LoadedEngine> loaded_;
 };
 
 void check_grid(const ServeOptions& options, int ranks) {
@@ -95,9 +96,9 @@ int serve_under_mpirun(ServeOptions options) {
   check_grid(options, transports::mpi::mpirun_size());
   // mpirun forwards signals to every rank; rank 0 alone waits for them.
   const EndSignals signals;
-  const HangGuard hangs;
-  return run_rank([&] { return std::make_unique<Rank>(std::move(options)); },
-                  [&](Rank& rank) { return rank.run(signals); });
+  const run::HangGuard hangs;
+  return run::run_rank([&] { return std::make_unique<Rank>(std::move(options)); },
+                       [&](Rank& rank) { return rank.run(signals); });
 }
 
-}  // namespace troupe::launch::ranks
+}  // namespace troupe::launch::commands

@@ -8,7 +8,7 @@
 #include "launch/serve/api/failure.h"
 #include "launch/serve/api/request_fields.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 namespace {
 
@@ -100,4 +100,4 @@ Json AdminApi::unload_adapter(const Json& body) {
   return Json::Object{{"success", true}};
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

@@ -12,7 +12,7 @@
 #include "launch/serve/api/workers.h"
 #include "launch/serve/http/router.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 class AdminApi {
  public:
@@ -36,4 +36,4 @@ class AdminApi {
   Workers workers_;
 };
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

@@ -6,7 +6,7 @@
 #include "engine/base/sha256.h"
 #include "engine/base/text.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 namespace {
 
@@ -214,4 +214,4 @@ std::string AnswerJson::usage_chunk(const Usage& usage) const {
   return out.dump();
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

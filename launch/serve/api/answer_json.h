@@ -13,7 +13,7 @@
 #include "launch/serve/api/model_set.h"
 #include "launch/serve/api/token_json.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 /// What the answers of all choices of a prompt repeat.
 struct PromptPart {
@@ -89,4 +89,4 @@ class AnswerJson {
   std::int64_t created_;
 };
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

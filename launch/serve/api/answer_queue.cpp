@@ -8,7 +8,7 @@
 #include "engine/base/text.h"
 #include "engine/base/thread_with_blocked_signals.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 AnswerQueue::AnswerQueue() : thread_(thread_with_blocked_signals("answers", [this] { run(); })) {
 }
@@ -50,4 +50,4 @@ void AnswerQueue::run() {
   }
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

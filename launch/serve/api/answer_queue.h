@@ -7,7 +7,7 @@
 #include <mutex>
 #include <thread>
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 /// One thread, so that the memory of at most one unfinished text is needed. Unlike Workers it
 /// refuses nothing: the results are there already and need more memory than what is posted.
@@ -32,4 +32,4 @@ class AnswerQueue {
   std::thread thread_;
 };
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

@@ -6,7 +6,7 @@
 #include "engine/base/text.h"
 #include "launch/serve/api/failure.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 http::Response json_answer(const Json& body) {
   return {.body = body.dump()};
@@ -32,4 +32,4 @@ void answer_failures(const http::Request& request, const http::Responder& respon
   }
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

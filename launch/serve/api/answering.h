@@ -7,7 +7,7 @@
 #include "launch/serve/http/request.h"
 #include "launch/serve/http/response.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 http::Response json_answer(const Json& body);
 
@@ -18,4 +18,4 @@ Json parse_body(const http::Request& request);
 void answer_failures(const http::Request& request, const http::Responder& responder,
                      const std::function<void()>& task);
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

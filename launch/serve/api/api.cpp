@@ -13,7 +13,7 @@
 #include "launch/serve/api/token_json.h"
 #include "launch/serve/api/tool_fields.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 namespace {
 
@@ -309,4 +309,4 @@ http::Response Api::detokenize(const http::Request& from, const Json& body) {
   return json_answer(Json::Object{{"prompt", model.tokenizer()->decode(*tokens, skip)}});
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

@@ -19,7 +19,7 @@
 #include "launch/serve/api/workers.h"
 #include "launch/serve/http/router.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 class Api {
  public:
@@ -84,4 +84,4 @@ class Api {
   Workers workers_;
 };
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

@@ -10,7 +10,7 @@
 #include "launch/serve/api/answer_json.h"
 #include "launch/serve/http/response.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 class AssembledAnswer {
  public:
@@ -32,4 +32,4 @@ class AssembledAnswer {
   AssembledAnswer() = default;
 };
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 namespace {
 
@@ -34,4 +34,4 @@ ApiFailure renamed(const ApiFailure& failure, std::span<const FieldName> names) 
   return ApiFailure(failure.status(), std::move(error));
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

@@ -15,7 +15,7 @@
 #include "launch/serve/api/served_model.h"
 #include "launch/serve/http/router.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 /// A request of the other format as a chat request.
 struct TranslatedRequest {
@@ -56,4 +56,4 @@ auto with_own_names(std::span<const FieldName> names, F&& read) {
   }
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

@@ -6,7 +6,7 @@
 #include "engine/base/text.h"
 #include "launch/serve/api/failure.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 namespace {
 
@@ -134,4 +134,4 @@ Conversation read_conversation(RequestFields& fields) {
   return conversation;
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

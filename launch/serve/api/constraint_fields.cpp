@@ -5,7 +5,7 @@
 #include "engine/base/text.h"
 #include "launch/serve/api/failure.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 namespace {
 
@@ -114,4 +114,4 @@ std::optional<ConstraintText> read_constraint(RequestFields& fields) {
   return constraints.take();
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

@@ -8,9 +8,9 @@
 #include "launch/serve/api/output_constraints.h"
 #include "launch/serve/api/request_fields.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 /// Nothing when the output is free. Throws ApiFailure, also for more than one constraint.
 std::optional<ConstraintText> read_constraint(RequestFields& fields);
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

@@ -1,6 +1,6 @@
 #include "launch/serve/api/failure.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 void refuse(const std::string& field, const std::string& message) {
   throw ApiFailure(400, {message, "invalid_request_error", field, ""});
@@ -45,4 +45,4 @@ http::Response error_answer(const Error& error) {
   return response;
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

@@ -8,7 +8,7 @@
 #include "engine/base/error.h"
 #include "launch/serve/http/response.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 /// Thrown while a request is read; caught where it is answered (api.cpp).
 class ApiFailure : public std::runtime_error {
@@ -43,4 +43,4 @@ http::ErrorBody error_body(const Error& error);
 /// With Retry-After for 429 and 503.
 http::Response error_answer(const Error& error);
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

@@ -7,7 +7,7 @@
 #include "engine/base/text.h"
 #include "launch/serve/api/failure.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 using engine::generate::FinishReason;
 using engine::generate::Generation;
@@ -485,4 +485,4 @@ Json GenerationCall::stop_reason(const Generation& result) const {
   return std::ranges::find(stops, last) == stops.end() ? Json() : Json(std::int64_t{last});
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

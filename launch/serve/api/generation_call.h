@@ -23,7 +23,7 @@
 #include "launch/serve/http/request.h"
 #include "launch/serve/http/response.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 /// What a call uses.
 struct Backend {
@@ -141,4 +141,4 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
   bool cancelled_ = false;
 };
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

@@ -14,7 +14,7 @@
 #include "launch/serve/api/sampling_fields.h"
 #include "launch/serve/api/tool_fields.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 namespace {
 
@@ -249,4 +249,4 @@ GenerationRequest read_generation_request(const Json& body, Endpoint endpoint,
   return request;
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

@@ -14,7 +14,7 @@
 #include "launch/serve/api/message/message_reader.h"
 #include "launch/serve/api/served_model.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 enum class Endpoint { completion, chat };
 
@@ -68,4 +68,4 @@ using UnknownFields = std::vector<std::string>;
 GenerationRequest read_generation_request(const Json& body, Endpoint endpoint,
                                           const ServedModel& model, UnknownFields& unknown);
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

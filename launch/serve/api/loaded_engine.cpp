@@ -3,7 +3,7 @@
 #include <chrono>
 #include <utility>
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 namespace {
 
@@ -39,15 +39,15 @@ Result<LoadedEngine> LoadedEngine::load(const ServedModelOptions& model,
   if (out.model.pools()) return out;
   out.config = generator_config(out.model, engine);
   if (engine.draft.empty()) return out;
-  ModelOptions of_draft = model.model;
+  model::ModelOptions of_draft = model.model;
   of_draft.model = engine.draft;
   of_draft.adapter.clear();
   of_draft.overrides = {};
-  auto draft = Model::load(of_draft, NeededHead::language);
+  auto draft = model::Model::load(of_draft, model::NeededHead::language);
   RETURN_IF_ERROR(draft);
-  out.draft = std::make_unique<Model>(std::move(*draft));
+  out.draft = std::make_unique<model::Model>(std::move(*draft));
   out.config.draft = &out.draft->decoder();
   return out;
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

@@ -11,7 +11,7 @@
 #include "launch/model/model.h"
 #include "launch/serve/api/served_model.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 constexpr int page_tokens = 16;  ///< of the KV cache
 
@@ -31,7 +31,7 @@ struct EngineOptions {
 
 struct LoadedEngine {
   ServedModel model;
-  std::unique_ptr<Model> draft;              ///< nullptr: none
+  std::unique_ptr<model::Model> draft;       ///< nullptr: none
   engine::generate::GeneratorConfig config;  ///< refers to `draft`
   engine::serving::ServiceLimits limits;
 
@@ -41,4 +41,4 @@ struct LoadedEngine {
                                    const engine::models::ModelPart& part = {});
 };
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

@@ -3,7 +3,7 @@
 #include "engine/base/text.h"
 #include "launch/serve/api/loaded_engine.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 using engine::generate::FinishReason;
 
@@ -169,4 +169,4 @@ std::string Metrics::text(const engine::serving::ServiceCounters& counters,
   return out;
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

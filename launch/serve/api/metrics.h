@@ -10,7 +10,7 @@
 #include "engine/generate/sampling_params.h"
 #include "engine/serving/generation_service.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 /// A histogram with fixed upper bounds.
 class Histogram {
@@ -62,4 +62,4 @@ class Metrics {
   std::array<std::int64_t, 3> reasons_{};
 };
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

@@ -7,7 +7,7 @@
 #include "actors/roles/weights.h"
 #include "engine/base/text.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 using engine::serving::GenerationService;
 using engine::serving::PoolingService;
@@ -193,4 +193,4 @@ void ModelSet::stop() {
   host_->stop();
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

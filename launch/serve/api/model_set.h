@@ -15,7 +15,7 @@
 #include "launch/serve/api/loaded_engine.h"
 #include "launch/serve/ranks/engine_leader.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 /// What a name in requests stands for: a model and its engine, which is one of the services, or an
 /// adapter of that model. Valid while the shared_ptr is held that ModelSet gave.
@@ -84,4 +84,4 @@ class ModelSet {
   std::vector<std::weak_ptr<const Served>> unloaded_;
 };
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

@@ -7,7 +7,7 @@
 
 #include "engine/checkpoint/half.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 namespace {
 
@@ -82,4 +82,4 @@ std::string base64(std::span<const float> values, const NumberFormat& format) {
   return out;
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 /// The last two are types of one byte: 4 bits of exponent, 3 of mantissa and no infinity, and 5 and
 /// 2 bits (FP8 Formats for Deep Learning, arXiv 2209.05433).
@@ -33,4 +33,4 @@ std::string bytes_of(std::span<const float> values, const NumberFormat& format);
 /// RFC 4648, of the bytes of all numbers.
 std::string base64(std::span<const float> values, const NumberFormat& format);
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

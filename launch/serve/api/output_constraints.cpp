@@ -9,7 +9,7 @@
 #include "engine/tokenizer/token_bytes.h"
 #include "launch/serve/api/failure.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 using engine::constraints::Constraint;
 using engine::constraints::Grammar;
@@ -151,4 +151,4 @@ void OutputConstraints::check_room(const OutputConstraint& made) {
   }
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

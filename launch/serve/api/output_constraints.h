@@ -17,7 +17,7 @@
 #include "engine/constraints/reasoning.h"
 #include "engine/tokenizer/tokenizer.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 enum class ConstraintKind : std::uint8_t { schema, regex, choice, grammar };
 
@@ -78,4 +78,4 @@ class OutputConstraints {
       alive_;
 };
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 namespace {
 
@@ -77,4 +77,4 @@ std::string OutputText::finish(const std::string& whole) const {
   return whole.size() > sent_ ? whole.substr(sent_) : "";
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

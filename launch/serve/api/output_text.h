@@ -10,7 +10,7 @@
 #include "engine/generate/generator.h"
 #include "engine/tokenizer/tokenizer.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 /// Decodes generated ids as the continuation of their prompt: some tokenizers put a space between
 /// two tokens, but none before the first. The text is that of `troupe generate`.
@@ -57,4 +57,4 @@ class OutputText {
   std::size_t settled_ = 0;  // bytes of the first at_least_ tokens
 };
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

@@ -9,7 +9,7 @@
 #include "engine/base/text.h"
 #include "launch/serve/api/number_bytes.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 namespace {
 
@@ -197,4 +197,4 @@ http::Response pooling_answer(const PoolingRequest& request, const ServedModel& 
   return {.body = text += "],\"usage\":" + usage.dump() + "}"};
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

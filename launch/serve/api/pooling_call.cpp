@@ -7,7 +7,7 @@
 #include "launch/serve/api/failure.h"
 #include "launch/serve/api/pooling_answer.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 PoolingCall::PoolingCall(ServedPointer served, AnswerQueue& answers, PoolingRequest request,
                          std::string id, http::Responder responder)
@@ -57,4 +57,4 @@ void PoolingCall::on_end(std::size_t text, Result<std::vector<float>> values) {
   });
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

@@ -11,7 +11,7 @@
 #include "launch/serve/http/request.h"
 #include "launch/serve/http/response.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 /// The service's callbacks hold it, so that it lives until its last text is done.
 class PoolingCall : public std::enable_shared_from_this<PoolingCall> {
@@ -40,4 +40,4 @@ class PoolingCall : public std::enable_shared_from_this<PoolingCall> {
   bool failed_ = false;
 };
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

@@ -14,7 +14,7 @@
 #include "launch/serve/api/prompt_fields.h"
 #include "launch/serve/api/request_bounds.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 namespace {
 
@@ -206,4 +206,4 @@ PoolingRequest read_pooling_request(const Json& body, Pooling endpoint, const Se
   return request;
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

@@ -11,7 +11,7 @@
 #include "launch/serve/api/number_bytes.h"
 #include "launch/serve/api/served_model.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 enum class Pooling : std::uint8_t { pooling, classify, score, rerank, embeddings };
 
@@ -32,4 +32,4 @@ struct PoolingRequest {
 PoolingRequest read_pooling_request(const Json& body, Pooling endpoint, const ServedModel& model,
                                     UnknownFields& unknown);
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

@@ -5,7 +5,7 @@
 #include "engine/base/text.h"
 #include "launch/serve/api/failure.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 namespace {
 
@@ -72,4 +72,4 @@ Prompts read_prompts(RequestFields& fields, const std::string& name, bool add_sp
   return prompts;
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

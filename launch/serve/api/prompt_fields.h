@@ -9,7 +9,7 @@
 #include "launch/serve/api/request_fields.h"
 #include "launch/serve/api/served_model.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 struct Prompts {
   std::vector<std::vector<std::int32_t>> ids;
@@ -32,4 +32,4 @@ Truncation read_truncation(RequestFields& fields, std::int64_t context);
 Prompts read_prompts(RequestFields& fields, const std::string& name, bool add_special,
                      const ServedModel& model);
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

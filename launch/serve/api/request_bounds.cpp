@@ -7,7 +7,7 @@
 #include "engine/constraints/token_table.h"
 #include "launch/serve/api/failure.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 namespace {
 
@@ -101,4 +101,4 @@ std::size_t bytes_of(const GenerationRequest& request) {
   return bytes;
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

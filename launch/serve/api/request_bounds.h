@@ -9,7 +9,7 @@
 
 #include "launch/serve/api/generation_request.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 /// Of all sequences of a request together: generated tokens.
 inline constexpr std::int64_t max_request_tokens = 1 << 22;
@@ -42,4 +42,4 @@ struct HeldTotal {
   bool exceeds(std::size_t own, std::size_t all) const { return all > limit && own > small; }
 };
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

@@ -6,7 +6,7 @@
 #include "engine/base/text.h"
 #include "launch/serve/api/failure.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 namespace {
 
@@ -150,4 +150,4 @@ std::vector<std::int32_t> read_ids(const Json& list, std::int64_t vocabulary,
   return out;
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

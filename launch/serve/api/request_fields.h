@@ -13,7 +13,7 @@
 #include "engine/base/json.h"
 #include "launch/serve/api/fields/field_table.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 class RequestFields {
  public:
@@ -55,4 +55,4 @@ class RequestFields {
 std::vector<std::int32_t> read_ids(const Json& list, std::int64_t vocabulary,
                                    const std::string& field);
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

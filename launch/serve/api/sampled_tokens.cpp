@@ -4,7 +4,7 @@
 #include <bit>
 #include <utility>
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 SampledTokens::Chain SampledTokens::next(Chain before, std::int32_t token) const {
   const std::array<std::uint64_t, 2> both{before, static_cast<std::uint32_t>(token)};
@@ -61,4 +61,4 @@ bool SampledTokens::Set::contains(std::uint64_t value) const {
   return slots[at] == value;
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

@@ -9,7 +9,7 @@
 
 #include "engine/base/secret.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 /// Remembers the newest tokens by keyed hashes of 64 bits: of all tokens before, the token itself,
 /// its log-probability and the version of the weights. Who has not received a token from this
@@ -45,4 +45,4 @@ class SampledTokens {
   Set newer_, older_;
 };
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

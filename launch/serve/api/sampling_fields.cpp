@@ -9,7 +9,7 @@
 #include "engine/generate/sampling_bounds.h"
 #include "launch/serve/api/failure.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 using engine::constraints::TokenMask;
 using engine::generate::SamplingParams;
@@ -113,4 +113,4 @@ SamplingParams read_sampling(RequestFields& fields, const ServedModel& model) {
   return params;
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

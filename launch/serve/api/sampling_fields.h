@@ -8,7 +8,7 @@
 #include "launch/serve/api/request_fields.h"
 #include "launch/serve/api/served_model.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 /// Reads temperature, top_p, top_k, min_p, penalties, seed, stop, stop_token_ids, min_tokens,
 /// ignore_eos and logit_bias over the model's defaults. Without a seed, the
@@ -19,4 +19,4 @@ engine::generate::SamplingParams read_sampling(RequestFields& fields, const Serv
 std::shared_ptr<const engine::constraints::TokenMask> read_allowed(RequestFields& fields,
                                                                    const ServedModel& model);
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

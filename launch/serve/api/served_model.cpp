@@ -13,7 +13,7 @@
 #include "engine/models/head_config.h"
 #include "engine/ops/cpu/cpu_options.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 namespace {
 
@@ -101,7 +101,7 @@ Result<std::shared_ptr<const engine::nn::LoraModel>> ServedModel::load_adapter(
 
 Result<ServedModel> ServedModel::load(const ServedModelOptions& options,
                                       const engine::models::ModelPart& part) {
-  auto model = Model::load(options.model, NeededHead::any, part);
+  auto model = model::Model::load(options.model, model::NeededHead::any, part);
   RETURN_IF_ERROR(model);
   ServedModel served(std::move(*model));
   served.name_ = options.name.empty() ? options.model.model : options.name;
@@ -127,7 +127,7 @@ Result<ServedModel> ServedModel::load(const ServedModelOptions& options,
     served.no_tokenizer_ = tokenizer.error().what;
     log_warning("the model has no tokenizer: only requests with token ids are answered");
   }
-  auto prompt = ChatPrompt::load(folder, options.chat_template);
+  auto prompt = model::ChatPrompt::load(folder, options.chat_template);
   if (prompt) {
     served.chat_prompt_.emplace(std::move(*prompt));
   } else if (prompt.error().code == Errc::not_found && options.chat_template.empty()) {
@@ -284,4 +284,4 @@ Result<Json> ServedModel::tokenizer_info() const {
   return info;
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

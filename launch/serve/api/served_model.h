@@ -20,10 +20,10 @@ namespace troupe::engine::nn {
 class LoraModel;
 }
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 struct ServedModelOptions {
-  ModelOptions model;
+  model::ModelOptions model;
   std::string name;              ///< of the model in requests; "": ModelOptions::model
   std::string chat_template;     ///< a template file or prompt type; "": the model's template
   std::string runner = "auto";   ///< auto, generate, pooling
@@ -110,12 +110,12 @@ class ServedModel {
   ReasoningFormat reasoning_format() const { return reasoning_format_; }
 
  private:
-  explicit ServedModel(Model model) : model_(std::move(model)) {}
+  explicit ServedModel(model::Model model) : model_(std::move(model)) {}
   Result<> read_head(const std::string& runner);
   Result<> read_generation_config(const ServedModelOptions& options);
   Result<> read_formats(const ServedModelOptions& options);
 
-  Model model_;
+  model::Model model_;
   std::string name_;
   std::int64_t vocabulary_ = 0, context_ = 0;
   std::int64_t token_bytes_ = 0;  // of the longest token, at least
@@ -125,11 +125,11 @@ class ServedModel {
   std::vector<std::int32_t> eos_ids_;
   std::shared_ptr<const engine::tokenizer::Tokenizer> tokenizer_;
   std::unique_ptr<OutputConstraints> constraints_;  // with a tokenizer
-  std::optional<ChatPrompt> chat_prompt_;
+  std::optional<model::ChatPrompt> chat_prompt_;
   CallFormat call_format_ = CallFormat::none;
   ReasoningFormat reasoning_format_ = ReasoningFormat::none;
   Json tokenizer_config_;                   // null: there is no file
   std::string no_tokenizer_, no_template_;  // why there is none
 };
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

@@ -6,12 +6,12 @@
 #include "engine/base/text.h"
 #include "launch/model/json_lines.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 namespace {
 
 Json logprob(float value) {
-  return number_or_null(static_cast<double>(value));
+  return model::number_or_null(static_cast<double>(value));
 }
 
 Json bytes_of(const std::string& text) {
@@ -178,4 +178,4 @@ Json ids_json(std::span<const std::int32_t> ids) {
   return out;
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

@@ -12,7 +12,7 @@
 #include "engine/generate/prompt_scores.h"
 #include "launch/serve/api/served_model.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 /// A token as it is reported.
 struct ReportedToken {
@@ -78,4 +78,4 @@ void check_scores(const engine::generate::PromptScores& scores, std::size_t toke
 std::string ids_text(std::span<const std::int32_t> ids);
 Json ids_json(std::span<const std::int32_t> ids);
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

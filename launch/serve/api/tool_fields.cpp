@@ -6,7 +6,7 @@
 #include "engine/base/text.h"
 #include "launch/serve/api/failure.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 namespace {
 
@@ -170,4 +170,4 @@ std::optional<ConstraintText> tool_constraint(const Tools& tools) {
                         with_definitions(std::move(parameters), std::move(definitions)), "tools"};
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

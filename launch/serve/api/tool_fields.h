@@ -9,7 +9,7 @@
 #include "launch/serve/api/output_constraints.h"
 #include "launch/serve/api/request_fields.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 inline constexpr std::size_t max_tools = 128;  ///< of a request; of the OpenAI API
 
@@ -34,4 +34,4 @@ Tools read_tools(RequestFields& fields);
 /// list of {"name", "parameters"} for ToolChoice::required. Nothing for the other choices.
 std::optional<ConstraintText> tool_constraint(const Tools& tools);
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

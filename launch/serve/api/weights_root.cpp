@@ -6,7 +6,7 @@
 
 #include "engine/base/text.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 namespace fs = std::filesystem;
 
@@ -37,4 +37,4 @@ Result<std::string> WeightsRoot::find(const std::string& name) const {
   return real.string();
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

@@ -5,7 +5,7 @@
 
 #include "engine/base/error.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 class WeightsRoot {
  public:
@@ -21,4 +21,4 @@ class WeightsRoot {
   std::string folder_;  // without links
 };
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

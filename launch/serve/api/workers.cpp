@@ -9,7 +9,7 @@
 #include "launch/serve/api/answering.h"
 #include "launch/serve/api/failure.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 namespace {
 
@@ -150,4 +150,4 @@ void Workers::run() {
   }
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

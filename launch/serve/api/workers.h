@@ -17,7 +17,7 @@
 #include "launch/serve/http/request.h"
 #include "launch/serve/http/response.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 /// Clients take turns: a client is an API key or, without keys, a connection. However many requests
 /// one of them sends, each of the others waits for one request of each client at most.
@@ -74,4 +74,4 @@ class Workers {
   std::vector<std::thread> threads_;
 };
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

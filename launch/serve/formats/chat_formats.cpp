@@ -7,38 +7,42 @@
 #include "launch/serve/formats/response_answer.h"
 #include "launch/serve/formats/response_request.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::formats {
 
 namespace {
 
-std::unique_ptr<AssembledAnswer> response_answer(Json repeated, const GenerationRequest& request,
-                                                 const std::string& model, const std::string& id) {
+std::unique_ptr<api::AssembledAnswer> response_answer(Json repeated,
+                                                      const api::GenerationRequest& request,
+                                                      const std::string& model,
+                                                      const std::string& id) {
   return std::make_unique<ResponseAnswer>(std::move(repeated), request, model, id);
 }
 
-std::unique_ptr<AssembledAnswer> message_answer(const Json&, const GenerationRequest& request,
-                                                const std::string& model, const std::string& id) {
+std::unique_ptr<api::AssembledAnswer> message_answer(const Json&,
+                                                     const api::GenerationRequest& request,
+                                                     const std::string& model,
+                                                     const std::string& id) {
   return std::make_unique<MessageAnswer>(request, model, id);
 }
 
-TranslatedRequest translated_response(const Json& body, const ServedModel&) {
+api::TranslatedRequest translated_response(const Json& body, const api::ServedModel&) {
   return read_response_request(body);
 }
 
-TranslatedRequest translated_message(const Json& body, const ServedModel& model) {
+api::TranslatedRequest translated_message(const Json& body, const api::ServedModel& model) {
   return read_message_request(body, model, false);
 }
 
-TranslatedRequest translated_count(const Json& body, const ServedModel& model) {
+api::TranslatedRequest translated_count(const Json& body, const api::ServedModel& model) {
   return read_message_request(body, model, true);
 }
 
 }  // namespace
 
-std::vector<ChatFormat> chat_formats() {
+std::vector<api::ChatFormat> chat_formats() {
   const auto own_form = std::make_shared<const http::ClientForm>(
       http::ClientForm{.key_field = "x-api-key", .error = anthropic_error});
-  std::vector<ChatFormat> formats;
+  std::vector<api::ChatFormat> formats;
   formats.push_back({.path = "/v1/responses",
                      .form = nullptr,
                      .read = translated_response,
@@ -57,4 +61,4 @@ std::vector<ChatFormat> chat_formats() {
   return formats;
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::formats

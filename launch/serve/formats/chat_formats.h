@@ -5,10 +5,10 @@
 
 #include "launch/serve/api/chat_format.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::formats {
 
 /// /v1/responses of OpenAI's Responses API; /v1/messages and /v1/messages/count_tokens of
 /// Anthropic's Messages API.
-std::vector<ChatFormat> chat_formats();
+std::vector<api::ChatFormat> chat_formats();
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::formats

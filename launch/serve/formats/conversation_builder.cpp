@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::formats {
 
 void ConversationBuilder::push(Json message, bool of_assistant) {
   messages_.push_back(std::move(message));
@@ -60,4 +60,4 @@ Json ConversationBuilder::take() {
   return std::exchange(messages_, {});
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::formats

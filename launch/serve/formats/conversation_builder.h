@@ -7,7 +7,7 @@
 
 #include "engine/base/json.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::formats {
 
 class ConversationBuilder {
  public:
@@ -46,4 +46,4 @@ class ConversationBuilder {
   bool last_is_assistant_ = false;
 };
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::formats

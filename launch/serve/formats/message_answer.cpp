@@ -5,7 +5,7 @@
 #include "engine/base/text.h"
 #include "launch/serve/api/failure.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::formats {
 
 namespace {
 
@@ -37,7 +37,7 @@ Json error_json(int status, const std::string& message) {
 }
 
 /// Tokens that the prefix cache had are among the input tokens, as they are those of the prompt.
-Json message_usage(const Usage& usage, std::int64_t output_tokens) {
+Json message_usage(const api::Usage& usage, std::int64_t output_tokens) {
   return Json::Object{{"input_tokens", usage.prompt_tokens},
                       {"output_tokens", output_tokens},
                       {"cache_creation_input_tokens", 0},
@@ -68,7 +68,7 @@ http::Response anthropic_error(http::Response response) {
   return response;
 }
 
-MessageAnswer::MessageAnswer(const GenerationRequest& request, const std::string& model,
+MessageAnswer::MessageAnswer(const api::GenerationRequest& request, const std::string& model,
                              const std::string& id)
     : id_(cat("msg_", id)),
       streams_(request.stream),
@@ -92,7 +92,7 @@ Json MessageAnswer::content_block(const OutputBlock& block, bool begins) const {
       break;
   }
   return Json::Object{{"type", "tool_use"},
-                      {"id", tool_call_id(id_, 0, block.call)},
+                      {"id", api::tool_call_id(id_, 0, block.call)},
                       {"name", block.name},
                       {"input", input_of(text)}};
 }
@@ -127,14 +127,14 @@ void MessageAnswer::closed(const OutputBlock& block) {
   push("content_block_stop", {{"index", static_cast<std::int64_t>(block.index)}});
 }
 
-void MessageAnswer::begin(const Usage& usage) {
+void MessageAnswer::begin(const api::Usage& usage) {
   if (std::exchange(begun_, true) || !streams_) return;
   Json message = message_;
   push("message_start", {{"message", std::move(message.set("usage", message_usage(usage, 0)))}});
   push("ping", {});
 }
 
-void MessageAnswer::finish(const ChoicePart& part, const Usage& usage) {
+void MessageAnswer::finish(const api::ChoicePart& part, const api::Usage& usage) {
   blocks_.finish(*this);
   const char* reason = "end_turn";
   if (part.finish == "length")
@@ -157,7 +157,7 @@ void MessageAnswer::finish(const ChoicePart& part, const Usage& usage) {
   push("message_stop", {});
 }
 
-std::vector<http::Event> MessageAnswer::add(const ChoicePart& part, const Usage& usage) {
+std::vector<http::Event> MessageAnswer::add(const api::ChoicePart& part, const api::Usage& usage) {
   begin(usage);
   blocks_.add(part, *this);
   if (!part.finish.empty()) finish(part, usage);
@@ -165,7 +165,7 @@ std::vector<http::Event> MessageAnswer::add(const ChoicePart& part, const Usage&
 }
 
 http::Event MessageAnswer::failed(const Error& error) {
-  return {"error", error_json(status_of(error.code), error.what).dump()};
+  return {"error", error_json(api::status_of(error.code), error.what).dump()};
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::formats

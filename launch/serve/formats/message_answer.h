@@ -8,18 +8,19 @@
 #include "launch/serve/formats/output_blocks.h"
 #include "launch/serve/http/response.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::formats {
 
 /// A response of http::error_response() in the form of Anthropic's API:
 /// {"type": "error", "error": {"type": TYPE, "message": ...}}, whose type follows from the status.
 http::Response anthropic_error(http::Response response);
 
-class MessageAnswer final : public AssembledAnswer, private OutputBlocks::Listener {
+class MessageAnswer final : public api::AssembledAnswer, private OutputBlocks::Listener {
  public:
   /// `model`: its served name. `id`: of the HTTP request.
-  MessageAnswer(const GenerationRequest& request, const std::string& model, const std::string& id);
+  MessageAnswer(const api::GenerationRequest& request, const std::string& model,
+                const std::string& id);
 
-  std::vector<http::Event> add(const ChoicePart& part, const Usage& usage) override;
+  std::vector<http::Event> add(const api::ChoicePart& part, const api::Usage& usage) override;
   http::Event failed(const Error& error) override;
   std::string whole() const override { return message_.dump(); }
 
@@ -28,8 +29,8 @@ class MessageAnswer final : public AssembledAnswer, private OutputBlocks::Listen
   void grown(const OutputBlock& block, const std::string& piece) override;
   void closed(const OutputBlock& block) override;
 
-  void begin(const Usage& usage);
-  void finish(const ChoicePart& part, const Usage& usage);
+  void begin(const api::Usage& usage);
+  void finish(const api::ChoicePart& part, const api::Usage& usage);
   void push(const char* type, Json::Object members);
   /// `begins`: as a block is before its first piece.
   Json content_block(const OutputBlock& block, bool begins) const;
@@ -42,4 +43,4 @@ class MessageAnswer final : public AssembledAnswer, private OutputBlocks::Listen
   bool begun_ = false;
 };
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::formats

@@ -9,21 +9,21 @@
 #include "launch/serve/api/request_fields.h"
 #include "launch/serve/formats/translation.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::formats {
 
 namespace {
 
-void read_tool_use(RequestFields& block, ConversationBuilder& conversation) {
+void read_tool_use(api::RequestFields& block, ConversationBuilder& conversation) {
   const std::string id = required_text(block, "id"), name = required_text(block, "name");
   const Json* input = block.find("input");
   if (input == nullptr || !input->is_object())
-    refuse(block.path("input"), cat(block.path("input"), ": expected an object, found ",
-                                    input ? input->type_name() : "nothing"));
+    api::refuse(block.path("input"), cat(block.path("input"), ": expected an object, found ",
+                                         input ? input->type_name() : "nothing"));
   accept_members(block, {"caller"});
   conversation.add_call(id, name, *input);
 }
 
-void read_tool_result(RequestFields& block, ConversationBuilder& conversation) {
+void read_tool_result(api::RequestFields& block, ConversationBuilder& conversation) {
   const std::string id = required_text(block, "tool_use_id");
   const Json* content = block.find("content");
   Json::Object more;
@@ -32,18 +32,19 @@ void read_tool_result(RequestFields& block, ConversationBuilder& conversation) {
                           std::move(more));
 }
 
-[[noreturn]] void refuse_block(const RequestFields& block, const std::string& where,
+[[noreturn]] void refuse_block(const api::RequestFields& block, const std::string& where,
                                const std::optional<std::string>& type) {
-  if (!type) refuse(block.path("type"), cat(block.path("type"), " is missing"));
-  refuse_unsupported(where, cat(where, ": a block of type ", quote(*type),
-                                " is not supported here; supported: text, in messages of the user "
-                                "tool_result, in those of the assistant thinking and tool_use"));
+  if (!type) api::refuse(block.path("type"), cat(block.path("type"), " is missing"));
+  api::refuse_unsupported(where,
+                          cat(where, ": a block of type ", quote(*type),
+                              " is not supported here; supported: text, in messages of the user "
+                              "tool_result, in those of the assistant thinking and tool_use"));
 }
 
 /// Texts between results of calls are collected in `texts`.
 void read_user_block(const Json& block, const std::string& where, ConversationBuilder& conversation,
-                     Json::Array& texts, UnknownFields& unknown) {
-  RequestFields fields(block, where + ".");
+                     Json::Array& texts, api::UnknownFields& unknown) {
+  api::RequestFields fields(block, where + ".");
   const auto type = fields.text("type");
   accept_members(fields, {"cache_control", "citations"});
   if (type == "text") {
@@ -58,8 +59,8 @@ void read_user_block(const Json& block, const std::string& where, ConversationBu
 }
 
 void read_assistant_block(const Json& block, const std::string& where,
-                          ConversationBuilder& conversation, UnknownFields& unknown) {
-  RequestFields fields(block, where + ".");
+                          ConversationBuilder& conversation, api::UnknownFields& unknown) {
+  api::RequestFields fields(block, where + ".");
   const auto type = fields.text("type");
   accept_members(fields, {"cache_control", "citations"});
   if (type == "text") {
@@ -76,7 +77,7 @@ void read_assistant_block(const Json& block, const std::string& where,
 }
 
 void read_user(const Json& content, const std::string& where, ConversationBuilder& conversation,
-               UnknownFields& unknown) {
+               api::UnknownFields& unknown) {
   if (content.is_string()) return conversation.add_message("user", content);
   Json::Array texts;
   std::size_t index = 0;
@@ -86,7 +87,7 @@ void read_user(const Json& content, const std::string& where, ConversationBuilde
 }
 
 void read_assistant(const Json& content, const std::string& where,
-                    ConversationBuilder& conversation, UnknownFields& unknown) {
+                    ConversationBuilder& conversation, api::UnknownFields& unknown) {
   conversation.end_turn();
   if (content.is_string()) return conversation.add_text(content.string());
   std::size_t index = 0;
@@ -96,16 +97,16 @@ void read_assistant(const Json& content, const std::string& where,
 }
 
 void read_one(const Json& message, const std::string& where, ConversationBuilder& conversation,
-              UnknownFields& unknown) {
-  RequestFields fields(message, where + ".");
+              api::UnknownFields& unknown) {
+  api::RequestFields fields(message, where + ".");
   const std::string role = required_text(fields, "role");
   const Json* content = fields.find("content");
   const std::string field = fields.path("content");
   if (content == nullptr || (!content->is_string() && !content->is_array()))
-    refuse(field, cat(field, ": expected a string or a list of blocks, found ",
-                      content ? content->type_name() : "nothing"));
+    api::refuse(field, cat(field, ": expected a string or a list of blocks, found ",
+                           content ? content->type_name() : "nothing"));
   if (content->is_array() && content->array().empty())
-    refuse(field, cat(field, ": expected at least one block"));
+    api::refuse(field, cat(field, ": expected at least one block"));
   if (role == "user")
     read_user(*content, field, conversation, unknown);
   else if (role == "assistant")
@@ -113,8 +114,8 @@ void read_one(const Json& message, const std::string& where, ConversationBuilder
   else if (role == "system")
     conversation.add_message("system", text_blocks(*content, field));
   else
-    refuse(fields.path("role"),
-           cat(fields.path("role"), " is ", quote(role), "; allowed: user, assistant, system"));
+    api::refuse(fields.path("role"), cat(fields.path("role"), " is ", quote(role),
+                                         "; allowed: user, assistant, system"));
   add_unknown(fields, unknown);
 }
 
@@ -125,12 +126,12 @@ Json text_blocks(const Json& content, const std::string& field) {
 }
 
 void read_message_blocks(const Json& messages, ConversationBuilder& conversation,
-                         UnknownFields& unknown) {
+                         api::UnknownFields& unknown) {
   if (!messages.is_array() || messages.array().empty())
-    refuse("messages", "messages: expected a list of at least one message");
+    api::refuse("messages", "messages: expected a list of at least one message");
   std::size_t index = 0;
   for (const Json& message : messages.array())
     read_one(message, cat("messages[", index++, "]"), conversation, unknown);
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::formats

@@ -7,34 +7,35 @@
 #include "launch/serve/formats/message_blocks.h"
 #include "launch/serve/formats/message_tools.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::formats {
 
 namespace {
 
-constexpr FieldName message_names[] = {{"max_completion_tokens", "max_tokens"},
-                                       {"response_format.json_schema", "output_config.format"},
-                                       {"reasoning_effort", "output_config.effort"},
-                                       {"tool_choice.function", "tool_choice"},
-                                       {"stop", "stop_sequences"}};
+constexpr api::FieldName message_names[] = {{"max_completion_tokens", "max_tokens"},
+                                            {"response_format.json_schema", "output_config.format"},
+                                            {"reasoning_effort", "output_config.effort"},
+                                            {"tool_choice.function", "tool_choice"},
+                                            {"stop", "stop_sequences"}};
 
 /// Whether the template lets the model think; the reasoning then has its own blocks. The budget is
 /// without effect: max_tokens bounds reasoning and text together.
-void read_thinking(RequestFields& fields, const ServedModel& model, TranslatedRequest& request) {
+void read_thinking(api::RequestFields& fields, const api::ServedModel& model,
+                   api::TranslatedRequest& request) {
   const Json* thinking = fields.find("thinking");
   if (thinking == nullptr) return;
-  RequestFields members(*thinking, "thinking.");
+  api::RequestFields members(*thinking, "thinking.");
   const auto type = members.text("type");
   members.integer("budget_tokens", 1, 1 << 30);
   if (const auto display = members.text("display"); display == "omitted")
-    refuse_unsupported("thinking.display", "thinking.display: omitted is not supported");
+    api::refuse_unsupported("thinking.display", "thinking.display: omitted is not supported");
   if (type != "enabled" && type != "disabled" && type != "adaptive")
-    refuse_unsupported("thinking.type",
-                       cat("thinking.type: ", type ? quote(*type) : "it is missing",
-                           "; supported: enabled, disabled, adaptive"));
-  if (type == "enabled" && model.reasoning_format() == ReasoningFormat::none)
-    refuse_unsupported("thinking",
-                       "thinking: the server cannot tell reasoning from text; start it "
-                       "with --reasoning-parser");
+    api::refuse_unsupported("thinking.type",
+                            cat("thinking.type: ", type ? quote(*type) : "it is missing",
+                                "; supported: enabled, disabled, adaptive"));
+  if (type == "enabled" && model.reasoning_format() == api::ReasoningFormat::none)
+    api::refuse_unsupported("thinking",
+                            "thinking: the server cannot tell reasoning from text; start it "
+                            "with --reasoning-parser");
   if (type == "adaptive") return;
   const Json* given = request.chat.find("chat_template_kwargs");
   if (given != nullptr && !given->is_object()) return;  // which the chat request refuses
@@ -43,17 +44,19 @@ void read_thinking(RequestFields& fields, const ServedModel& model, TranslatedRe
   request.chat.set("chat_template_kwargs", std::move(kwargs));
 }
 
-void read_output_config(RequestFields& fields, TranslatedRequest& request) {
+void read_output_config(api::RequestFields& fields, api::TranslatedRequest& request) {
   const Json* config = fields.find("output_config");
   if (config == nullptr) return;
-  RequestFields members(*config, "output_config.");
+  api::RequestFields members(*config, "output_config.");
   if (const auto effort = members.text("effort")) request.chat.set("reasoning_effort", *effort);
   if (const Json* format = members.find("format")) {
-    RequestFields inner(*format, "output_config.format.");
+    api::RequestFields inner(*format, "output_config.format.");
     if (inner.text("type") != "json_schema")
-      refuse_unsupported(inner.path("type"), "output_config.format.type: expected json_schema");
+      api::refuse_unsupported(inner.path("type"),
+                              "output_config.format.type: expected json_schema");
     const Json* schema = inner.find("schema");
-    if (schema == nullptr) refuse(inner.path("schema"), cat(inner.path("schema"), " is missing"));
+    if (schema == nullptr)
+      api::refuse(inner.path("schema"), cat(inner.path("schema"), " is missing"));
     Json described = Json::Object{{"name", "output"}, {"schema", *schema}};
     request.chat.set("response_format",
                      Json::Object{{"type", "json_schema"}, {"json_schema", std::move(described)}});
@@ -62,42 +65,45 @@ void read_output_config(RequestFields& fields, TranslatedRequest& request) {
   add_unknown(members, request.unknown);
 }
 
-void read_conversation_of(RequestFields& fields, TranslatedRequest& request) {
+void read_conversation_of(api::RequestFields& fields, api::TranslatedRequest& request) {
   ConversationBuilder conversation;
   if (const Json* system = fields.find("system"))
     conversation.add_message("system", text_blocks(*system, "system"));
   const Json* messages = fields.find("messages");
-  if (messages == nullptr) refuse("messages", "messages is missing");
+  if (messages == nullptr) api::refuse("messages", "messages is missing");
   read_message_blocks(*messages, conversation, request.unknown);
   if (conversation.ends_with_assistant())
-    refuse_unsupported("messages",
-                       "messages: the last one is the assistant's; an answer is a new message and "
-                       "continues no other");
+    api::refuse_unsupported(
+        "messages",
+        "messages: the last one is the assistant's; an answer is a new message and "
+        "continues no other");
   request.chat.set("messages", conversation.take());
 }
 
-void read_sampling_of(RequestFields& fields, TranslatedRequest& request) {
+void read_sampling_of(api::RequestFields& fields, api::TranslatedRequest& request) {
   pass_sampling(fields, request.chat);
   const auto most = fields.integer("max_tokens", 1, 1 << 30);
-  if (!most) refuse("max_tokens", "max_tokens is missing");
+  if (!most) api::refuse("max_tokens", "max_tokens is missing");
   request.chat.set("max_completion_tokens", *most);
   const Json* stops = fields.find("stop_sequences");
   if (stops == nullptr) return;
   if (!stops->is_array())
-    refuse("stop_sequences",
-           cat("stop_sequences: expected a list of strings, found ", stops->type_name()));
+    api::refuse("stop_sequences",
+                cat("stop_sequences: expected a list of strings, found ", stops->type_name()));
   request.chat.set("stop", *stops);
 }
 
 }  // namespace
 
-std::span<const FieldName> message_field_names() {
+std::span<const api::FieldName> message_field_names() {
   return message_names;
 }
 
-TranslatedRequest read_message_request(const Json& body, const ServedModel& model, bool counts) {
-  RequestFields fields(body, fields_of(counts ? "/v1/messages/count_tokens" : "/v1/messages"));
-  TranslatedRequest request;
+api::TranslatedRequest read_message_request(const Json& body, const api::ServedModel& model,
+                                            bool counts) {
+  api::RequestFields fields(body,
+                            api::fields_of(counts ? "/v1/messages/count_tokens" : "/v1/messages"));
+  api::TranslatedRequest request;
   read_conversation_of(fields, request);
   pass_fields(fields, {"chat_template_kwargs", "documents"}, request.chat);
   if (counts)
@@ -112,4 +118,4 @@ TranslatedRequest read_message_request(const Json& body, const ServedModel& mode
   return request;
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::formats

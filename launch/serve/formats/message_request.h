@@ -6,12 +6,13 @@
 #include "engine/base/json.h"
 #include "launch/serve/formats/translation.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::formats {
 
 /// `counts`: of /v1/messages/count_tokens, which reads the prompt only. Throws ApiFailure.
-TranslatedRequest read_message_request(const Json& body, const ServedModel& model, bool counts);
+api::TranslatedRequest read_message_request(const Json& body, const api::ServedModel& model,
+                                            bool counts);
 
 /// ChatFormat::names.
-std::span<const FieldName> message_field_names();
+std::span<const api::FieldName> message_field_names();
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::formats

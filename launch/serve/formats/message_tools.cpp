@@ -5,24 +5,24 @@
 #include "engine/base/text.h"
 #include "launch/serve/api/tool_fields.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::formats {
 
 namespace {
 
 /// {"name", "description", "input_schema"} as {"type", "function": {"name", .., "parameters"}}.
-Json custom_tool(const Json& tool, const std::string& where, UnknownFields& unknown) {
-  RequestFields fields(tool, where + ".");
+Json custom_tool(const Json& tool, const std::string& where, api::UnknownFields& unknown) {
+  api::RequestFields fields(tool, where + ".");
   const auto type = fields.text("type");
   if (type && *type != "custom")
-    refuse_unsupported(where + ".type", cat(where, ".type: ", quote(*type),
-                                            " is not supported: the server runs no tools and "
-                                            "defines none; supported: custom"));
+    api::refuse_unsupported(where + ".type", cat(where, ".type: ", quote(*type),
+                                                 " is not supported: the server runs no tools and "
+                                                 "defines none; supported: custom"));
   const auto name = fields.text("name");
-  if (!name || name->empty()) refuse(where + ".name", where + ".name is missing or empty");
+  if (!name || name->empty()) api::refuse(where + ".name", where + ".name is missing or empty");
   const Json* schema = fields.find("input_schema");
   if (schema == nullptr || !schema->is_object())
-    refuse(where + ".input_schema", cat(where, ".input_schema: expected a JSON schema, found ",
-                                        schema ? schema->type_name() : "nothing"));
+    api::refuse(where + ".input_schema", cat(where, ".input_schema: expected a JSON schema, found ",
+                                             schema ? schema->type_name() : "nothing"));
   Json function = Json::Object{{"name", *name}};
   if (const auto description = fields.text("description"))
     function.set("description", *description);
@@ -35,24 +35,24 @@ Json custom_tool(const Json& tool, const std::string& where, UnknownFields& unkn
   return Json::Object{{"type", "function"}, {"function", std::move(function)}};
 }
 
-Json chat_choice(RequestFields& choice) {
+Json chat_choice(api::RequestFields& choice) {
   const auto type = choice.text("type");
   if (type == "auto" || type == "none") return *type;
   if (type == "any") return "required";
   if (type != "tool")
-    refuse("tool_choice.type", cat("tool_choice.type: ", type ? quote(*type) : "it is missing",
-                                   "; expected auto, any, tool or none"));
+    api::refuse("tool_choice.type", cat("tool_choice.type: ", type ? quote(*type) : "it is missing",
+                                        "; expected auto, any, tool or none"));
   const auto name = choice.text("name");
-  if (!name) refuse("tool_choice.name", "tool_choice.name is missing");
+  if (!name) api::refuse("tool_choice.name", "tool_choice.name is missing");
   return Json::Object{{"type", "function"}, {"function", Json::Object{{"name", *name}}}};
 }
 
 }  // namespace
 
-void read_message_tools(RequestFields& fields, TranslatedRequest& request) {
+void read_message_tools(api::RequestFields& fields, api::TranslatedRequest& request) {
   if (const Json* list = fields.find("tools")) {
-    if (!list->is_array() || list->array().size() > max_tools)
-      refuse("tools", cat("tools: expected a list of at most ", max_tools, " tools"));
+    if (!list->is_array() || list->array().size() > api::max_tools)
+      api::refuse("tools", cat("tools: expected a list of at most ", api::max_tools, " tools"));
     Json::Array tools;
     for (const Json& tool : list->array())
       tools.push_back(custom_tool(tool, cat("tools[", tools.size(), "]"), request.unknown));
@@ -60,10 +60,10 @@ void read_message_tools(RequestFields& fields, TranslatedRequest& request) {
   }
   const Json* choice = fields.find("tool_choice");
   if (choice == nullptr) return;
-  RequestFields members(*choice, "tool_choice.");
+  api::RequestFields members(*choice, "tool_choice.");
   request.chat.set("tool_choice", chat_choice(members));
   request.chat.set("parallel_tool_calls", !members.flag("disable_parallel_tool_use", false));
   add_unknown(members, request.unknown);
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::formats

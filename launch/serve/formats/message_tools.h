@@ -3,10 +3,10 @@
 
 #include "launch/serve/formats/translation.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::formats {
 
 /// Reads tools and tool_choice. Tools of Anthropic's servers and those whose schema only their
 /// models know are refused by their type. Throws ApiFailure.
-void read_message_tools(RequestFields& fields, TranslatedRequest& request);
+void read_message_tools(api::RequestFields& fields, api::TranslatedRequest& request);
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::formats

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::formats {
 
 namespace {
 
@@ -20,7 +20,7 @@ void OutputBlocks::close(Listener& listener) {
   if (std::exchange(open_, false)) listener.closed(blocks_.back());
 }
 
-void OutputBlocks::open(BlockKind kind, const CallPart& call, Listener& listener) {
+void OutputBlocks::open(BlockKind kind, const api::CallPart& call, Listener& listener) {
   close(listener);
   blocks_.push_back({.kind = kind, .index = blocks_.size(), .name = call.name, .call = call.index});
   open_ = true;
@@ -35,8 +35,9 @@ void OutputBlocks::grow(BlockKind kind, const std::string& piece, Listener& list
 }
 
 /// `only`: the pieces of this call, or all_calls.
-void OutputBlocks::add_calls(const std::vector<CallPart>& calls, int only, Listener& listener) {
-  for (const CallPart& each : calls) {
+void OutputBlocks::add_calls(const std::vector<api::CallPart>& calls, int only,
+                             Listener& listener) {
+  for (const api::CallPart& each : calls) {
     if (only != all_calls && each.index != only) continue;
     if (!open_ || blocks_.back().kind != BlockKind::call || blocks_.back().call != each.index)
       open(BlockKind::call, each, listener);
@@ -44,15 +45,16 @@ void OutputBlocks::add_calls(const std::vector<CallPart>& calls, int only, Liste
   }
 }
 
-void OutputBlocks::add(const ChoicePart& part, Listener& listener) {
+void OutputBlocks::add(const api::ChoicePart& part, Listener& listener) {
   grow(BlockKind::reasoning, part.reasoning, listener);
   // A text in the same piece stands between the call that is open and the next ones.
   const bool in_call = open_ && blocks_.back().kind == BlockKind::call;
   const int current = in_call ? blocks_.back().call : all_calls;
   if (in_call) add_calls(part.calls, current, listener);
   grow(BlockKind::text, part.text, listener);
-  std::vector<CallPart> others = part.calls;
-  if (in_call) std::erase_if(others, [&](const CallPart& call) { return call.index == current; });
+  std::vector<api::CallPart> others = part.calls;
+  if (in_call)
+    std::erase_if(others, [&](const api::CallPart& call) { return call.index == current; });
   add_calls(others, all_calls, listener);
 }
 
@@ -61,4 +63,4 @@ void OutputBlocks::finish(Listener& listener) {
   close(listener);
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::formats

@@ -8,7 +8,7 @@
 
 #include "launch/serve/api/answer_json.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::formats {
 
 enum class BlockKind : std::uint8_t { reasoning, text, call };
 
@@ -37,7 +37,7 @@ class OutputBlocks {
   };
 
   /// Reads reasoning, text and calls of a piece.
-  void add(const ChoicePart& part, Listener& listener);
+  void add(const api::ChoicePart& part, Listener& listener);
   /// Closes the last block. An answer without any has a text without characters.
   void finish(Listener& listener);
 
@@ -45,13 +45,13 @@ class OutputBlocks {
   bool has_calls() const;
 
  private:
-  void add_calls(const std::vector<CallPart>& calls, int only, Listener& listener);
+  void add_calls(const std::vector<api::CallPart>& calls, int only, Listener& listener);
   void grow(BlockKind kind, const std::string& piece, Listener& listener);
-  void open(BlockKind kind, const CallPart& call, Listener& listener);
+  void open(BlockKind kind, const api::CallPart& call, Listener& listener);
   void close(Listener& listener);
 
   std::vector<OutputBlock> blocks_;
   bool open_ = false;  // the last one
 };
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::formats

@@ -6,11 +6,11 @@
 #include "engine/base/text.h"
 #include "launch/serve/api/failure.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::formats {
 
 namespace {
 
-Json response_usage(const Usage& usage) {
+Json response_usage(const api::Usage& usage) {
   return Json::Object{
       {"input_tokens", usage.prompt_tokens},
       {"input_tokens_details",
@@ -34,7 +34,7 @@ Json part_of(const OutputBlock& block, const std::string& text) {
 
 /// A response before its first token.
 Json new_response(const std::string& id, const std::string& model, Json repeated,
-                  const GenerationRequest& request) {
+                  const api::GenerationRequest& request) {
   const auto created = static_cast<std::int64_t>(std::time(nullptr));
   Json response = Json::Object{{"id", id},
                                {"object", "response"},
@@ -62,14 +62,14 @@ Json new_response(const std::string& id, const std::string& model, Json repeated
 
 /// Of errors within a response: the names that the client knows.
 const char* code_of(const Error& error) {
-  const int status = status_of(error.code);
+  const int status = api::status_of(error.code);
   if (status == 429) return "rate_limit_exceeded";
   return status < 500 ? "invalid_prompt" : "server_error";
 }
 
 }  // namespace
 
-ResponseAnswer::ResponseAnswer(Json repeated, const GenerationRequest& request,
+ResponseAnswer::ResponseAnswer(Json repeated, const api::GenerationRequest& request,
                                const std::string& model, const std::string& id)
     : id_(cat("resp_", id)),
       bytes_(repeated.dump().size()),
@@ -107,7 +107,7 @@ Json ResponseAnswer::item(const OutputBlock& block, const char* status) const {
   }
   return out.set("type", "function_call")
       .set("status", status)
-      .set("call_id", tool_call_id(id_, 0, block.call))
+      .set("call_id", api::tool_call_id(id_, 0, block.call))
       .set("name", block.name)
       .set("arguments", block.text);
 }
@@ -182,7 +182,7 @@ void ResponseAnswer::begin() {
   push("response.in_progress", {{"response", response_}});
 }
 
-void ResponseAnswer::finish(const ChoicePart& part, const Usage& usage) {
+void ResponseAnswer::finish(const api::ChoicePart& part, const api::Usage& usage) {
   cut_off_ = part.finish == "length";
   blocks_.finish(*this);
   response_.set("status", cut_off_ ? "incomplete" : "completed")
@@ -195,7 +195,7 @@ void ResponseAnswer::finish(const ChoicePart& part, const Usage& usage) {
   push(cut_off_ ? "response.incomplete" : "response.completed", {{"response", response_}});
 }
 
-std::vector<http::Event> ResponseAnswer::add(const ChoicePart& part, const Usage& usage) {
+std::vector<http::Event> ResponseAnswer::add(const api::ChoicePart& part, const api::Usage& usage) {
   begin();
   blocks_.add(part, *this);
   if (!part.finish.empty()) finish(part, usage);
@@ -213,4 +213,4 @@ http::Event ResponseAnswer::failed(const Error& error) {
   return event;
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::formats

@@ -9,15 +9,15 @@
 #include "launch/serve/api/assembled_answer.h"
 #include "launch/serve/formats/output_blocks.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::formats {
 
-class ResponseAnswer final : public AssembledAnswer, private OutputBlocks::Listener {
+class ResponseAnswer final : public api::AssembledAnswer, private OutputBlocks::Listener {
  public:
   /// `repeated`: members of TranslatedRequest. `model`: its served name. `id`: of the HTTP request.
-  ResponseAnswer(Json repeated, const GenerationRequest& request, const std::string& model,
+  ResponseAnswer(Json repeated, const api::GenerationRequest& request, const std::string& model,
                  const std::string& id);
 
-  std::vector<http::Event> add(const ChoicePart& part, const Usage& usage) override;
+  std::vector<http::Event> add(const api::ChoicePart& part, const api::Usage& usage) override;
   http::Event failed(const Error& error) override;
   std::string whole() const override { return response_.dump(); }
   std::size_t bytes() const override { return bytes_; }
@@ -28,7 +28,7 @@ class ResponseAnswer final : public AssembledAnswer, private OutputBlocks::Liste
   void closed(const OutputBlock& block) override;
 
   void begin();
-  void finish(const ChoicePart& part, const Usage& usage);
+  void finish(const api::ChoicePart& part, const api::Usage& usage);
   /// `members`: behind the type and the sequence number.
   void push(const char* type, Json::Object members);
   /// Event of a part of an item, with its ids.
@@ -48,4 +48,4 @@ class ResponseAnswer final : public AssembledAnswer, private OutputBlocks::Liste
   bool cut_off_ = false;  // by max_output_tokens
 };
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::formats

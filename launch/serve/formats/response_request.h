@@ -7,12 +7,12 @@
 #include "engine/base/json.h"
 #include "launch/serve/formats/translation.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::formats {
 
 /// Throws ApiFailure.
-TranslatedRequest read_response_request(const Json& body);
+api::TranslatedRequest read_response_request(const Json& body);
 
 /// ChatFormat::names.
-std::span<const FieldName> response_field_names();
+std::span<const api::FieldName> response_field_names();
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::formats

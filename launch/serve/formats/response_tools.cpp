@@ -6,27 +6,27 @@
 #include "engine/base/text.h"
 #include "launch/serve/api/tool_fields.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::formats {
 
 namespace {
 
 /// {"type", "name", "parameters", ..} as {"type", "function": {"name", "parameters", ..}}.
-Json function_tool(const Json& tool, const std::string& where, UnknownFields& unknown) {
-  RequestFields fields(tool, where + ".");
+Json function_tool(const Json& tool, const std::string& where, api::UnknownFields& unknown) {
+  api::RequestFields fields(tool, where + ".");
   const auto type = fields.text("type");
-  if (!type) refuse(where + ".type", where + ".type is missing");
+  if (!type) api::refuse(where + ".type", where + ".type is missing");
   if (*type != "function")
-    refuse_unsupported(where + ".type",
-                       cat(where, ".type: ", quote(*type),
-                           " is not supported: the server runs no tools; supported: function"));
+    api::refuse_unsupported(
+        where + ".type", cat(where, ".type: ", quote(*type),
+                             " is not supported: the server runs no tools; supported: function"));
   const auto name = fields.text("name");
-  if (!name || name->empty()) refuse(where + ".name", where + ".name is missing or empty");
+  if (!name || name->empty()) api::refuse(where + ".name", where + ".name is missing or empty");
   Json function = Json::Object{{"name", *name}};
   for (const char* member : {"description", "parameters", "strict"})
     if (const Json* value = fields.find(member)) function.set(member, *value);
   if (const Json* parameters = fields.find("parameters"); parameters && !parameters->is_object())
-    refuse(where + ".parameters",
-           cat(where, ".parameters: expected a JSON schema, found ", parameters->type_name()));
+    api::refuse(where + ".parameters",
+                cat(where, ".parameters: expected a JSON schema, found ", parameters->type_name()));
   refuse_member(fields, "defer_loading", "all tools are shown to the model");
   refuse_member(fields, "output_schema", "write it into the description");
   accept_members(fields, {"allowed_callers"});
@@ -41,18 +41,18 @@ const std::string& function_name(const Json& tool) {
 /// Leaves the tools that `list` names.
 void keep_allowed(const Json& list, Json::Array& tools) {
   const std::string where = "tool_choice.tools";
-  if (!list.is_array() || list.array().empty() || list.array().size() > max_tools)
-    refuse(where, cat(where, ": expected a list of 1 to ", max_tools, " functions"));
+  if (!list.is_array() || list.array().empty() || list.array().size() > api::max_tools)
+    api::refuse(where, cat(where, ": expected a list of 1 to ", api::max_tools, " functions"));
   std::vector<std::string> names;
   for (const Json& each : list.array()) {
     const std::string here = cat(where, "[", names.size(), "]");
-    RequestFields fields(each, here + ".");
+    api::RequestFields fields(each, here + ".");
     if (const auto type = fields.text("type"); type != "function")
-      refuse_unsupported(here + ".type", cat(here, ".type: only function is supported"));
+      api::refuse_unsupported(here + ".type", cat(here, ".type: only function is supported"));
     const auto name = fields.text("name");
     if (!name || std::ranges::find(tools, *name, function_name) == tools.end())
-      refuse(here + ".name", cat(here, ".name: ", name ? quote(*name) : "it is missing",
-                                 "; expected the name of one of the tools"));
+      api::refuse(here + ".name", cat(here, ".name: ", name ? quote(*name) : "it is missing",
+                                      "; expected the name of one of the tools"));
     names.push_back(*name);
   }
   std::erase_if(tools, [&](const Json& tool) {
@@ -65,23 +65,23 @@ Json allowed_choice(const Json& choice, Json::Array& tools) {
   if (choice.is_string()) {
     for (const char* known : {"none", "auto", "required"})
       if (choice.string() == known) return choice;
-    refuse("tool_choice", cat("tool_choice is ", quote(choice.string()),
-                              "; expected none, auto, required or an object with a type"));
+    api::refuse("tool_choice", cat("tool_choice is ", quote(choice.string()),
+                                   "; expected none, auto, required or an object with a type"));
   }
-  RequestFields fields(choice, "tool_choice.");
+  api::RequestFields fields(choice, "tool_choice.");
   const auto type = fields.text("type");
   if (type == "function") {
     const auto name = fields.text("name");
-    if (!name) refuse("tool_choice.name", "tool_choice.name is missing");
+    if (!name) api::refuse("tool_choice.name", "tool_choice.name is missing");
     return Json::Object{{"type", "function"}, {"function", Json::Object{{"name", *name}}}};
   }
   if (type != "allowed_tools")
-    refuse_unsupported("tool_choice.type",
-                       cat("tool_choice.type: ", type ? quote(*type) : "it is missing",
-                           "; supported: function, allowed_tools"));
+    api::refuse_unsupported("tool_choice.type",
+                            cat("tool_choice.type: ", type ? quote(*type) : "it is missing",
+                                "; supported: function, allowed_tools"));
   const auto mode = fields.text("mode");
   if (mode != "auto" && mode != "required")
-    refuse("tool_choice.mode", "tool_choice.mode: expected auto or required");
+    api::refuse("tool_choice.mode", "tool_choice.mode: expected auto or required");
   const Json* allowed = fields.find("tools");
   keep_allowed(allowed ? *allowed : Json(), tools);
   return *mode;
@@ -89,10 +89,10 @@ Json allowed_choice(const Json& choice, Json::Array& tools) {
 
 }  // namespace
 
-void read_response_tools(RequestFields& fields, TranslatedRequest& request) {
+void read_response_tools(api::RequestFields& fields, api::TranslatedRequest& request) {
   const Json* list = fields.find("tools");
-  if (list != nullptr && (!list->is_array() || list->array().size() > max_tools))
-    refuse("tools", cat("tools: expected a list of at most ", max_tools, " tools"));
+  if (list != nullptr && (!list->is_array() || list->array().size() > api::max_tools))
+    api::refuse("tools", cat("tools: expected a list of at most ", api::max_tools, " tools"));
   Json::Array tools;
   if (list != nullptr) {
     for (const Json& tool : list->array())
@@ -108,4 +108,4 @@ void read_response_tools(RequestFields& fields, TranslatedRequest& request) {
       .set("tools", list ? *list : Json(Json::Array{}));
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::formats

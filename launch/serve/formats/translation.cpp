@@ -8,54 +8,55 @@
 #include "engine/base/text.h"
 #include "launch/serve/api/fields/sampling_rows.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::formats {
 
 namespace {
 
 const std::string& text_of(const Json& part, const std::string& where) {
   const Json* text = part.find("text");
   if (text == nullptr || !text->is_string())
-    refuse(where + ".text",
-           cat(where, ".text: expected a string, found ", text ? text->type_name() : "nothing"));
+    api::refuse(where + ".text", cat(where, ".text: expected a string, found ",
+                                     text ? text->type_name() : "nothing"));
   return text->string();
 }
 
 }  // namespace
 
-void pass_fields(RequestFields& fields, std::initializer_list<std::string_view> names, Json& chat) {
+void pass_fields(api::RequestFields& fields, std::initializer_list<std::string_view> names,
+                 Json& chat) {
   const auto pass = [&](std::string_view name) {
     if (const Json* value = fields.find(name)) chat.set(std::string(name), *value);
   };
   for (const std::string_view name : names) pass(name);
 }
 
-void pass_sampling(RequestFields& fields, Json& chat) {
-  for (const FieldRow& row : sampling_rows()) pass_fields(fields, {row.name}, chat);
+void pass_sampling(api::RequestFields& fields, Json& chat) {
+  for (const api::FieldRow& row : api::sampling_rows()) pass_fields(fields, {row.name}, chat);
 }
 
-const Json& required_member(RequestFields& fields, const char* name) {
+const Json& required_member(api::RequestFields& fields, const char* name) {
   const Json* value = fields.find(name);
-  if (value == nullptr) refuse(fields.path(name), cat(fields.path(name), " is missing"));
+  if (value == nullptr) api::refuse(fields.path(name), cat(fields.path(name), " is missing"));
   return *value;
 }
 
-std::string required_text(RequestFields& fields, const char* name) {
+std::string required_text(api::RequestFields& fields, const char* name) {
   required_member(fields, name);
   return *fields.text(name);
 }
 
-void add_unknown(RequestFields& fields, UnknownFields& into) {
+void add_unknown(api::RequestFields& fields, api::UnknownFields& into) {
   for (std::string& name : fields.unknown()) into.push_back(std::move(name));
 }
 
-void accept_members(RequestFields& fields, std::initializer_list<std::string_view> names) {
+void accept_members(api::RequestFields& fields, std::initializer_list<std::string_view> names) {
   for (const std::string_view name : names) fields.find(name);
 }
 
-void refuse_member(RequestFields& fields, std::string_view name, const std::string& why) {
+void refuse_member(api::RequestFields& fields, std::string_view name, const std::string& why) {
   const Json* found = fields.find(name);
   if (found == nullptr || *found == Json(false) || *found == Json(Json::Array{})) return;
-  refuse_unsupported(fields.path(name), cat(fields.path(name), " is not supported: ", why));
+  api::refuse_unsupported(fields.path(name), cat(fields.path(name), " is not supported: ", why));
 }
 
 void drop_format_beside_call(Json& chat) {
@@ -69,17 +70,18 @@ Json text_content(const Json& content, const std::string& where,
                   std::initializer_list<std::string_view> types) {
   if (content.is_string()) return content;
   if (!content.is_array())
-    refuse(where,
-           cat(where, ": expected a string or a list of parts, found ", content.type_name()));
+    api::refuse(where,
+                cat(where, ": expected a string or a list of parts, found ", content.type_name()));
   Json::Array parts;
   for (const Json& part : content.array()) {
     const std::string here = cat(where, "[", parts.size(), "]");
-    RequestFields fields(part, here + ".");
+    api::RequestFields fields(part, here + ".");
     const auto type = fields.text("type");
     if (!type || std::ranges::find(types, *type) == types.end())
-      refuse_unsupported(here, cat(here, ": only parts of type ",
-                                   join(std::vector<std::string>(types.begin(), types.end()), ", "),
-                                   " are supported", type ? cat(", found ", quote(*type)) : ""));
+      api::refuse_unsupported(here,
+                              cat(here, ": only parts of type ",
+                                  join(std::vector<std::string>(types.begin(), types.end()), ", "),
+                                  " are supported", type ? cat(", found ", quote(*type)) : ""));
     parts.push_back(Json::Object{{"type", "text"}, {"text", text_of(part, here)}});
   }
   return parts;
@@ -95,4 +97,4 @@ std::string joined_text(const Json& content, std::string_view between) {
   return text;
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::formats

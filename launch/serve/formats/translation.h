@@ -9,23 +9,24 @@
 #include "launch/serve/api/chat_format.h"
 #include "launch/serve/api/request_fields.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::formats {
 
 /// Copies fields that mean the same in both formats.
-void pass_fields(RequestFields& fields, std::initializer_list<std::string_view> names, Json& chat);
+void pass_fields(api::RequestFields& fields, std::initializer_list<std::string_view> names,
+                 Json& chat);
 /// Copies those of sampling_rows().
-void pass_sampling(RequestFields& fields, Json& chat);
+void pass_sampling(api::RequestFields& fields, Json& chat);
 
 /// A member that must be there. Status 400 otherwise.
-const Json& required_member(RequestFields& fields, const char* name);
-std::string required_text(RequestFields& fields, const char* name);
+const Json& required_member(api::RequestFields& fields, const char* name);
+std::string required_text(api::RequestFields& fields, const char* name);
 /// Adds the names of the members that no call has named.
-void add_unknown(RequestFields& fields, UnknownFields& into);
+void add_unknown(api::RequestFields& fields, api::UnknownFields& into);
 
 /// Accepts members that change no answer.
-void accept_members(RequestFields& fields, std::initializer_list<std::string_view> names);
+void accept_members(api::RequestFields& fields, std::initializer_list<std::string_view> names);
 /// Status 400 where the member has a value other than null, false and an empty list.
-void refuse_member(RequestFields& fields, std::string_view name, const std::string& why);
+void refuse_member(api::RequestFields& fields, std::string_view name, const std::string& why);
 
 /// Removes the format of texts from a chat request whose answer must be a call: it has no text.
 void drop_format_beside_call(Json& chat);
@@ -37,4 +38,4 @@ Json text_content(const Json& content, const std::string& where,
 /// The same as one text, with `between` between the parts.
 std::string joined_text(const Json& content, std::string_view between);
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::formats

@@ -17,7 +17,7 @@
 #include "engine/base/sha256.h"
 #include "engine/base/text.h"
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 
 namespace {
 
@@ -237,4 +237,4 @@ bool cross_site(const Request& request, int port) {
   return false;
 }
 
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

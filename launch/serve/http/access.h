@@ -10,7 +10,7 @@
 #include "engine/base/error.h"
 #include "launch/serve/http/request.h"
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 
 /// The keys of a server, as SHA-256 sums. Without keys every client is accepted.
 class ApiKeys {
@@ -64,4 +64,4 @@ bool names_loopback(std::string_view host_field);
 /// page may send simple requests (POST with text/plain) to any address without asking.
 bool cross_site(const Request& request, int port);
 
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

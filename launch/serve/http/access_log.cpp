@@ -14,7 +14,7 @@
 #include "engine/base/output_folder.h"
 #include "engine/base/text.h"
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 
 namespace {
 
@@ -83,4 +83,4 @@ void AccessLog::flush_locked() {
   pending_.clear();
 }
 
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

@@ -9,7 +9,7 @@
 #include "engine/base/descriptor.h"
 #include "engine/base/error.h"
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 
 struct AccessRecord {
   std::string request_id, client, key;
@@ -43,4 +43,4 @@ class AccessLog {
 /// {"time":"2026-11-24T22:01:54.123Z","request_id":...,"client":...,"status":200,...}
 std::string to_line(const AccessRecord& record);
 
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

@@ -19,7 +19,7 @@
 
 #include "engine/base/text.h"
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 
 namespace {
 
@@ -253,4 +253,4 @@ Result<ClientResponse> Client::send(const ClientRequest& request, const ClientCa
   return Transfer(stream, waiting, limits_).run(sent, calls);
 }
 
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

@@ -9,7 +9,7 @@
 
 #include "engine/base/error.h"
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 
 struct Url {
   bool tls = false;
@@ -64,4 +64,4 @@ class Client {
   ClientLimits limits_;
 };
 
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

@@ -4,7 +4,7 @@
 
 #include "engine/base/text.h"
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 
 using std::chrono::milliseconds;
 
@@ -323,4 +323,4 @@ void Connection::close() {
   closed_(*this);
 }
 
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

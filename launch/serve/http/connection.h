@@ -13,7 +13,7 @@
 #include "launch/serve/http/service.h"
 #include "launch/serve/http/stream.h"
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 
 /// Everything runs on the loop's thread. While a request is handled, the connection keeps reading:
 /// the end of the stream then means that the client has disconnected, as in other servers; a client
@@ -89,4 +89,4 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Clock::time_point received_;
 };
 
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

@@ -16,7 +16,7 @@
 #include "engine/base/text.h"
 #include "engine/base/thread_with_blocked_signals.h"
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 
 namespace asio = boost::asio;
 
@@ -123,4 +123,4 @@ asio::io_context& EventLoop::context() {
   return impl_->context;
 }
 
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

@@ -10,7 +10,7 @@ namespace boost::asio {
 class io_context;
 }
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 
 class EventLoop {
  public:
@@ -39,4 +39,4 @@ class EventLoop {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

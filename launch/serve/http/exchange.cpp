@@ -9,7 +9,7 @@
 #include "engine/base/check.h"
 #include "engine/base/text.h"
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 
 namespace {
 
@@ -225,4 +225,4 @@ std::size_t Exchange::body_bytes() {
   return body_bytes_;
 }
 
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

@@ -14,7 +14,7 @@
 #include "launch/serve/http/response.h"
 #include "launch/serve/http/router.h"
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 
 class Exchange {
  public:
@@ -94,4 +94,4 @@ class Exchange {
   std::function<void()> on_disconnect_;
 };
 
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

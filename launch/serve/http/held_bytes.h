@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 
 class HeldBytes {
  public:
@@ -26,4 +26,4 @@ class HeldBytes {
   std::size_t bytes_ = 0;
 };
 
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

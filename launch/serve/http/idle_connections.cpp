@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 
 IdleConnections::Ticket IdleConnections::add(std::function<void()> close) {
   const std::lock_guard lock(mutex_);
@@ -28,4 +28,4 @@ bool IdleConnections::close_longest() {
   return true;
 }
 
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

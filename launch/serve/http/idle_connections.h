@@ -7,7 +7,7 @@
 #include <map>
 #include <mutex>
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 
 /// Every function may be called from any thread.
 class IdleConnections {
@@ -30,4 +30,4 @@ class IdleConnections {
   std::map<Ticket, std::function<void()>> waiting_;
 };
 
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cstddef>
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 
 /// Deadlines are checked every quarter of a second.
 struct ServerLimits {
@@ -33,4 +33,4 @@ struct ServerLimits {
   std::chrono::milliseconds write_time{30'000};      ///< for what was handed to the system at once
 };
 
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

@@ -16,7 +16,7 @@
 
 #include "engine/base/text.h"
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 
 namespace {
 
@@ -176,4 +176,4 @@ void Listener::close() {
   if (std::exchange(unix_, false)) ::unlink(address_.c_str());
 }
 
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

@@ -7,7 +7,7 @@
 #include "engine/base/descriptor.h"
 #include "engine/base/error.h"
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 
 class Listener {
  public:
@@ -45,4 +45,4 @@ class Listener {
   std::string address_;
 };
 
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

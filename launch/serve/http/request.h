@@ -10,7 +10,7 @@
 
 #include "launch/serve/http/held_bytes.h"
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 
 class Responder;
 
@@ -48,4 +48,4 @@ struct Request {
 /// thread.
 using Handler = std::function<void(Request, Responder)>;
 
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

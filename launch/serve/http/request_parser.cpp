@@ -6,7 +6,7 @@
 
 #include "engine/base/text.h"
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 
 namespace {
 
@@ -218,4 +218,4 @@ const std::string& RequestParser::message() const {
   return impl_->message;
 }
 
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

@@ -10,7 +10,7 @@
 #include "launch/serve/http/limits.h"
 #include "launch/serve/http/request.h"
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 
 /// Parses one request. RFC 9112 is applied without its allowances for old clients: bare LF, folded
 /// fields, a missing or repeated Host, repeated or listed Content-Length, Content-Length beside
@@ -50,4 +50,4 @@ class RequestParser {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

@@ -3,7 +3,7 @@
 #include "engine/base/json.h"
 #include "launch/serve/http/exchange.h"
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 
 Response error_response(int status, const ErrorBody& error) {
   const auto or_null = [](const std::string& text) { return text.empty() ? Json() : Json(text); };
@@ -88,4 +88,4 @@ bool Responder::disconnected() const {
   return guard_->exchange->disconnected();
 }
 
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

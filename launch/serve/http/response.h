@@ -10,7 +10,7 @@
 
 #include "launch/serve/http/request.h"
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 
 /// A whole response. The server adds Content-Length, Date, Connection and X-Request-Id.
 struct Response {
@@ -76,4 +76,4 @@ class Responder {
   std::shared_ptr<Guard> guard_;
 };
 
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

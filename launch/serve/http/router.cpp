@@ -7,7 +7,7 @@
 #include "engine/base/check.h"
 #include "engine/base/text.h"
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 
 namespace {
 
@@ -66,4 +66,4 @@ std::shared_ptr<const ClientForm> Router::form(std::string_view path) const {
   return nullptr;
 }
 
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

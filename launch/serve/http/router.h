@@ -10,7 +10,7 @@
 #include "launch/serve/http/request.h"
 #include "launch/serve/http/response.h"
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 
 /// Whether a route is open to clients without an API key, when keys are configured.
 enum class Access { key, open };
@@ -54,4 +54,4 @@ class Router {
   std::vector<Route> routes_;
 };
 
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

@@ -22,7 +22,7 @@
 #include "launch/serve/http/stream.h"
 #include "launch/serve/http/tls.h"
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 
 namespace {
 
@@ -260,4 +260,4 @@ bool Server::drain(std::chrono::milliseconds deadline) {
   return ended;
 }
 
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

@@ -14,7 +14,7 @@
 #include "launch/serve/http/limits.h"
 #include "launch/serve/http/router.h"
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 
 struct ServerOptions {
   std::string host = "127.0.0.1";  ///< numeric address, or localhost
@@ -65,4 +65,4 @@ class Server {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

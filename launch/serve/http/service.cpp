@@ -8,7 +8,7 @@
 
 #include "engine/base/text.h"
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 
 namespace {
 
@@ -79,4 +79,4 @@ Service::Admission Service::admit(Request& request) const {
   return {match.route, std::move(match.otherwise)};
 }
 
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

@@ -15,7 +15,7 @@
 #include "launch/serve/http/request_parser.h"
 #include "launch/serve/http/router.h"
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 
 struct Service {
   ServerLimits limits;
@@ -52,4 +52,4 @@ struct Service {
 /// otherwise ("req-" and 16 hexadecimal digits, distinct within the process).
 std::string request_id_of(const Request& request);
 
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

@@ -11,7 +11,7 @@
 #include <boost/asio/write.hpp>
 #include <utility>
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 
 namespace {
 
@@ -96,4 +96,4 @@ std::unique_ptr<Stream> make_stream(std::shared_ptr<EventLoop> loop, int socket,
   return std::make_unique<PlainStream>(std::move(loop), socket);
 }
 
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

@@ -10,7 +10,7 @@
 #include "launch/serve/http/event_loop.h"
 #include "launch/serve/http/tls.h"
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 
 class Stream {
  public:
@@ -35,4 +35,4 @@ class Stream {
 std::unique_ptr<Stream> make_stream(std::shared_ptr<EventLoop> loop, int socket,
                                     std::shared_ptr<TlsContext> tls);
 
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

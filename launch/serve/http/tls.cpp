@@ -8,7 +8,7 @@
 
 #include "engine/base/text.h"
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 
 namespace ssl = boost::asio::ssl;
 
@@ -50,4 +50,4 @@ Result<std::shared_ptr<TlsContext>> TlsContext::read(const std::string& cert,
   return made;
 }
 
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

@@ -10,7 +10,7 @@ namespace boost::asio::ssl {
 class context;
 }
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 
 class TlsContext {
  public:
@@ -26,4 +26,4 @@ class TlsContext {
   std::unique_ptr<boost::asio::ssl::context> context_;
 };
 
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

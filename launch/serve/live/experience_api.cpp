@@ -10,7 +10,7 @@
 #include "launch/serve/api/request_fields.h"
 #include "launch/serve/api/token_json.h"
 
-namespace troupe::launch::live {
+namespace troupe::launch::serve::live {
 
 using api::ApiFailure;
 
@@ -34,7 +34,7 @@ Json group_json(const LeasedGroup& group) {
 }
 
 [[noreturn]] void conflict(const std::string& message, const char* field, const char* code) {
-  throw ApiFailure(409, {message, "invalid_request_error", field, code});
+  throw api::ApiFailure(409, {message, "invalid_request_error", field, code});
 }
 
 /// The one who leases: an API key; without keys everybody who can open the socket.
@@ -65,9 +65,9 @@ void ExperienceApi::add(http::Router& router, const char* path,
   const api::Workers::Task task = [this, answer = std::move(answer)](const http::Request& from,
                                                                      const http::Responder& to) {
     if (!limits_.keys.empty() && std::ranges::find(limits_.keys, from.key) == limits_.keys.end())
-      throw ApiFailure(403, {cat("the API key ", quote(from.key), " makes no samples of this run ",
-                                 "(rollout.lease_keys)"),
-                             "invalid_request_error", "", "key_not_allowed"});
+      throw api::ApiFailure(403, {cat("the API key ", quote(from.key),
+                                      " makes no samples of this run ", "(rollout.lease_keys)"),
+                                  "invalid_request_error", "", "key_not_allowed"});
     to.respond(api::json_answer(answer(client_of(from), api::parse_body(from))));
   };
   router.add({"POST", path, [this, task](http::Request from, http::Responder to) {
@@ -99,7 +99,7 @@ Json ExperienceApi::accept(const std::string& client, const Json& body) {
     require(exchange_.accept(std::move(completion), claim), sent, offer->oldest);
     ++accepted_;
     return Json::Object{{"status", "accepted"}, {"sample_id", sent.sample_id}};
-  } catch (const ApiFailure& failure) {
+  } catch (const api::ApiFailure& failure) {
     if (failure.status() == 400) count(Reason::field);
     warn(client, failure.what());
     throw;
@@ -169,4 +169,4 @@ std::string ExperienceApi::metrics() const {
   return out;
 }
 
-}  // namespace troupe::launch::live
+}  // namespace troupe::launch::serve::live

@@ -19,7 +19,7 @@
 #include "launch/serve/live/experience_fields.h"
 #include "launch/serve/live/sample_exchange.h"
 
-namespace troupe::launch::live {
+namespace troupe::launch::serve::live {
 
 class ExperienceApi {
  public:
@@ -65,4 +65,4 @@ class ExperienceApi {
   api::Workers workers_;
 };
 
-}  // namespace troupe::launch::live
+}  // namespace troupe::launch::serve::live

@@ -9,7 +9,7 @@
 #include "launch/serve/api/failure.h"
 #include "launch/serve/api/request_fields.h"
 
-namespace troupe::launch::live {
+namespace troupe::launch::serve::live {
 
 using actors::protocol::Completion;
 using api::refuse;
@@ -150,4 +150,4 @@ Completion completion_of(const SentSample& sent, const std::vector<std::int32_t>
   return out;
 }
 
-}  // namespace troupe::launch::live
+}  // namespace troupe::launch::serve::live

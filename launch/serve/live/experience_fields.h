@@ -8,7 +8,7 @@
 #include "actors/protocol/generate.h"
 #include "engine/base/json.h"
 
-namespace troupe::launch::live {
+namespace troupe::launch::serve::live {
 
 /// A sample as a program sends it.
 struct SentSample {
@@ -32,4 +32,4 @@ SentSample read_sent_sample(const Json& body, std::int64_t vocabulary, std::int6
 actors::protocol::Completion completion_of(const SentSample& sent,
                                            const std::vector<std::int32_t>& prompt);
 
-}  // namespace troupe::launch::live
+}  // namespace troupe::launch::serve::live

@@ -16,7 +16,7 @@
 #include "launch/serve/live/experience_api.h"
 #include "launch/serve/live/sample_exchange.h"
 
-namespace troupe::launch::live {
+namespace troupe::launch::serve::live {
 
 namespace {
 
@@ -46,9 +46,10 @@ std::int64_t longest_sample(const RolloutServerOptions& options, const api::Serv
 }  // namespace
 
 struct RolloutServer::Impl {
-  Impl(const RolloutServerOptions& options, std::unique_ptr<api::ModelSet> loaded, std::size_t clients)
+  Impl(const RolloutServerOptions& options, std::unique_ptr<api::ModelSet> loaded,
+       std::size_t clients)
       : models(std::move(loaded)),
-        endpoints(*models, "troupe train", api::chat_formats()),
+        endpoints(*models, "troupe train", formats::chat_formats()),
         makes_samples(options.makes_samples),
         between_sequences(options.between_sequences),
         exchange({.group = options.group,
@@ -137,4 +138,4 @@ std::vector<actors::protocol::Completion> RolloutServer::take() {
   return impl_->exchange.take(take_time);
 }
 
-}  // namespace troupe::launch::live
+}  // namespace troupe::launch::serve::live

@@ -8,7 +8,7 @@
 #include "launch/serve/api/loaded_engine.h"
 #include "launch/serve/serve_config.h"
 
-namespace troupe::launch::live {
+namespace troupe::launch::serve::live {
 
 /// What a run's server loads and offers.
 struct RolloutServerOptions {
@@ -29,7 +29,7 @@ struct RolloutServerOptions {
 class RolloutServer final : public actors::roles::RolloutService {
  public:
   /// Listens as serve.* says; requests wait until there are weights. Errors of
-  /// api::ModelSet::load(), http::ApiKeys::read() and http::Server::start().
+  /// ModelSet::load(), ApiKeys::read() and Server::start().
   static Result<std::shared_ptr<RolloutServer>> start(const RolloutServerOptions& options);
   /// Gives requests in progress a second.
   ~RolloutServer() override;
@@ -46,4 +46,4 @@ class RolloutServer final : public actors::roles::RolloutService {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace troupe::launch::live
+}  // namespace troupe::launch::serve::live

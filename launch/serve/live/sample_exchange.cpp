@@ -5,7 +5,7 @@
 
 #include "engine/base/secret.h"
 
-namespace troupe::launch::live {
+namespace troupe::launch::serve::live {
 
 using Clock = std::chrono::steady_clock;
 using actors::protocol::Completion;
@@ -134,4 +134,4 @@ std::optional<Offer> SampleExchange::find(std::uint64_t sample_id) const {
   return found->second;
 }
 
-}  // namespace troupe::launch::live
+}  // namespace troupe::launch::serve::live

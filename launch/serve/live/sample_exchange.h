@@ -16,7 +16,7 @@
 #include "actors/protocol/generate.h"
 #include "engine/base/json.h"
 
-namespace troupe::launch::live {
+namespace troupe::launch::serve::live {
 
 /// The samples of one prompt that a program has leased.
 struct LeasedGroup {
@@ -98,4 +98,4 @@ class SampleExchange {
   std::deque<std::uint64_t> accepted_in_order_;
 };
 
-}  // namespace troupe::launch::live
+}  // namespace troupe::launch::serve::live

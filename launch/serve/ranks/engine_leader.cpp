@@ -6,7 +6,7 @@
 #include "engine/nn/lora_rows.h"
 #include "transports/wire/codec.h"
 
-namespace troupe::launch::ranks {
+namespace troupe::launch::serve::ranks {
 
 namespace {
 
@@ -129,4 +129,4 @@ Result<> EngineLeader::use_weights(const Result<>& mine) {
   return use_folder(0, mine);
 }
 
-}  // namespace troupe::launch::ranks
+}  // namespace troupe::launch::serve::ranks

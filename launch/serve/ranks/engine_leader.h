@@ -14,7 +14,7 @@
 #include "engine/serving/other_ranks.h"
 #include "launch/serve/ranks/messages.h"
 
-namespace troupe::launch::ranks {
+namespace troupe::launch::serve::ranks {
 
 class EngineLeader final : public engine::serving::OtherRanks {
  public:
@@ -58,4 +58,4 @@ class EngineLeader final : public engine::serving::OtherRanks {
   std::uint64_t numbers_ = 0;
 };
 
-}  // namespace troupe::launch::ranks
+}  // namespace troupe::launch::serve::ranks

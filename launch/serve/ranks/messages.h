@@ -13,7 +13,7 @@
 #include "engine/generate/sampling_params.h"
 #include "engine/serving/pooling_batch.h"
 
-namespace troupe::launch::ranks {
+namespace troupe::launch::serve::ranks {
 
 /// A generate::Request. Functions and objects are made again at each rank.
 struct RequestMessage {
@@ -46,7 +46,7 @@ constexpr std::array<std::string_view, 4> names_of(EngineCallKind) {
 struct EngineCall {
   EngineCallKind kind = EngineCallKind::submit;
   std::uint64_t number = 0;               ///< of the request to cancel, or of the object
-  std::string constraint;                 ///< to make: api::serialized()
+  std::string constraint;                 ///< to make: serialized()
   std::optional<RequestMessage> request;  ///< to submit
 };
 inline auto fields(EngineCall& c) {
@@ -93,4 +93,4 @@ inline auto fields(UseFolder& m) {
   return std::tie(m.adapter);
 }
 
-}  // namespace troupe::launch::ranks
+}  // namespace troupe::launch::serve::ranks

@@ -15,7 +15,7 @@
 #include "engine/base/thread_with_blocked_signals.h"
 #include "engine/parallel/all_reduce.h"
 
-namespace troupe::launch::ranks {
+namespace troupe::launch::serve::ranks {
 
 namespace {
 
@@ -74,4 +74,4 @@ RankWatch::~RankWatch() {
   if (thread_.joinable()) thread_.join();
 }
 
-}  // namespace troupe::launch::ranks
+}  // namespace troupe::launch::serve::ranks

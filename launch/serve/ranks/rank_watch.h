@@ -8,7 +8,7 @@
 #include "actors/runtime/process_events.h"
 #include "engine/parallel/communicator.h"
 
-namespace troupe::launch::ranks {
+namespace troupe::launch::serve::ranks {
 
 class RankWatch {
  public:
@@ -25,4 +25,4 @@ class RankWatch {
   std::thread thread_;
 };
 
-}  // namespace troupe::launch::ranks
+}  // namespace troupe::launch::serve::ranks

@@ -12,12 +12,12 @@
 #include "launch/tools/convert/convert.h"
 #include "launch/tools/convert/from_pickle.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::convert {
 namespace {
 
 struct ConvertWords {
   FromPickleOptions pickle;
-  ModelOverrides overrides;
+  model::ModelOverrides overrides;
   ConvertOptions options;
   std::vector<std::string> layer_list, spec;  // words that may have spaces between them
   std::string model_type, tokenizer;
@@ -29,7 +29,7 @@ struct ConvertWords {
 CLI::Option* folder_option(CLI::App& command, const std::string& name, std::string& value,
                            const std::string& help) {
   return command.add_option(name, value, help)->transform([name](const std::string& given) {
-    auto expanded = expand_home(name, given);
+    auto expanded = config::expand_home(name, given);
     return expanded ? std::move(*expanded)
                     : throw CLI::ValidationError(name, expanded.error().what);
   });
@@ -112,9 +112,10 @@ void add_experts(CLI::App& command) {
             name,
             [name](int ranks) {
               if (ranks != 1)
-                throw ArgumentProblem(cat("convert: ", name, ' ', ranks,
-                                          ": expected 1; mixtures of experts and their division "
-                                          "over ranks are not supported"));
+                throw commands::ArgumentProblem(
+                    cat("convert: ", name, ' ', ranks,
+                        ": expected 1; mixtures of experts and their division "
+                        "over ranks are not supported"));
             },
             "1: a dense model has no experts")
         ->group("");
@@ -134,7 +135,7 @@ void add_form(CLI::App& command, ConvertWords& words) {
       ->check(CLI::IsMember({"fp32", "fp16", "bf16"}));
   command.add_flag("--add-qkv-bias", options.add_qkv_bias,
                    "check that queries, keys and values have biases, which config.json decides");
-  add_overrides(command, words.overrides);
+  commands::add_overrides(command, words.overrides);
   command.add_flag("--add-dense-bias", options.add_dense_bias,
                    "check that the attention's output has a bias");
   command.add_flag("--post-norm", options.post_norm,
@@ -183,11 +184,12 @@ void add_convert(CLI::App& app, std::function<int()>& action) {
   command->callback([words, &action] {
     if (words->pickle.folder.empty() &&
         (words->options.load_dir.empty() || words->options.save_dir.empty()))
-      throw ArgumentProblem("convert: expected --load-dir and --save-dir, or --from-pickle");
+      throw commands::ArgumentProblem(
+          "convert: expected --load-dir and --save-dir, or --from-pickle");
     if (!words->pickle.folder.empty() && !words->options.load_dir.empty())
-      throw ArgumentProblem("convert: --from-pickle and --load-dir are two conversions");
+      throw commands::ArgumentProblem("convert: --from-pickle and --load-dir are two conversions");
     action = [words] { return run_convert(*words); };
   });
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::convert

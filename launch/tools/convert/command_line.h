@@ -4,9 +4,9 @@
 #include <CLI/App.hpp>
 #include <functional>
 
-namespace troupe::launch {
+namespace troupe::launch::tools::convert {
 
 /// Adds the command; parsing it sets `action`, which outlives the parsing.
 void add_convert(CLI::App& app, std::function<int()>& action);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::convert

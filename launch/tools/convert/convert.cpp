@@ -16,7 +16,7 @@
 #include "engine/models/overrides.h"
 #include "launch/tools/convert/hf_folder.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::convert {
 namespace checkpoint = engine::checkpoint;
 namespace models = engine::models;
 
@@ -264,4 +264,4 @@ Result<std::string> convert(const ConvertOptions& options) {
   return name;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::convert

@@ -8,7 +8,7 @@
 #include "engine/checkpoint/megatron/megatron_adapter.h"
 #include "launch/tools/convert/layer_split.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::convert {
 
 struct ConvertOptions {
   std::string load_type = "hf", save_type = "mg";  ///< hf or mg
@@ -33,4 +33,4 @@ struct ConvertOptions {
 /// Errc::usage, not_found, corrupt, unsupported, io.
 Result<std::string> convert(const ConvertOptions& options);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::convert

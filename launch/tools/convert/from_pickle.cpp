@@ -16,7 +16,7 @@
 #include "engine/checkpoint/safetensors_writer.h"
 #include "engine/checkpoint/save_parameters.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::convert {
 namespace checkpoint = engine::checkpoint;
 
 namespace {
@@ -192,4 +192,4 @@ Result<> convert_pickles(const FromPickleOptions& options) {
   return folder->publish();
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::convert

@@ -5,7 +5,7 @@
 
 #include "engine/base/error.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::convert {
 
 struct FromPickleOptions {
   std::string folder;    ///< with pytorch_model.bin, or pytorch_model.bin.index.json and its shards
@@ -18,4 +18,4 @@ struct FromPickleOptions {
 /// files in the folder for the result, exist), not_found, corrupt, unsupported, io.
 Result<> convert_pickles(const FromPickleOptions& options);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::convert

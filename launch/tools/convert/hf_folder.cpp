@@ -10,7 +10,7 @@
 #include "engine/checkpoint/safetensors_writer.h"
 #include "engine/checkpoint/save_parameters.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::convert {
 namespace checkpoint = engine::checkpoint;
 
 namespace {
@@ -142,4 +142,4 @@ Result<> write_hf_folder(const engine::models::DecoderSpec& spec,
   return {};
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::convert

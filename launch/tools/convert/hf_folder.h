@@ -9,7 +9,7 @@
 #include "engine/checkpoint/result_folder.h"
 #include "engine/models/spec.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::convert {
 
 struct HfOutput {
   engine::checkpoint::ResultFolder& folder;
@@ -24,4 +24,4 @@ struct HfOutput {
 Result<> write_hf_folder(const engine::models::DecoderSpec& spec,
                          const engine::checkpoint::WeightSource& source, const HfOutput& output);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::convert

@@ -7,7 +7,7 @@
 #include "engine/base/text.h"
 #include "engine/checkpoint/megatron/layout.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::convert {
 namespace {
 
 using engine::checkpoint::empty_layer;
@@ -101,4 +101,4 @@ Result<std::vector<std::vector<std::vector<std::int64_t>>>> split_layers(std::in
   return out;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::convert

@@ -7,7 +7,7 @@
 
 #include "engine/base/error.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::convert {
 
 struct LayerSplit {
   int pipeline = 1;
@@ -25,4 +25,4 @@ Result<std::vector<int>> parse_numbers(const std::string& text, const std::strin
 Result<std::vector<std::vector<std::vector<std::int64_t>>>> split_layers(std::int64_t layers,
                                                                          const LayerSplit& split);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::convert

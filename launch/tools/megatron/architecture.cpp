@@ -9,7 +9,7 @@
 #include "engine/models/spec.h"
 #include "launch/tools/convert/layer_split.h"
 
-namespace troupe::launch::megatron {
+namespace troupe::launch::tools::megatron {
 namespace {
 
 using engine::models::DecoderSpec;
@@ -31,7 +31,7 @@ std::string activation_of(const DecoderSpec& spec) {
 std::int64_t empty_layers(const CommandLine& line) {
   const Given* given = line.find("noop-layers");
   const auto places =
-      parse_numbers(given ? join(given->values, " ") : std::string(), "--noop-layers");
+      convert::parse_numbers(given ? join(given->values, " ") : std::string(), "--noop-layers");
   return places ? std::ssize(*places) : 0;
 }
 
@@ -241,4 +241,4 @@ Result<Json> config_of_flags(const CommandLine& line) {
   return out;
 }
 
-}  // namespace troupe::launch::megatron
+}  // namespace troupe::launch::tools::megatron

@@ -7,7 +7,7 @@
 #include "engine/base/json.h"
 #include "launch/tools/megatron/flags.h"
 
-namespace troupe::launch::megatron {
+namespace troupe::launch::tools::megatron {
 
 /// Compares every flag that describes the model with config.json at `path`. Errc::usage with all
 /// contradictions, each with both values; errors of reading the file.
@@ -17,4 +17,4 @@ Result<> check_architecture(const CommandLine& line, const std::string& path);
 /// Errc::usage: flags that are missing, or that describe another model than one of these.
 Result<Json> config_of_flags(const CommandLine& line);
 
-}  // namespace troupe::launch::megatron
+}  // namespace troupe::launch::tools::megatron

@@ -9,7 +9,7 @@
 #include "launch/tools/megatron/inference.h"
 #include "launch/tools/megatron/training.h"
 
-namespace troupe::launch::megatron {
+namespace troupe::launch::tools::megatron {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -53,4 +53,4 @@ void add_programs(CLI::App& app, std::function<int()>& action) {
               inference);
 }
 
-}  // namespace troupe::launch::megatron
+}  // namespace troupe::launch::tools::megatron

@@ -7,7 +7,7 @@
 #include <functional>
 #include <string_view>
 
-namespace troupe::launch::megatron {
+namespace troupe::launch::tools::megatron {
 
 /// True for pretrain_gpt and posttrain_gpt.
 bool trains(std::string_view command);
@@ -15,4 +15,4 @@ bool trains(std::string_view command);
 /// Adds flags, pretrain_gpt, posttrain_gpt and inference.
 void add_programs(CLI::App& app, std::function<int()>& action);
 
-}  // namespace troupe::launch::megatron
+}  // namespace troupe::launch::tools::megatron

@@ -1,6 +1,6 @@
 #include "launch/tools/megatron/flag_rows.h"
 
-namespace troupe::launch::megatron {
+namespace troupe::launch::tools::megatron {
 namespace {
 
 constexpr std::string_view flag_text = R"(
@@ -183,4 +183,4 @@ std::string_view flag_rows() {
   return flag_text;
 }
 
-}  // namespace troupe::launch::megatron
+}  // namespace troupe::launch::tools::megatron

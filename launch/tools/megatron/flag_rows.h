@@ -3,8 +3,8 @@
 
 #include <string_view>
 
-namespace troupe::launch::megatron {
+namespace troupe::launch::tools::megatron {
 
 std::string_view flag_rows();
 
-}  // namespace troupe::launch::megatron
+}  // namespace troupe::launch::tools::megatron

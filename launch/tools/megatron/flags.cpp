@@ -10,7 +10,7 @@
 #include "launch/tools/megatron/flag_rows.h"
 #include "launch/tools/tables/tool_table.h"
 
-namespace troupe::launch::megatron {
+namespace troupe::launch::tools::megatron {
 namespace {
 
 std::string_view trimmed(std::string_view text) {
@@ -20,7 +20,7 @@ std::string_view trimmed(std::string_view text) {
 
 /// "adam" or "PretrainedFromHF or HuggingFaceTokenizer".
 std::string alternatives(std::string_view values) {
-  const auto words = pieces(values, ' ');
+  const auto words = tables::pieces(values, ' ');
   return join(std::vector<std::string>(words.begin(), words.end()), " or ");
 }
 
@@ -33,7 +33,7 @@ Rule rule_of(std::string_view word) {
 std::vector<Flag> parse() {
   std::vector<Flag> out;
   std::string_view group;
-  for (const auto line : pieces(flag_rows(), '\n')) {
+  for (const auto line : tables::pieces(flag_rows(), '\n')) {
     if (line.starts_with("# ")) {
       group = line.substr(2);
       continue;
@@ -46,7 +46,7 @@ std::vector<Flag> parse() {
     }
     const auto blank = std::min(cells[2].find(' '), cells[2].size());
     const auto argument = trimmed(cells[2].substr(blank));
-    for (const auto name : pieces(cells[0], ','))
+    for (const auto name : tables::pieces(cells[0], ','))
       out.push_back(
           {group, name, cells[1], rule_of(cells[2].substr(0, blank)), argument, cells[3]});
   }
@@ -54,10 +54,10 @@ std::vector<Flag> parse() {
 }
 
 /// The row of the importer for a pretraining run, otherwise for any run that has a key.
-const ToolKey* row_of(const Flag& flag) {
-  const auto rows = find_rows(Tool::mindspeed, normal_name(flag.name));
-  for (const ToolKey* row : rows)
-    if (row->equivalent == Equivalent::setting) return row;
+const tables::ToolKey* row_of(const Flag& flag) {
+  const auto rows = tables::find_rows(tables::Tool::mindspeed, tables::normal_name(flag.name));
+  for (const tables::ToolKey* row : rows)
+    if (row->equivalent == tables::Equivalent::setting) return row;
   return rows.empty() ? nullptr : rows[0];
 }
 
@@ -85,7 +85,7 @@ std::string problem_of(const Given& given) {
     return cat(written, ": expected ", flag.count == "+" ? "one or more" : flag.count,
                " values, found ", given.values.size());
   if (flag.rule != Rule::only) return "";
-  const auto allowed = pieces(flag.argument, ' ');
+  const auto allowed = tables::pieces(flag.argument, ' ');
   for (const auto each : allowed)
     if (same_value(each, given.values[0])) return "";
   return cat(written, ' ', given.values[0], ": expected ", alternatives(flag.argument), "; ",
@@ -162,9 +162,9 @@ std::span<const Flag> flags() {
 }
 
 const Flag* find_flag(std::string_view name) {
-  const std::string normal = normal_name(name);
+  const std::string normal = tables::normal_name(name);
   for (const Flag& flag : flags())
-    if (normal_name(flag.name) == normal) return &flag;
+    if (tables::normal_name(flag.name) == normal) return &flag;
   return nullptr;
 }
 
@@ -172,21 +172,22 @@ FlagClass class_of(const Flag& flag) {
   if (flag.rule == Rule::so) return FlagClass::already_so;
   if (flag.rule == Rule::no) return FlagClass::refused;
   if (flag.rule != Rule::import) return FlagClass::acts;
-  const ToolKey* row = row_of(flag);
-  if (!row || row->equivalent == Equivalent::none || row->equivalent == Equivalent::by_hand)
+  const tables::ToolKey* row = row_of(flag);
+  if (!row || row->equivalent == tables::Equivalent::none ||
+      row->equivalent == tables::Equivalent::by_hand)
     return FlagClass::refused;
-  return row->equivalent == Equivalent::setting ? FlagClass::acts : FlagClass::already_so;
+  return row->equivalent == tables::Equivalent::setting ? FlagClass::acts : FlagClass::already_so;
 }
 
 std::string key_of(const Flag& flag) {
   if (flag.rule == Rule::config) return cat("config.json ", flag.argument);
   if (flag.rule == Rule::key || flag.rule == Rule::program) return std::string(flag.argument);
-  const ToolKey* row = flag.rule == Rule::import ? row_of(flag) : nullptr;
+  const tables::ToolKey* row = flag.rule == Rule::import ? row_of(flag) : nullptr;
   return !row || row->targets.empty() ? "" : std::string(row->targets[0].key);
 }
 
 std::string remark_of(const Flag& flag) {
-  const ToolKey* row = flag.rule == Rule::import ? row_of(flag) : nullptr;
+  const tables::ToolKey* row = flag.rule == Rule::import ? row_of(flag) : nullptr;
   if (flag.rule == Rule::only)
     return cat("expected ", alternatives(flag.argument), ": ", flag.remark);
   return std::string(row && flag.remark.empty() ? row->remark : flag.remark);
@@ -226,4 +227,4 @@ int list_flags(bool as_json) {
   return 0;
 }
 
-}  // namespace troupe::launch::megatron
+}  // namespace troupe::launch::tools::megatron

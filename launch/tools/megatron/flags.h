@@ -5,13 +5,11 @@
 //   NAMES | VALUES | HOW | REMARK
 //
 // VALUES: how many words follow: 0, 1, 2, 3, + for one or more, * for any number. HOW:
-//   import         by the row of that name in launch/tools/migration (what has none there is refused)
-//   config FIELD   checked against this field of config.json, or defines it
-//   key KEY        sets this key
-//   program KEY    sets this key together with other flags
-//   only A B ...   other values are refused
-//   so             what troupe does anyway
-//   no             refused, for the reason of the remark
+//   import         by the row of that name in launch/tools/migration (what has none there is
+//   refused) config FIELD   checked against this field of config.json, or defines it key KEY sets
+//   this key program KEY    sets this key together with other flags only A B ...   other values are
+//   refused so             what troupe does anyway no             refused, for the reason of the
+//   remark
 #pragma once
 
 #include <array>
@@ -22,7 +20,7 @@
 
 #include "engine/base/error.h"
 
-namespace troupe::launch::megatron {
+namespace troupe::launch::tools::megatron {
 
 enum class FlagClass { acts, already_so, refused };
 constexpr std::array<std::string_view, 3> names_of(FlagClass) {
@@ -69,4 +67,4 @@ Result<CommandLine> read_command_line(const std::vector<std::string>& words);
 /// `troupe flags`: the table, a line or a JSON object for each flag.
 int list_flags(bool as_json);
 
-}  // namespace troupe::launch::megatron
+}  // namespace troupe::launch::tools::megatron

@@ -20,7 +20,7 @@
 #include "launch/tools/megatron/load_folder.h"
 #include "transports/mpi/mpi_world.h"
 
-namespace troupe::launch::megatron {
+namespace troupe::launch::tools::megatron {
 namespace {
 
 namespace fs = std::filesystem;
@@ -43,9 +43,9 @@ Result<> add_number(const CommandLine& line, const char* flag, const char* key,
   return {};
 }
 
-Result<std::vector<Task>> tasks_of(const CommandLine& line) {
-  const auto names = names_of(Task());
-  std::vector<Task> out;
+Result<std::vector<commands::Task>> tasks_of(const CommandLine& line) {
+  const auto names = names_of(commands::Task());
+  std::vector<commands::Task> out;
   const Given* given = line.find("task");
   std::vector<std::string> words(names.begin(), names.end());
   if (given && !given->values.empty()) words = given->values;
@@ -55,7 +55,7 @@ Result<std::vector<Task>> tasks_of(const CommandLine& line) {
       return fail(Errc::usage,
                   cat("--task ", quote(word), ": expected ",
                       join(std::vector<std::string>(names.begin(), names.end()), ", ")));
-    out.push_back(static_cast<Task>(at - names.begin()));
+    out.push_back(static_cast<commands::Task>(at - names.begin()));
   }
   return out;
 }
@@ -109,11 +109,11 @@ Result<std::string> model_folder(const CommandLine& line, std::optional<Temporar
                                      "checkpoint of Megatron"));
   RETURN_IF_ERROR(check_architecture(line, tokenizer + "/config.json"));
   made.emplace();
-  ConvertOptions options{.load_type = "mg", .save_type = "hf"};
+  convert::ConvertOptions options{.load_type = "mg", .save_type = "hf"};
   options.load_dir = load;
   options.save_dir = tokenizer;
   options.hf_folder = made->path() + "/model";
-  return convert(options);
+  return convert::convert(options);
 }
 
 /// The ids of --add-eos-token.
@@ -134,30 +134,31 @@ Result<> add_end_tokens(const CommandLine& line, const std::string& folder, Json
 }
 
 /// The settings of one task.
-Json settings_of(const InferenceRun& run, Task task) {
+Json settings_of(const InferenceRun& run, commands::Task task) {
   Json out = run.options.settings;
   const auto add = [&out](const Json& more) {
     for (const auto& [key, value] : more.object()) out.set(key, value);
   };
-  if (task == Task::beam_search || task == Task::beam_search_with_sampling) add(run.beams);
-  if (task != Task::greedy && task != Task::beam_search) add(run.sampling);
-  value_or_throw(set_task(task, out));
+  if (task == commands::Task::beam_search || task == commands::Task::beam_search_with_sampling)
+    add(run.beams);
+  if (task != commands::Task::greedy && task != commands::Task::beam_search) add(run.sampling);
+  value_or_throw(commands::set_task(task, out));
   return out;
 }
 
 /// Answers the prompt as each task but chat does.
 void answer(const InferenceRun& run) {
   std::optional<engine::tokenizer::StreamDecoder> decoder;
-  ModelOutput output;
-  Sampler sampler(run.options, [&](const engine::generate::TokenEvent& event) {
+  commands::ModelOutput output;
+  commands::Sampler sampler(run.options, [&](const engine::generate::TokenEvent& event) {
     output.print(decoder->push(event.token));
   });
   const auto ids =
       value_or_throw(sampler.model().tokens_of(Json::Object{{"prompt", prompt}}, "prompt"));
-  for (const Task task : run.tasks) {
-    if (task == Task::chat) continue;
+  for (const commands::Task task : run.tasks) {
+    if (task == commands::Task::chat) continue;
     auto sampling = sampler.settings();
-    value_or_throw(read_settings(settings_of(run, task), sampling));
+    value_or_throw(commands::read_settings(settings_of(run, task), sampling));
     const auto began = std::chrono::steady_clock::now();
     std::cout << "\n=============== " << name_of(task) << " ===============\n\nYou:\n"
               << prompt << "\n\nMindSpeed-LLM:\n"
@@ -182,7 +183,7 @@ Result<InferenceRun> inference_run(const CommandLine& line) {
   run.options.chat_template = std::move(*form);
   run.options.bare_commands = true;
   run.options.generation_config = "none";  // inference.py reads none
-  if (line.find("bf16")) run.options.model.dtype = "bf16";
+  if (line.find("bf16")) run.options.model.dtype = engine::ops::Precision::bf16;
   RETURN_IF_ERROR(
       add_number(line, "max-new-tokens", "max_new_tokens", "128", run.options.settings));
   if (line.find("seed"))
@@ -214,12 +215,12 @@ int inference(const std::vector<std::string>& words) {
   std::optional<TemporaryFolder> made;
   run.options.model.model = value_or_throw(model_folder(line, made));
   value_or_throw(add_end_tokens(line, run.options.model.model, run.options.settings));
-  const auto talks = [](Task task) { return task == Task::chat; };
+  const auto talks = [](commands::Task task) { return task == commands::Task::chat; };
   if (!std::ranges::all_of(run.tasks, talks)) answer(run);
   if (!std::ranges::any_of(run.tasks, talks)) return 0;
-  ChatOptions dialogue = run.options;
-  dialogue.settings = settings_of(run, Task::chat);
-  return chat(dialogue);
+  commands::ChatOptions dialogue = run.options;
+  dialogue.settings = settings_of(run, commands::Task::chat);
+  return commands::chat(dialogue);
 }
 
-}  // namespace troupe::launch::megatron
+}  // namespace troupe::launch::tools::megatron

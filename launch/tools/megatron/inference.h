@@ -7,13 +7,13 @@
 #include "launch/commands/chat.h"
 #include "launch/tools/megatron/flags.h"
 
-namespace troupe::launch::megatron {
+namespace troupe::launch::tools::megatron {
 
 struct InferenceRun {
-  ChatOptions options;             ///< settings: those of every task
+  commands::ChatOptions options;   ///< settings: those of every task
   Json sampling = Json::Object{};  ///< settings of the tasks that sample
   Json beams = Json::Object{};     ///< num_beams of the beam searches, where it is given
-  std::vector<Task> tasks;
+  std::vector<commands::Task> tasks;
 };
 
 /// The tasks and settings of a command line, without a model. Errc::usage.
@@ -24,4 +24,4 @@ Result<InferenceRun> inference_run(const CommandLine& line);
 /// Returns the exit code; throws Failure.
 int inference(const std::vector<std::string>& words);
 
-}  // namespace troupe::launch::megatron
+}  // namespace troupe::launch::tools::megatron

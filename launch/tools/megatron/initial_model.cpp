@@ -15,7 +15,7 @@
 #include "launch/tools/megatron/load_folder.h"
 #include "transports/mpi/mpi_world.h"
 
-namespace troupe::launch::megatron {
+namespace troupe::launch::tools::megatron {
 namespace {
 
 namespace fs = std::filesystem;
@@ -93,11 +93,11 @@ Result<InitialModel> from_megatron(const Places& places) {
   const auto iteration = read_file(places.load + "/latest_checkpointed_iteration.txt");
   RETURN_IF_ERROR(iteration);
   const auto made = make_once(places, cat(places.load, " at ", *iteration), [&]() -> Result<> {
-    ConvertOptions options{.load_type = "mg", .save_type = "hf"};
+    convert::ConvertOptions options{.load_type = "mg", .save_type = "hf"};
     options.load_dir = places.load;
     options.save_dir = places.tokenizer;
     options.hf_folder = places.made();
-    RETURN_IF_ERROR(convert(options));
+    RETURN_IF_ERROR(convert::convert(options));
     return {};
   });
   RETURN_IF_ERROR(made);
@@ -163,4 +163,4 @@ Result<InitialModel> initial_model(const CommandLine& line) {
   return model;
 }
 
-}  // namespace troupe::launch::megatron
+}  // namespace troupe::launch::tools::megatron

@@ -5,7 +5,7 @@
 
 #include "launch/tools/megatron/flags.h"
 
-namespace troupe::launch::megatron {
+namespace troupe::launch::tools::megatron {
 
 struct InitialModel {
   std::string folder;
@@ -19,4 +19,4 @@ struct InitialModel {
 /// describe the model. Errc::usage, not_found, corrupt, io, timeout.
 Result<InitialModel> initial_model(const CommandLine& line);
 
-}  // namespace troupe::launch::megatron
+}  // namespace troupe::launch::tools::megatron

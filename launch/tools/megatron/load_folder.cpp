@@ -5,7 +5,7 @@
 #include "engine/base/file.h"
 #include "engine/base/text.h"
 
-namespace troupe::launch::megatron {
+namespace troupe::launch::tools::megatron {
 namespace fs = std::filesystem;
 
 bool is_there(const std::string& path) {
@@ -47,4 +47,4 @@ Result<> check_tokenizers(const std::string& model, const std::string& tokenizer
   return {};
 }
 
-}  // namespace troupe::launch::megatron
+}  // namespace troupe::launch::tools::megatron

@@ -5,7 +5,7 @@
 
 #include "engine/base/error.h"
 
-namespace troupe::launch::megatron {
+namespace troupe::launch::tools::megatron {
 
 bool is_there(const std::string& path);
 bool same_folder(const std::string& a, const std::string& b);
@@ -22,4 +22,4 @@ Result<LoadFolder> find_load(const std::string& load);
 /// Two folders must have the same tokenizer; `tokenizer` may be empty. Errc::usage, not_found.
 Result<> check_tokenizers(const std::string& model, const std::string& tokenizer);
 
-}  // namespace troupe::launch::megatron
+}  // namespace troupe::launch::tools::megatron

@@ -7,14 +7,14 @@
 
 #include "engine/base/file.h"
 #include "engine/base/text.h"
-#include "launch/tools/migration/conversion.h"
-#include "launch/tools/migration/settings.h"
 #include "launch/commands/train.h"
 #include "launch/tools/convert/convert.h"
 #include "launch/tools/megatron/initial_model.h"
+#include "launch/tools/migration/conversion.h"
+#include "launch/tools/migration/settings.h"
 #include "transports/mpi/mpi_world.h"
 
-namespace troupe::launch::megatron {
+namespace troupe::launch::tools::megatron {
 namespace {
 
 namespace fs = std::filesystem;
@@ -25,24 +25,25 @@ std::int64_t whole(const std::string& text, std::int64_t otherwise) {
   return out;
 }
 
-YamlNode value_of(const Given& given) {
-  if (given.values.empty()) return scalar_node("true");
-  if (given.values.size() == 1) return node_of_value(given.values[0]);
-  YamlNode list;
-  list.kind = YamlNode::Kind::list;
-  for (const std::string& value : given.values) list.items.push_back(scalar_node(value));
+config::YamlNode value_of(const Given& given) {
+  if (given.values.empty()) return migration::scalar_node("true");
+  if (given.values.size() == 1) return migration::node_of_value(given.values[0]);
+  config::YamlNode list;
+  list.kind = config::YamlNode::Kind::list;
+  for (const std::string& value : given.values) list.items.push_back(migration::scalar_node(value));
   return list;
 }
 
 /// The settings that the importer converts.
-ForeignRun imported(const std::string& program, const CommandLine& line) {
-  ForeignRun out;
-  out.tool = Tool::mindspeed;
+migration::ForeignRun imported(const std::string& program, const CommandLine& line) {
+  migration::ForeignRun out;
+  out.tool = tables::Tool::mindspeed;
   out.method = program;
   for (const Given& given : line.flags)
     // The number of layers is one of config.json, and divides into virtual stages.
     if (given.flag->rule == Rule::import || given.flag->name == "num-layers")
-      out.settings.push_back({normal_name(given.flag->name), value_of(given), "the command line"});
+      out.settings.push_back(
+          {tables::normal_name(given.flag->name), value_of(given), "the command line"});
   return out;
 }
 
@@ -53,12 +54,14 @@ std::string algorithm_of(const std::string& program, const CommandLine& line) {
   return line.find("is-pairwise-dataset") ? "" : "sft";
 }
 
-Result<Converted> converted(const std::string& program, const CommandLine& line) {
-  auto out = convert(imported(program, line), Tool::mindspeed, algorithm_of(program, line));
+Result<migration::Converted> converted(const std::string& program, const CommandLine& line) {
+  auto out = migration::convert(imported(program, line), tables::Tool::mindspeed,
+                                algorithm_of(program, line));
   RETURN_IF_ERROR(out);
   std::vector<std::string> problems;
-  for (const ReportLine& each : out->lines)
-    if (each.outcome == Outcome::no_equivalent || each.outcome == Outcome::unknown)
+  for (const migration::ReportLine& each : out->lines)
+    if (each.outcome == migration::Outcome::no_equivalent ||
+        each.outcome == migration::Outcome::unknown)
       problems.push_back(cat("--", each.setting, ": ", each.text));
   if (!problems.empty()) return fail(Errc::usage, join(problems, "\n"));
   return out;
@@ -67,7 +70,7 @@ Result<Converted> converted(const std::string& program, const CommandLine& line)
 /// The value of key=value: a text is not in quotes there.
 Result<std::string> set_value(const std::string& yaml) {
   if (!yaml.starts_with('"') && !yaml.starts_with('\'')) return yaml;
-  const auto node = parse_yaml(yaml, "a value");
+  const auto node = config::parse_yaml(yaml, "a value");
   RETURN_IF_ERROR(node);
   return node->text;
 }
@@ -135,7 +138,7 @@ Result<> write_checkpoint(const TrainingRun& run) {
   };
   if (fs::exists(target, failed)) return publish();  // the last thing that gets its name
   fs::remove_all(made, failed);
-  ConvertOptions options;
+  convert::ConvertOptions options;
   options.load_dir = run.save + "/latest";
   options.save_dir = made;
   options.use_mcore = true;
@@ -145,7 +148,7 @@ Result<> write_checkpoint(const TrainingRun& run) {
   options.layers.layers_per_virtual = run.layers_per_virtual;
   options.layer_list = run.layer_list;
   options.empty_places = run.empty_places;
-  RETURN_IF_ERROR(convert(options));
+  RETURN_IF_ERROR(convert::convert(options));
   fs::rename(made + "/config.json", run.save + "/config.json", failed);
   if (!failed) fs::rename(made + "/iter_0000001", target, failed);
   if (failed) return fail(Errc::io, cat(target, ": ", failed.message()));
@@ -198,10 +201,10 @@ Result<TrainingRun> training_run(const std::string& program, const CommandLine& 
 int train_gpt(const std::string& program, const std::vector<std::string>& words) {
   const auto line = value_or_throw(read_command_line(words));
   const TrainingRun run = value_or_throw(training_run(program, line));
-  const int code = train(run.sources);
+  const int code = commands::train(run.sources);
   if (code == 0 && !run.adapter && transports::mpi::mpirun_rank() == 0)
     value_or_throw(write_checkpoint(run));
   return code;
 }
 
-}  // namespace troupe::launch::megatron
+}  // namespace troupe::launch::tools::megatron

@@ -7,10 +7,10 @@
 #include "launch/recipes/resolve.h"
 #include "launch/tools/megatron/flags.h"
 
-namespace troupe::launch::megatron {
+namespace troupe::launch::tools::megatron {
 
 struct TrainingRun {
-  Sources sources;
+  recipes::Sources sources;
   std::string save;  ///< --save
   std::string algorithm;
   bool adapter = false;  ///< of LoRA
@@ -27,4 +27,4 @@ Result<TrainingRun> training_run(const std::string& program, const CommandLine& 
 /// adapter). Returns the exit code; throws Failure.
 int train_gpt(const std::string& program, const std::vector<std::string>& words);
 
-}  // namespace troupe::launch::megatron
+}  // namespace troupe::launch::tools::megatron

@@ -4,13 +4,13 @@
 #include <utility>
 
 #include "engine/base/text.h"
-#include "launch/tools/migration/report.h"
-#include "launch/recipes/resolve.h"
 #include "launch/config/schema.h"
 #include "launch/recipes/presets.h"
 #include "launch/recipes/recipes.h"
+#include "launch/recipes/resolve.h"
+#include "launch/tools/migration/report.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::migration {
 namespace {
 
 bool in_key(char c) {
@@ -31,18 +31,19 @@ std::string one_line(std::string text) {
 }
 
 /// Changes one value that the reader's answer is about. False if there is none to change.
-bool clear_value(Converted& converted, Tool tool, const std::string& problem) {
-  const Recipe* recipe = find_recipe(converted.algorithm);
-  const Preset* defaults = recipe ? find_compat(name_of(tool), recipe->name) : nullptr;
+bool clear_value(Converted& converted, tables::Tool tool, const std::string& problem) {
+  const recipes::Recipe* recipe = recipes::find_recipe(converted.algorithm);
+  const recipes::Preset* defaults =
+      recipe ? recipes::find_compat(name_of(tool), recipe->name) : nullptr;
   const std::string reason = one_line(problem);
   if (defaults && converted.values.contains("compat"))
     for (const auto& each : defaults->values) {
       const std::string key(each.first);
       if (converted.values.contains(key) || !is_about(problem, key)) continue;
-      const Field* field = find_field(key);
+      const config::Field* field = config::find_field(key);
       if (!field) continue;
-      const std::string from = cat(title_of(tool), "'s default ", each.second);
-      converted.values[key] = {value_text(*field, RunConfig()),
+      const std::string from = cat(tables::title_of(tool), "'s default ", each.second);
+      converted.values[key] = {config::value_text(*field, config::RunConfig()),
                                from + ", which the method excludes"};
       converted.lines.push_back({Outcome::not_needed, from, cat(key, " is off: ", reason)});
       return true;
@@ -60,12 +61,12 @@ bool clear_value(Converted& converted, Tool tool, const std::string& problem) {
 
 }  // namespace
 
-CheckedFile checked_run_file(Converted& converted, Tool tool, const std::string& source) {
+CheckedFile checked_run_file(Converted& converted, tables::Tool tool, const std::string& source) {
   constexpr int rounds = 32;  // one value each
   CheckedFile out;
   for (int round = 0; round < rounds; ++round) {
     out.text = run_file(converted, tool, source);
-    const auto config = config_of(out.text, "the run file");
+    const auto config = recipes::config_of(out.text, "the run file");
     out.problem = config ? "" : config.error().what;
     if (config || !clear_value(converted, tool, out.problem)) break;
   }
@@ -73,4 +74,4 @@ CheckedFile checked_run_file(Converted& converted, Tool tool, const std::string&
   return out;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::migration

@@ -5,24 +5,24 @@
 #include <cmath>
 
 #include "engine/base/text.h"
+#include "launch/recipes/recipes.h"
 #include "launch/tools/migration/converters.h"
 #include "launch/tools/migration/settings.h"
-#include "launch/recipes/recipes.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::migration {
 namespace {
 
 /// The value that this algorithm's part of "sft,dpo:1024 kto:512" or of "3" names, or "".
 std::string default_for(std::string_view rule, std::string_view algorithm,
                         std::string_view recipe) {
   std::vector<std::string> values;
-  for (const auto part : pieces(rule, ' ')) {
+  for (const auto part : tables::pieces(rule, ' ')) {
     const auto colon = part.find(':');
     if (colon == part.npos) {
       values.emplace_back(part);
       continue;
     }
-    for (const auto method : pieces(part.substr(0, colon), ','))
+    for (const auto method : tables::pieces(part.substr(0, colon), ','))
       if (method == algorithm || method == recipe) return std::string(part.substr(colon + 1));
   }
   return join(values, ", ");
@@ -31,15 +31,15 @@ std::string default_for(std::string_view rule, std::string_view algorithm,
 /// Applies the rows of a table to settings.
 class Importer {
  public:
-  Importer(const ForeignRun& run, Tool tool, const std::string& algorithm)
+  Importer(const ForeignRun& run, tables::Tool tool, const std::string& algorithm)
       : run_(run), out_(tool, run), algorithm_(algorithm) {}
 
   Result<Converted> convert() {
     if (algorithm_.empty()) RETURN_IF_ERROR(find_algorithm());
-    const Recipe* recipe = find_recipe(algorithm_);
+    const recipes::Recipe* recipe = recipes::find_recipe(algorithm_);
     if (!recipe)
       return fail(Errc::usage, cat("the settings do not say the method; add --algorithm, one of ",
-                                   join(algorithm_names(), ", ")));
+                                   join(recipes::algorithm_names(), ", ")));
     out_.begin(algorithm_, std::string(recipe->name));
     for (const ForeignSetting& each : run_.settings) setting(each);
     tool_defaults();
@@ -50,9 +50,9 @@ class Importer {
  private:
   /// The settings whose target is the algorithm, or whose value sets it.
   Result<> find_algorithm() {
-    if (out_.tool == Tool::verl && is_verls_sft()) algorithm_ = "sft";
+    if (out_.tool == tables::Tool::verl && is_verls_sft()) algorithm_ = "sft";
     for (const ForeignSetting& each : run_.settings)
-      for (const ToolKey* row : rows_of(out_.tool, each.key)) {
+      for (const tables::ToolKey* row : rows_of(out_.tool, each.key)) {
         if (!each.unknown.empty() && !row->targets.empty() && row->targets[0].key == "algorithm")
           return fail(Errc::bad_input,
                       cat(each.where, ": the method depends on ", each.key, ", which depends on ",
@@ -62,27 +62,27 @@ class Importer {
           return fail(Errc::usage,
                       cat(each.where, ": the method ", each.key, ' ', text_of(each.value),
                           " has no equivalent; --algorithm converts the other settings for one of ",
-                          join(algorithm_names(), ", ")));
+                          join(recipes::algorithm_names(), ", ")));
       }
     if (!algorithm_.empty()) return {};
     method_of_program();
-    for (const ToolKey& row : keys_of(out_.tool))
+    for (const tables::ToolKey& row : tables::keys_of(out_.tool))
       if (algorithm_.empty() && !row.targets.empty() && row.targets[0].key == "algorithm" &&
           !row.tool_default.empty())
         take_algorithm(row, scalar_node(row.tool_default));
-    if (algorithm_.empty() && out_.tool == Tool::trl && run_.method.empty() &&
+    if (algorithm_.empty() && out_.tool == tables::Tool::trl && run_.method.empty() &&
         out_.given("num_generations"))
       algorithm_ = "grpo";
-    if (algorithm_.empty() && out_.tool == Tool::trl && !run_.method.empty())
+    if (algorithm_.empty() && out_.tool == tables::Tool::trl && !run_.method.empty())
       return fail(Errc::unsupported,
                   cat("the method of TRL's program ", run_.method,
                       " is not supported; --algorithm converts the settings for one of ",
-                      join(algorithm_names(), ", ")));
+                      join(recipes::algorithm_names(), ", ")));
     return {};
   }
 
   /// The value of a setting that chooses the method, and is none of those that the table has.
-  static bool names_no_method(const ToolKey& row, const YamlNode& value) {
+  static bool names_no_method(const tables::ToolKey& row, const config::YamlNode& value) {
     const std::string text = text_of(value);
     return !row.targets.empty() && row.targets[0].key == "algorithm" && text != "null" &&
            std::ranges::none_of(row.values, [&](const auto& each) {
@@ -100,11 +100,11 @@ class Importer {
     return any("model.") && !any("actor_rollout_ref") && !any("algorithm");
   }
 
-  void take_algorithm(const ToolKey& row, const YamlNode& value) {
+  void take_algorithm(const tables::ToolKey& row, const config::YamlNode& value) {
     const bool direct = !row.targets.empty() && row.targets[0].key == "algorithm";
     for (const auto& [theirs, ours] : row.values) {
       if (theirs != text_of(value)) continue;
-      for (const auto part : pieces(ours, ',')) {
+      for (const auto part : tables::pieces(ours, ',')) {
         if (part.starts_with("algorithm:"))
           algorithm_ = part.substr(10);
         else if (direct && part != "!" && part.find(':') == part.npos && algorithm_.empty())
@@ -118,12 +118,12 @@ class Importer {
   void method_of_program() {
     std::string name = run_.method;
     if (name.starts_with("train_")) name = name.substr(6);
-    if (out_.tool == Tool::trl && name != "dpo_online" && !find_recipe(name))
+    if (out_.tool == tables::Tool::trl && name != "dpo_online" && !recipes::find_recipe(name))
       name = name.substr(0, name.find('_'));
     if (name == "rm" || name == "reward" || name == "reward_modeling") name = "orm";
     if (name.find("sft") != std::string::npos) name = "sft";
     if (name == "pretrain_gpt") name = "pretrain";
-    if (find_recipe(name)) algorithm_ = name;
+    if (recipes::find_recipe(name)) algorithm_ = name;
   }
 
   void setting(const ForeignSetting& each) {
@@ -134,10 +134,10 @@ class Importer {
             colon == std::string::npos ? "" : cat(" (line ", each.where.substr(colon + 1), ")"));
     const auto rows = rows_of(out_.tool, each.key);
     if (rows.empty())
-      return out_.line(Outcome::unknown, cat("not known of ", title_of(out_.tool),
+      return out_.line(Outcome::unknown, cat("not known of ", tables::title_of(out_.tool),
                                              "; look for it in troupe explain --reference"));
-    const ToolKey& row = *chosen(rows);
-    if (!each.unknown.empty() && row.equivalent == Equivalent::setting &&
+    const tables::ToolKey& row = *chosen(rows);
+    if (!each.unknown.empty() && row.equivalent == tables::Equivalent::setting &&
         (!out_.targets(row).empty() || row.converter == "batch"))
       return out_.line(Outcome::not_evaluated, cat("depends on ", each.unknown));
     out_.attempt([&] { apply(row, each.value); });
@@ -148,17 +148,18 @@ class Importer {
   }
 
   /// Of several rows for one name, the one whose keys this method reads.
-  const ToolKey* chosen(const std::vector<const ToolKey*>& rows) const {
-    for (const ToolKey* row : rows)
-      if (row->equivalent != Equivalent::setting || !out_.targets(*row).empty()) return row;
+  const tables::ToolKey* chosen(const std::vector<const tables::ToolKey*>& rows) const {
+    for (const tables::ToolKey* row : rows)
+      if (row->equivalent != tables::Equivalent::setting || !out_.targets(*row).empty()) return row;
     return rows[0];
   }
 
-  void apply(const ToolKey& row, const YamlNode& value) {
+  void apply(const tables::ToolKey& row, const config::YamlNode& value) {
     const std::string text = text_of(value);
     const bool off = text == "null" || text == "false" || text == "none" || text.empty();
-    if (row.equivalent == Equivalent::built_in) return out_.line(Outcome::not_needed, row.remark);
-    if (row.equivalent == Equivalent::none || row.equivalent == Equivalent::by_hand)
+    if (row.equivalent == tables::Equivalent::built_in)
+      return out_.line(Outcome::not_needed, row.remark);
+    if (row.equivalent == tables::Equivalent::none || row.equivalent == tables::Equivalent::by_hand)
       return off ? out_.line(Outcome::already_default, "off")
                  : out_.line(Outcome::no_equivalent, unconverted(row));
     for (const auto& [theirs, ours] : row.values)
@@ -174,14 +175,14 @@ class Importer {
               cat("this value has none", row.remark.empty() ? "" : ": ", row.remark));
   }
 
-  static std::string unconverted(const ToolKey& row) {
+  static std::string unconverted(const tables::ToolKey& row) {
     return row.hand_written.empty()
                ? std::string(row.remark)
                : cat("write ", join(row.hand_written, " or "), ": ", row.remark);
   }
 
   /// A value with a rule of its own in the table.
-  void listed(const ToolKey& row, std::string_view ours) {
+  void listed(const tables::ToolKey& row, std::string_view ours) {
     if (ours == "!!")
       throw Failure({Errc::unsupported,
                      cat(out_.current, ": such training is not supported (", row.remark, ')')});
@@ -189,7 +190,7 @@ class Importer {
       return out_.line(Outcome::no_equivalent,
                        cat("this value has none", row.remark.empty() ? "" : ": ", row.remark));
     if (row.targets[0].key == "algorithm" || ours.find("algorithm:") != ours.npos) {
-      for (const auto part : pieces(ours, ','))
+      for (const auto part : tables::pieces(ours, ','))
         if (const auto colon = part.find(':'); colon != part.npos && !part.starts_with("algorithm"))
           out_.put(std::string(part.substr(0, colon)), part.substr(colon + 1));
       return out_.line(Outcome::became, cat("algorithm: ", algorithm_));
@@ -204,7 +205,7 @@ class Importer {
 
   /// Settings that the run leaves to the tool and whose defaults differ from ours.
   void tool_defaults() {
-    for (const ToolKey& row : keys_of(out_.tool)) {
+    for (const tables::ToolKey& row : tables::keys_of(out_.tool)) {
       const std::string value = default_for(row.tool_default, algorithm_, out_.recipe);
       const bool given =
           std::ranges::any_of(row.names, [&](std::string_view name) { return out_.given(name); });
@@ -212,7 +213,8 @@ class Importer {
           row.targets[0].key == "algorithm" || row.converter == "batch" ||
           row.converter == "rollout_batch")
         continue;
-      out_.current = cat(row.names[0], ' ', value, " (", title_of(out_.tool), "'s default)");
+      out_.current =
+          cat(row.names[0], ' ', value, " (", tables::title_of(out_.tool), "'s default)");
       const bool list = row.targets[0].key == "train.betas" && !value.starts_with('[');
       apply(row, node_of_value(list ? cat('[', value, ']') : value));
     }
@@ -225,23 +227,23 @@ class Importer {
 
 }  // namespace
 
-std::vector<const ToolKey*> rows_of(Tool tool, const std::string& key) {
+std::vector<const tables::ToolKey*> rows_of(tables::Tool tool, const std::string& key) {
   std::string_view name = key;
-  const std::string normal = normal_name(key);
+  const std::string normal = tables::normal_name(key);
   for (name = normal;; name.remove_prefix(name.find('.') + 1)) {
-    auto rows = find_rows(tool, name);
+    auto rows = tables::find_rows(tool, name);
     if (!rows.empty()) return rows;
-    if (tool != Tool::mindspeed || name.find('.') == name.npos) break;
+    if (tool != tables::Tool::mindspeed || name.find('.') == name.npos) break;
   }
   // A member of an argument that is a map: gradient_checkpointing_kwargs.use_reentrant.
-  if (tool == Tool::trl || tool == Tool::llama_factory)
+  if (tool == tables::Tool::trl || tool == tables::Tool::llama_factory)
     if (const auto dot = normal.find('.'); dot != normal.npos)
-      return find_rows(tool, std::string_view(normal).substr(0, dot));
+      return tables::find_rows(tool, std::string_view(normal).substr(0, dot));
   return {};
 }
 
-Result<Converted> convert(const ForeignRun& run, Tool tool, const std::string& algorithm) {
+Result<Converted> convert(const ForeignRun& run, tables::Tool tool, const std::string& algorithm) {
   return Importer(run, tool, algorithm).convert();
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::migration

@@ -12,7 +12,7 @@
 #include "launch/tools/migration/numbers.h"
 #include "launch/tools/tables/tool_table.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::migration {
 
 enum class Outcome {
   became,
@@ -44,9 +44,9 @@ struct Converted {
 
 /// `algorithm`: ours, or "" to find it in the settings. Errc::usage if they do not say it,
 /// Errc::bad_input if the setting that says it could not be evaluated.
-Result<Converted> convert(const ForeignRun& run, Tool tool, const std::string& algorithm);
+Result<Converted> convert(const ForeignRun& run, tables::Tool tool, const std::string& algorithm);
 
 /// The rows for a setting, which may be in sections of the tool ("actor_config.lr").
-std::vector<const ToolKey*> rows_of(Tool tool, const std::string& key);
+std::vector<const tables::ToolKey*> rows_of(tables::Tool tool, const std::string& key);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::migration

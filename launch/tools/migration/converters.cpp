@@ -7,20 +7,20 @@
 
 #include "engine/base/text.h"
 #include "engine/tokenizer/prompt_types.h"
-#include "launch/tools/migration/dataset_info.h"
-#include "launch/tools/migration/pretraining.h"
-#include "launch/tools/migration/reward_rules.h"
 #include "launch/config/paths.h"
 #include "launch/config/schema.h"
 #include "launch/recipes/recipes.h"
+#include "launch/tools/migration/dataset_info.h"
+#include "launch/tools/migration/pretraining.h"
+#include "launch/tools/migration/reward_rules.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::migration {
 namespace {
 
 struct Call {
   ImportSettings& settings;
-  const ToolKey& row;
-  const YamlNode& value;
+  const tables::ToolKey& row;
+  const config::YamlNode& value;
   std::vector<std::string> targets;
   std::string text;
 
@@ -39,7 +39,7 @@ struct Call {
 
 std::string bracketed(const std::vector<std::string>& items) {
   std::vector<std::string> quoted;
-  for (const std::string& item : items) quoted.push_back(yaml_text(item));
+  for (const std::string& item : items) quoted.push_back(config::yaml_text(item));
   return cat('[', join(quoted, ", "), ']');
 }
 
@@ -70,15 +70,15 @@ void steps(const Call& call) {
 }
 
 void epochs(const Call& call) {
-  const Field* field = find_field(call.targets[0]);
-  if (call.number() == std::floor(call.number()) || field->kind != ValueKind::whole)
+  const config::Field* field = config::find_field(call.targets[0]);
+  if (call.number() == std::floor(call.number()) || field->kind != config::ValueKind::whole)
     return call.set(call.text);
   call.set(to_text(std::ceil(call.number()), 0));
   call.settings.note(cat(call.targets[0], " is rounded up from ", call.text));
 }
 
 void capped(const Call& call) {
-  const Field* field = find_field(call.targets[0]);
+  const config::Field* field = config::find_field(call.targets[0]);
   call.set(to_text(std::clamp(call.number(), field->range.low, field->range.high), 0));
 }
 
@@ -94,8 +94,8 @@ void min_lr(const Call& call) {
 
 void list(const Call& call) {
   const auto items = items_of(call.value);
-  const Field* field = find_field(call.targets[0]);
-  const bool numbers = field && field->kind == ValueKind::numbers;
+  const config::Field* field = config::find_field(call.targets[0]);
+  const bool numbers = field && field->kind == config::ValueKind::numbers;
   call.set(numbers ? cat('[', join(items, ", "), ']') : bracketed(items));
 }
 
@@ -105,14 +105,14 @@ void megatron_list(const Call& call) {
     std::string ours = item;
     for (const auto& [theirs, list] : call.row.values)
       if (theirs == item) ours = list.substr(1, list.size() - 2);
-    for (const auto name : pieces(ours, ',')) names.emplace_back(name);
+    for (const auto name : tables::pieces(ours, ',')) names.emplace_back(name);
   }
   call.set(bracketed(names));
 }
 
 /// As the run will find it: ~ is the home directory.
 std::string as_found(const std::string& path) {
-  const auto expanded = expand_home("a path", path);
+  const auto expanded = config::expand_home("a path", path);
   return expanded ? *expanded : path;
 }
 
@@ -186,7 +186,7 @@ void best_metric(const Call& call) {
 
 /// Whether an adapter is trained, whose rank has a key of its own.
 void peft(const Call& call) {
-  const bool trl = call.settings.tool == Tool::trl;
+  const bool trl = call.settings.tool == tables::Tool::trl;
   if (call.text == "false" || call.text == "full") return call.is_default("the whole model");
   if (call.settings.given("lora_rank"))
     return call.settings.line(Outcome::became, "lora.rank, which has a key of its own");
@@ -365,7 +365,7 @@ void finish_batch(ImportSettings& settings) {
   settings.require("train.batch_size", std::to_string(found.batch));
   settings.note(cat("train.batch_size: ", found.batch_text));
   const std::string minibatches = cat(settings.recipe, ".minibatches");
-  if (found.minibatches_text.empty() || !find_field(minibatches)) return;
+  if (found.minibatches_text.empty() || !config::find_field(minibatches)) return;
   settings.current = found.minibatches_text;
   settings.require(minibatches, std::to_string(found.minibatches));
   settings.note(cat(minibatches, ": ", found.minibatches_text));
@@ -461,14 +461,15 @@ void finish_variables(ImportSettings& settings) {
 
 void finish_compat(ImportSettings& settings) {
   const std::string name(name_of(settings.tool));
-  if (!find_compat(name, settings.recipe)) return;
-  settings.current = cat("the defaults of ", title_of(settings.tool));
+  if (!recipes::find_compat(name, settings.recipe)) return;
+  settings.current = cat("the defaults of ", tables::title_of(settings.tool));
   settings.put("compat", name);
 }
 
 }  // namespace
 
-void convert_value(ImportSettings& settings, const ToolKey& row, const YamlNode& value) {
+void convert_value(ImportSettings& settings, const tables::ToolKey& row,
+                   const config::YamlNode& value) {
   const Call call{settings, row, value, settings.targets(row), text_of(value)};
   if (convert_reward(settings, row.converter, value)) return;
   if (convert_pretraining(settings, row.converter, value)) return;
@@ -487,4 +488,4 @@ void finish(ImportSettings& settings) {
   }
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::migration

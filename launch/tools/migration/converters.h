@@ -3,11 +3,12 @@
 
 #include "launch/tools/migration/settings.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::migration {
 
 /// Converts a value by the row's converter, and reports it.
-void convert_value(ImportSettings& settings, const ToolKey& row, const YamlNode& value);
+void convert_value(ImportSettings& settings, const tables::ToolKey& row,
+                   const config::YamlNode& value);
 /// Batch sizes, betas, the tool's preset, and a reward, after all settings.
 void finish(ImportSettings& settings);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::migration

@@ -6,27 +6,27 @@
 
 #include "engine/base/file.h"
 #include "engine/base/text.h"
-#include "launch/tools/migration/words.h"
 #include "launch/config/data_config.h"
 #include "launch/config/schema.h"
+#include "launch/tools/migration/words.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::migration {
 namespace {
 
 struct DataRegister {
   std::string file;  ///< empty: none was found
-  YamlNode entries;
+  config::YamlNode entries;
 };
 
-const YamlNode* member_of(const YamlNode& map, std::string_view name) {
+const config::YamlNode* member_of(const config::YamlNode& map, std::string_view name) {
   for (const auto& [key, value] : map.members)
     if (key == name) return &value;
   return nullptr;
 }
 
-std::string text_in(const YamlNode& map, std::string_view name) {
-  const YamlNode* found = member_of(map, name);
-  return found && found->kind == YamlNode::Kind::scalar ? found->text : "";
+std::string text_in(const config::YamlNode& map, std::string_view name) {
+  const config::YamlNode* found = member_of(map, name);
+  return found && found->kind == config::YamlNode::Kind::scalar ? found->text : "";
 }
 
 /// dataset_info.json of dataset_dir, there or near the file that is converted.
@@ -40,39 +40,42 @@ DataRegister register_of(const ImportSettings& settings) {
   constexpr std::size_t max_file = std::size_t{4} << 20;
   const std::string text = value_or_throw(read_file(out.file, max_file));
   // JSON is read as YAML's flow style.
-  out.entries = value_or_throw(parse_yaml(text, out.file));
+  out.entries = value_or_throw(config::parse_yaml(text, out.file));
   return out;
 }
 
 /// The maps columns and tags of an entry, as data.map_keys has them.
-YamlNode keys_of_entry(const YamlNode& entry) {
-  YamlNode keys;
-  keys.kind = YamlNode::Kind::map;
-  if (const YamlNode* columns = member_of(entry, "columns"))
+config::YamlNode keys_of_entry(const config::YamlNode& entry) {
+  config::YamlNode keys;
+  keys.kind = config::YamlNode::Kind::map;
+  if (const config::YamlNode* columns = member_of(entry, "columns"))
     for (const auto& each : columns->members) keys.members.push_back(each);
-  if (const YamlNode* tags = member_of(entry, "tags")) keys.members.emplace_back("tags", *tags);
+  if (const config::YamlNode* tags = member_of(entry, "tags"))
+    keys.members.emplace_back("tags", *tags);
   return keys;
 }
 
 /// The columns and tags as entries of data.columns and data.tags. Returns "" or why not.
-std::string put_keys(ImportSettings& settings, const YamlNode& keys) {
-  DataConfig data;
-  const std::string why = apply_map_keys(keys, data);
+std::string put_keys(ImportSettings& settings, const config::YamlNode& keys) {
+  config::DataConfig data;
+  const std::string why = config::apply_map_keys(keys, data);
   if (!why.empty()) return why;
   // Pretraining reads the text of the column prompt.
   if (settings.recipe == "pretrain") {
     const std::string text = text_in(keys, "prompt");
-    if (!text.empty() && text != "text") settings.put("data.columns.text", yaml_text(text));
+    if (!text.empty() && text != "text") settings.put("data.columns.text", config::yaml_text(text));
     return "";
   }
   for (const auto& [name, column] : data.columns)
-    settings.put(cat("data.columns.", name), yaml_text(column));
-  for (const auto& [name, tag] : data.tags) settings.put(cat("data.tags.", name), yaml_text(tag));
+    settings.put(cat("data.columns.", name), config::yaml_text(column));
+  for (const auto& [name, tag] : data.tags)
+    settings.put(cat("data.tags.", name), config::yaml_text(tag));
   return "";
 }
 
 /// One data set of the register; `line` gets what cannot be kept of it.
-std::string file_of(const YamlNode& entry, const std::string& folder, std::string& problem) {
+std::string file_of(const config::YamlNode& entry, const std::string& folder,
+                    std::string& problem) {
   const std::string name = text_in(entry, "file_name");
   if (!name.empty()) return (std::filesystem::path(folder) / name).string();
   for (const char* hub : {"hf_hub_url", "ms_hub_url", "om_hub_url", "script_url"})
@@ -87,17 +90,17 @@ std::string file_of(const YamlNode& entry, const std::string& folder, std::strin
 /// A data set of the list that the run names.
 struct NamedData {
   std::string path;
-  YamlNode keys;        ///< columns and tags of the register
-  std::string problem;  ///< what cannot be kept of it
+  config::YamlNode keys;  ///< columns and tags of the register
+  std::string problem;    ///< what cannot be kept of it
 };
 
-std::vector<NamedData> named_data(const DataRegister& known, const YamlNode& value) {
+std::vector<NamedData> named_data(const DataRegister& known, const config::YamlNode& value) {
   const std::string folder = std::filesystem::path(known.file).parent_path().string();
   std::vector<NamedData> out;
   for (const std::string& name : items_of(value)) {
-    const YamlNode* entry = known.file.empty() ? nullptr : member_of(known.entries, name);
+    const config::YamlNode* entry = known.file.empty() ? nullptr : member_of(known.entries, name);
     NamedData data{name, {}, ""};
-    data.keys.kind = YamlNode::Kind::map;
+    data.keys.kind = config::YamlNode::Kind::map;
     if (entry) {
       data.path = file_of(*entry, folder, data.problem);
       data.keys = keys_of_entry(*entry);
@@ -134,13 +137,13 @@ std::vector<std::string> weights_of(ImportSettings& settings, std::size_t count)
 
 /// A source of data.mix as YAML. Returns why its columns cannot be kept, or "".
 std::string source_of(const NamedData& data, const std::string& weight, std::string& yaml) {
-  DataConfig config;
-  const std::string why = apply_map_keys(data.keys, config);
+  config::DataConfig config;
+  const std::string why = config::apply_map_keys(data.keys, config);
   if (!why.empty()) return why;
   std::vector<std::string> columns;
   for (const auto& [name, column] : config.columns)
-    columns.push_back(cat(name, ": ", yaml_text(column)));
-  yaml = cat("{path: ", yaml_text(data.path), ", weight: ", weight,
+    columns.push_back(cat(name, ": ", config::yaml_text(column)));
+  yaml = cat("{path: ", config::yaml_text(data.path), ", weight: ", weight,
              columns.empty() ? "" : cat(", columns: {", join(columns, ", "), '}'), '}');
   return "";
 }
@@ -163,7 +166,7 @@ void concatenate(ImportSettings& settings, const std::vector<NamedData>& all) {
   std::vector<std::string> paths;
   bool differ = false;
   for (const NamedData& each : all) {
-    paths.push_back(yaml_text(each.path));
+    paths.push_back(config::yaml_text(each.path));
     differ = differ || yaml_of(each.keys) != yaml_of(all.front().keys);
   }
   settings.set("data.path", node_of_value(cat('[', join(paths, ", "), ']')));
@@ -179,7 +182,7 @@ void concatenate(ImportSettings& settings, const std::vector<NamedData>& all) {
 /// The tags of data sets apply to the run.
 void put_tags(ImportSettings& settings, const std::vector<NamedData>& all) {
   const auto tags_of = [](const NamedData& data) {
-    const YamlNode* tags = member_of(data.keys, "tags");
+    const config::YamlNode* tags = member_of(data.keys, "tags");
     return tags ? yaml_of(*tags) : std::string();
   };
   for (const NamedData& each : all)
@@ -188,13 +191,13 @@ void put_tags(ImportSettings& settings, const std::vector<NamedData>& all) {
                            "data.tags: the tags of the data sets differ, and a run has one set of "
                            "tags; convert the rows to one form");
   if (all.empty() || tags_of(all.front()).empty()) return;
-  DataConfig config;
-  if (apply_map_keys(all.front().keys, config).empty())
+  config::DataConfig config;
+  if (config::apply_map_keys(all.front().keys, config).empty())
     for (const auto& [name, tag] : config.tags)
-      settings.put(cat("data.tags.", name), yaml_text(tag));
+      settings.put(cat("data.tags.", name), config::yaml_text(tag));
 }
 
-void datasets(ImportSettings& settings, const YamlNode& value) {
+void datasets(ImportSettings& settings, const config::YamlNode& value) {
   const DataRegister known = register_of(settings);
   const auto all = named_data(known, value);
   for (const NamedData& each : all)
@@ -228,7 +231,8 @@ void mixing(ImportSettings& settings, std::string_view converter, const std::str
 
 }  // namespace
 
-bool convert_dataset(ImportSettings& settings, std::string_view converter, const YamlNode& value) {
+bool convert_dataset(ImportSettings& settings, std::string_view converter,
+                     const config::YamlNode& value) {
   if (converter == "datasets") {
     datasets(settings, value);
   } else if (converter == "dataset_dir") {
@@ -236,8 +240,9 @@ bool convert_dataset(ImportSettings& settings, std::string_view converter, const
   } else if (converter == "mix_strategy" || converter == "interleave_probs") {
     mixing(settings, converter, text_of(value));
   } else if (converter == "map_keys") {
-    const std::string why = put_keys(
-        settings, value.kind == YamlNode::Kind::scalar ? node_of_value(text_of(value)) : value);
+    const std::string why = put_keys(settings, value.kind == config::YamlNode::Kind::scalar
+                                                   ? node_of_value(text_of(value))
+                                                   : value);
     settings.line(why.empty() ? Outcome::became : Outcome::no_equivalent,
                   why.empty() ? "data.columns and data.tags" : why);
   } else {
@@ -246,4 +251,4 @@ bool convert_dataset(ImportSettings& settings, std::string_view converter, const
   return true;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::migration

@@ -10,34 +10,34 @@
 
 #include "engine/base/file.h"
 #include "engine/base/text.h"
+#include "launch/config/schema.h"
+#include "launch/run/exit_code.h"
 #include "launch/tools/migration/check.h"
 #include "launch/tools/migration/conversion.h"
 #include "launch/tools/migration/programs.h"
 #include "launch/tools/migration/report.h"
-#include "launch/config/schema.h"
 #include "launch/tools/tables/page.h"
-#include "launch/run/exit_code.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::migration {
 namespace {
 
-Tool tool_named(const std::string& name) {
-  for (const Tool tool : all_tools)
+tables::Tool tool_named(const std::string& name) {
+  for (const tables::Tool tool : tables::all_tools)
     if (name == name_of(tool)) return tool;
   std::vector<std::string> names;
-  for (const Tool tool : all_tools) names.emplace_back(name_of(tool));
+  for (const tables::Tool tool : tables::all_tools) names.emplace_back(name_of(tool));
   throw Failure({Errc::usage, cat("--tool ", name, ": must be one of ", join(names, ", "))});
 }
 
 /// The tool that knows most of the settings.
-Tool detect(const ForeignRun& run) {
-  std::array<std::size_t, all_tools.size()> known{};
-  for (const Tool tool : all_tools)
+tables::Tool detect(const ForeignRun& run) {
+  std::array<std::size_t, tables::all_tools.size()> known{};
+  for (const tables::Tool tool : tables::all_tools)
     for (const ForeignSetting& each : run.settings)
       known[static_cast<std::size_t>(tool)] += !rows_of(tool, each.key).empty();
   const std::size_t most = *std::ranges::max_element(known);
   std::vector<std::string> candidates;
-  for (const Tool tool : all_tools)
+  for (const tables::Tool tool : tables::all_tools)
     if (known[static_cast<std::size_t>(tool)] == most) candidates.emplace_back(name_of(tool));
   if (most == 0)
     throw Failure({Errc::usage,
@@ -65,7 +65,7 @@ void keep_last(std::vector<ForeignSetting>& settings) {
   std::set<std::string> later;
   std::vector<ForeignSetting> kept;
   for (auto at = settings.rbegin(); at != settings.rend(); ++at)
-    if (later.insert(normal_name(at->key)).second) kept.push_back(std::move(*at));
+    if (later.insert(tables::normal_name(at->key)).second) kept.push_back(std::move(*at));
   settings.assign(std::move_iterator(kept.rbegin()), std::move_iterator(kept.rend()));
 }
 
@@ -107,7 +107,7 @@ std::map<std::string, std::string> files_beside(Converted& converted, const std:
     const std::string path =
         (run.parent_path() / cat(run.stem().string(), ".", name)).lexically_normal().string();
     for (auto& [key, value] : converted.values)
-      if (value.yaml == yaml_text(name)) value.yaml = yaml_text(path);
+      if (value.yaml == config::yaml_text(name)) value.yaml = config::yaml_text(path);
     for (ReportLine& line : converted.lines)
       if (line.text.ends_with(": " + name)) line.text += cat(", written to ", path);
     out[path] = content;
@@ -119,7 +119,7 @@ std::map<std::string, std::string> files_beside(Converted& converted, const std:
 void leave_out_files(Converted& converted) {
   for (const auto& [name, content] : converted.files) {
     std::erase_if(converted.values,
-                  [&](const auto& each) { return each.second.yaml == yaml_text(name); });
+                  [&](const auto& each) { return each.second.yaml == config::yaml_text(name); });
     for (ReportLine& line : converted.lines)
       if (line.text.ends_with(": " + name))
         line = {Outcome::no_equivalent, line.setting,
@@ -171,7 +171,7 @@ int print_command(const ImportOptions& options) {
   std::cout << join(words, " ") << std::endl;
   if (unknown.empty()) return 0;
   std::fputs(cat("Could not be evaluated: ", unknown, "\n").c_str(), stderr);
-  return exit_code(Errc::bad_input);
+  return run::exit_code(Errc::bad_input);
 }
 
 void write_new(const std::string& path, const std::string& text) {
@@ -194,7 +194,7 @@ void add_notes(const ForeignRun& run, Converted& converted) {
 
 int import_run(const ImportOptions& options) {
   if (!options.table.empty()) {
-    std::cout << table_page(tool_named(options.table));
+    std::cout << tables::table_page(tool_named(options.table));
     return 0;
   }
   if (options.only_command) return print_command(options);
@@ -202,9 +202,9 @@ int import_run(const ImportOptions& options) {
   keep_last(run.settings);
   resolve_references(run);
   if (options.devices > 0) run.devices = options.devices;
-  const Tool tool = !options.tool.empty() ? tool_named(options.tool)
-                    : run.tool            ? *run.tool
-                                          : detect(run);
+  const tables::Tool tool = !options.tool.empty() ? tool_named(options.tool)
+                            : run.tool            ? *run.tool
+                                                  : detect(run);
   Converted converted = value_or_throw(convert(run, tool, options.algorithm));
   const std::string& first = options.words[0];
   std::map<std::string, std::string> files;
@@ -225,8 +225,8 @@ int import_run(const ImportOptions& options) {
   const std::string unknown = not_evaluated(converted);
   const std::string report = import_report(converted, tool) + incomplete + unknown;
   std::fputs(report.c_str(), stderr);
-  if (!unknown.empty()) return exit_code(Errc::bad_input);
-  return incomplete.empty() ? 0 : exit_usage;
+  if (!unknown.empty()) return run::exit_code(Errc::bad_input);
+  return incomplete.empty() ? 0 : run::exit_usage;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::migration

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace troupe::launch {
+namespace troupe::launch::tools::migration {
 
 struct ImportOptions {
   /// A file and "key=value" overrides, a script and its arguments, or a command line.
@@ -23,4 +23,4 @@ struct ImportOptions {
 /// evaluated. Throws Failure.
 int import_run(const ImportOptions& options);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::migration

@@ -11,16 +11,16 @@
 #include "launch/tools/migration/shell/run.h"
 #include "launch/tools/migration/words.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::migration {
 namespace {
 
 constexpr std::size_t max_value_bytes = 4096;
 
-void flatten(const std::string& prefix, const YamlNode& map, const std::string& path,
+void flatten(const std::string& prefix, const config::YamlNode& map, const std::string& path,
              std::vector<ForeignSetting>& out) {
   for (const auto& [name, value] : map.members) {
     const std::string key = prefix.empty() ? name : cat(prefix, '.', name);
-    if (value.kind == YamlNode::Kind::map && !value.members.empty())
+    if (value.kind == config::YamlNode::Kind::map && !value.members.empty())
       flatten(key, value, path, out);
     else
       out.push_back({key, value, value.line > 0 ? cat(path, ':', value.line) : path, ""});
@@ -127,37 +127,38 @@ Result<shell::ScriptCommand> command_of_script(const std::string& path, const Sc
 Result<> add_yaml(const std::string& path, ForeignRun& run) {
   const auto text = read_file(path, 1u << 20);
   RETURN_IF_ERROR(text);
-  const auto root = parse_yaml(*text, path);
+  const auto root = config::parse_yaml(*text, path);
   RETURN_IF_ERROR(root);
-  if (root->kind != YamlNode::Kind::map)
-    return fail(Errc::usage,
-                cat(path, ": a map of settings is expected, found ", to_string(root->kind)));
+  if (root->kind != config::YamlNode::Kind::map)
+    return fail(Errc::usage, cat(path, ": a map of settings is expected, found ",
+                                 config::to_string(root->kind)));
   flatten("", *root, path, run.settings);
   return {};
 }
 
-YamlNode scalar_node(std::string_view text) {
-  YamlNode node;
-  node.kind = YamlNode::Kind::scalar;
+config::YamlNode scalar_node(std::string_view text) {
+  config::YamlNode node;
+  node.kind = config::YamlNode::Kind::scalar;
   node.text = text;
   return node;
 }
 
-std::string text_of(const YamlNode& node) {
-  if (node.kind == YamlNode::Kind::null) return "null";
-  if (node.kind == YamlNode::Kind::scalar) {
+std::string text_of(const config::YamlNode& node) {
+  if (node.kind == config::YamlNode::Kind::null) return "null";
+  if (node.kind == config::YamlNode::Kind::scalar) {
     if (node.text == "True" || node.text == "False") return node.text == "True" ? "true" : "false";
     return node.text == "None" || node.text == "~" ? "null" : node.text;
   }
-  return node.kind == YamlNode::Kind::list ? cat('[', join(items_of(node), ", "), ']') : "{}";
+  return node.kind == config::YamlNode::Kind::list ? cat('[', join(items_of(node), ", "), ']')
+                                                   : "{}";
 }
 
-std::vector<std::string> items_of(const YamlNode& node) {
+std::vector<std::string> items_of(const config::YamlNode& node) {
   std::vector<std::string> out;
-  for (const YamlNode& item : node.items) out.push_back(text_of(item));
-  if (node.kind != YamlNode::Kind::scalar) return out;
-  for (const auto part : pieces(node.text, ','))
-    for (const auto each : pieces(part, ' ')) out.emplace_back(each);
+  for (const config::YamlNode& item : node.items) out.push_back(text_of(item));
+  if (node.kind != config::YamlNode::Kind::scalar) return out;
+  for (const auto part : tables::pieces(node.text, ','))
+    for (const auto each : tables::pieces(part, ' ')) out.emplace_back(each);
   return out;
 }
 
@@ -174,7 +175,7 @@ Result<ForeignRun> read_foreign_words(const std::vector<std::string>& words,
 
 void resolve_references(ForeignRun& run) {
   constexpr int max_depth = 8;  // of references to references
-  std::map<std::string_view, const YamlNode*> first;
+  std::map<std::string_view, const config::YamlNode*> first;
   for (const ForeignSetting& each : run.settings) first.emplace(each.key, &each.value);
   const auto value_of = [&](std::string_view key) {
     const auto found = first.find(key);
@@ -182,14 +183,14 @@ void resolve_references(ForeignRun& run) {
   };
   for (int depth = 0; depth < max_depth; ++depth)
     for (ForeignSetting& each : run.settings) {
-      if (each.value.kind != YamlNode::Kind::scalar || !each.unknown.empty()) continue;
+      if (each.value.kind != config::YamlNode::Kind::scalar || !each.unknown.empty()) continue;
       const auto begin = each.value.text.find("${");
       const auto end = each.value.text.find('}', begin);
       if (begin == std::string::npos || end == std::string::npos) continue;
-      const YamlNode* value = value_of(each.value.text.substr(begin + 2, end - begin - 2));
+      const config::YamlNode* value = value_of(each.value.text.substr(begin + 2, end - begin - 2));
       if (value == nullptr || value == &each.value) continue;
       const bool whole = begin == 0 && end + 1 == each.value.text.size();
-      YamlNode resolved = whole ? *value : each.value;
+      config::YamlNode resolved = whole ? *value : each.value;
       if (!whole) resolved.text.replace(begin, end + 1 - begin, text_of(*value));
       if (resolved.text.size() > max_value_bytes) continue;
       each.value = std::move(resolved);
@@ -203,7 +204,7 @@ void add_overrides(const std::vector<std::string>& words, ForeignRun& run) {
       run.unread.push_back(word);
       continue;
     }
-    run.settings.push_back({normal_name(word.substr(0, equals)),
+    run.settings.push_back({tables::normal_name(word.substr(0, equals)),
                             node_of_text(word.substr(equals + 1)), "the command line", ""});
   }
 }
@@ -216,4 +217,4 @@ Result<ForeignRun> read_foreign_file(const std::string& path, const ScriptInput&
   return run;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::migration

@@ -10,24 +10,24 @@
 #include <vector>
 
 #include "engine/base/error.h"
-#include "launch/tools/migration/shell/run.h"
 #include "launch/config/yaml.h"
+#include "launch/tools/migration/shell/run.h"
 #include "launch/tools/tables/tool_table.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::migration {
 
 struct ForeignSetting {
   std::string key;  ///< as written, without leading dashes; nested keys with dots
-  YamlNode value;
+  config::YamlNode value;
   std::string where;    ///< "run.yaml:3", or the command
   std::string unknown;  ///< why its value could not be evaluated; empty: it is known
 };
 
 struct ForeignRun {
-  std::optional<Tool> tool;  ///< of the program that a command line starts
-  std::string method;        ///< the tool's name of the method: "train_dpo", "reward"
-  std::int64_t devices = 0;  ///< of torchrun, deepspeed or accelerate; 0: not said
-  std::string launcher;      ///< the words in front of the program
+  std::optional<tables::Tool> tool;  ///< of the program that a command line starts
+  std::string method;                ///< the tool's name of the method: "train_dpo", "reward"
+  std::int64_t devices = 0;          ///< of torchrun, deepspeed or accelerate; 0: not said
+  std::string launcher;              ///< the words in front of the program
   std::vector<ForeignSetting> settings;
   std::vector<std::string> unread;  ///< words that are neither an option nor a setting
   std::vector<std::string> notes;   ///< of the script, for the report
@@ -62,9 +62,9 @@ void resolve_references(ForeignRun& run);
 void add_overrides(const std::vector<std::string>& words, ForeignRun& run);
 
 /// The text of a scalar ("true" for Python's True, "null" for None), or a list as "[a, b]".
-std::string text_of(const YamlNode& node);
+std::string text_of(const config::YamlNode& node);
 /// The items of a list, or the pieces of a text between commas or blanks.
-std::vector<std::string> items_of(const YamlNode& node);
-YamlNode scalar_node(std::string_view text);
+std::vector<std::string> items_of(const config::YamlNode& node);
+config::YamlNode scalar_node(std::string_view text);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::migration

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/base/error.h"
 #include "engine/base/text.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::migration {
 namespace {
 
 constexpr double max_rows = 1e9;
@@ -122,20 +123,21 @@ BatchNumbers of_rows(std::string_view name, double otherwise, const NumberOf& nu
 
 }  // namespace
 
-BatchNumbers batch_numbers(Tool tool, std::string_view method, std::int64_t devices,
+BatchNumbers batch_numbers(tables::Tool tool, std::string_view method, std::int64_t devices,
                            const NumberOf& number) {
   const bool rollouts = is_reinforcement(method);
   switch (tool) {
-    case Tool::trl:
-    case Tool::llama_factory:
-      return of_transformers(method, tool == Tool::trl, std::max<std::int64_t>(1, devices), number);
-    case Tool::verl:
+    case tables::Tool::trl:
+    case tables::Tool::llama_factory:
+      return of_transformers(method, tool == tables::Tool::trl, std::max<std::int64_t>(1, devices),
+                             number);
+    case tables::Tool::verl:
       return rollouts ? of_rollouts("actor_rollout_ref.actor.ppo_mini_batch_size", 256,
                                     "data.train_batch_size", 1024, number)
                       : of_rows("data.train_batch_size", 256, number);
-    case Tool::openrlhf:
+    case tables::Tool::openrlhf:
       return rollouts ? of_openrlhf(number) : of_rows("train_batch_size", 128, number);
-    case Tool::mindspeed:
+    case tables::Tool::mindspeed:
       return rollouts && number("mini_batch_size", 0) > 0 && number("global_batch_size", 0) > 0
                  ? of_rollouts("mini_batch_size", 1, "global_batch_size", 1, number)
                  : of_rows("global_batch_size", 0, number);
@@ -143,4 +145,4 @@ BatchNumbers batch_numbers(Tool tool, std::string_view method, std::int64_t devi
   return {};
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::migration

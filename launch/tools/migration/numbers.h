@@ -8,7 +8,7 @@
 
 #include "launch/tools/tables/tool_table.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::migration {
 
 struct BatchNumbers {
   std::int64_t batch = 0;        ///< train.batch_size; 0: the tool's settings do not say it
@@ -21,7 +21,7 @@ struct BatchNumbers {
 using NumberOf = std::function<double(std::string_view name, double otherwise)>;
 
 /// `method`: the recipe's name. `devices`: how many the run was for.
-BatchNumbers batch_numbers(Tool tool, std::string_view method, std::int64_t devices,
+BatchNumbers batch_numbers(tables::Tool tool, std::string_view method, std::int64_t devices,
                            const NumberOf& number);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::migration

@@ -5,10 +5,10 @@
 #include <optional>
 
 #include "engine/base/text.h"
-#include "launch/tools/migration/input.h"
 #include "launch/config/schema.h"
+#include "launch/tools/migration/input.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::migration {
 namespace {
 
 std::optional<double> number_of(const std::string& text) {
@@ -19,21 +19,22 @@ std::optional<double> number_of(const std::string& text) {
 }
 
 /// "PREFIX", "PREFIX PREFIX" or "WEIGHT PREFIX WEIGHT PREFIX".
-void blend(ImportSettings& settings, const YamlNode& value) {
+void blend(ImportSettings& settings, const config::YamlNode& value) {
   const std::vector<std::string> words = items_of(value);
   bool weighted = words.size() >= 2 && words.size() % 2 == 0;
   for (std::size_t i = 0; weighted && i < words.size(); i += 2)
     weighted = number_of(words[i]).has_value();
   std::vector<std::string> items;
   for (std::size_t i = weighted ? 1 : 0; i < words.size(); i += weighted ? 2 : 1)
-    items.push_back(weighted ? cat("{path: ", yaml_text(words[i]), ", weight: ", words[i - 1], '}')
-                             : yaml_text(words[i]));
+    items.push_back(
+        weighted ? cat("{path: ", config::yaml_text(words[i]), ", weight: ", words[i - 1], '}')
+                 : config::yaml_text(words[i]));
   settings.set(weighted ? "data.mix" : "data.path",
                node_of_value(cat('[', join(items, ", "), ']')));
 }
 
 /// "START INCREMENT SAMPLES".
-void rampup(ImportSettings& settings, const YamlNode& value) {
+void rampup(ImportSettings& settings, const config::YamlNode& value) {
   const std::vector<std::string> words = items_of(value);
   if (words.size() != 3)
     return settings.line(Outcome::no_equivalent, "expected START INCREMENT SAMPLES");
@@ -42,14 +43,14 @@ void rampup(ImportSettings& settings, const YamlNode& value) {
   settings.set("train.batch_rampup.start", scalar_node(words[0]));
 }
 
-void eval_iters(ImportSettings& settings, const YamlNode& value) {
+void eval_iters(ImportSettings& settings, const config::YamlNode& value) {
   if (number_of(text_of(value)) == 0.0)
     return settings.line(Outcome::became, "eval.every: 0, no evaluation");
   settings.set("pretrain.eval_batches", value);
 }
 
 /// Layers of a virtual stage: --num-layers, which counts --noop-layers, is divided by the stages.
-void virtual_stage(ImportSettings& settings, const YamlNode& value) {
+void virtual_stage(ImportSettings& settings, const config::YamlNode& value) {
   const double layers = settings.number("num_layers", 0),
                stages = settings.number("pipeline_model_parallel_size", 1),
                each = number_of(text_of(value)).value_or(0), count = layers / (stages * each);
@@ -67,7 +68,7 @@ void virtual_stage(ImportSettings& settings, const YamlNode& value) {
 }  // namespace
 
 bool convert_pretraining(ImportSettings& settings, std::string_view converter,
-                         const YamlNode& value) {
+                         const config::YamlNode& value) {
   if (converter == "blend")
     blend(settings, value);
   else if (converter == "rampup")
@@ -87,4 +88,4 @@ void finish_pretraining(ImportSettings& settings) {
   settings.put("eval.every", "0");
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::migration

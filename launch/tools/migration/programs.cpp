@@ -6,25 +6,25 @@
 
 #include "engine/base/text.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::migration {
 namespace {
 
 struct KnownProgram {
   std::string_view part;  ///< of the word that names it
-  Tool tool;
+  tables::Tool tool;
 };
-constexpr std::array programs{KnownProgram{"openrlhf.cli.", Tool::openrlhf},
-                              KnownProgram{"verl.trainer.", Tool::verl},
-                              KnownProgram{"verl/trainer/", Tool::verl},
-                              KnownProgram{"verl.experimental.", Tool::verl},
-                              KnownProgram{"recipe.dapo.", Tool::verl},
-                              KnownProgram{"llamafactory-cli", Tool::llama_factory},
-                              KnownProgram{"llamafactory.", Tool::llama_factory},
-                              KnownProgram{"posttrain_gpt.py", Tool::mindspeed},
-                              KnownProgram{"pretrain_gpt.py", Tool::mindspeed},
-                              KnownProgram{"cli/train_", Tool::mindspeed},
-                              KnownProgram{"trl/scripts/", Tool::trl},
-                              KnownProgram{"examples/scripts/", Tool::trl}};
+constexpr std::array programs{KnownProgram{"openrlhf.cli.", tables::Tool::openrlhf},
+                              KnownProgram{"verl.trainer.", tables::Tool::verl},
+                              KnownProgram{"verl/trainer/", tables::Tool::verl},
+                              KnownProgram{"verl.experimental.", tables::Tool::verl},
+                              KnownProgram{"recipe.dapo.", tables::Tool::verl},
+                              KnownProgram{"llamafactory-cli", tables::Tool::llama_factory},
+                              KnownProgram{"llamafactory.", tables::Tool::llama_factory},
+                              KnownProgram{"posttrain_gpt.py", tables::Tool::mindspeed},
+                              KnownProgram{"pretrain_gpt.py", tables::Tool::mindspeed},
+                              KnownProgram{"cli/train_", tables::Tool::mindspeed},
+                              KnownProgram{"trl/scripts/", tables::Tool::trl},
+                              KnownProgram{"examples/scripts/", tables::Tool::trl}};
 
 struct OtherTask {
   std::string_view part, instead;
@@ -101,8 +101,8 @@ bool has_key(const ForeignRun& run, std::string_view key) {
 
 }  // namespace
 
-std::optional<Tool> tool_of(const std::string& word) {
-  if (word == "trl") return Tool::trl;
+std::optional<tables::Tool> tool_of(const std::string& word) {
+  if (word == "trl") return tables::Tool::trl;
   for (const KnownProgram& program : programs)
     if (word.find(program.part) != std::string::npos) return program.tool;
   return std::nullopt;
@@ -136,4 +136,4 @@ void refuse_tool(std::string_view where, std::string_view name) {
                                         ", verl, OpenRLHF and MindSpeed")});
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::migration

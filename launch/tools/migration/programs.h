@@ -8,10 +8,10 @@
 
 #include "launch/tools/migration/input.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::migration {
 
 /// The tool whose program a word of a command line names.
-std::optional<Tool> tool_of(const std::string& word);
+std::optional<tables::Tool> tool_of(const std::string& word);
 
 /// Why a command with this word is not a training run of a tool that import reads: "this is
 /// axolotl, ...", "... troupe convert does this"; empty if nothing is known about it.
@@ -23,4 +23,4 @@ std::string_view unsupported_tool(const ForeignRun& run);
 /// Throws Failure (Errc::unsupported) that names a tool.
 [[noreturn]] void refuse_tool(std::string_view where, std::string_view name);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::migration

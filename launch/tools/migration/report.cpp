@@ -4,10 +4,10 @@
 #include <array>
 
 #include "engine/base/text.h"
-#include "launch/recipes/resolve.h"
 #include "launch/config/schema.h"
+#include "launch/recipes/resolve.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::migration {
 namespace {
 
 constexpr std::array<std::string_view, 6> always{"compat",    "model",  "output",
@@ -18,26 +18,26 @@ bool is_always(const std::string& key) {
 }
 
 /// What resolve() makes of some of the values, without files; `values` are keys and YAML.
-Result<Resolved> resolved(const Converted& converted, bool all) {
-  Sources sources{.algorithm = converted.algorithm,
-                  .file = "",
-                  .sets = {"model=M", "output=O", "data.path=D"},
-                  .check_files = false,
-                  .options = {}};
+Result<recipes::Resolved> resolved(const Converted& converted, bool all) {
+  recipes::Sources sources{.algorithm = converted.algorithm,
+                           .file = "",
+                           .sets = {"model=M", "output=O", "data.path=D"},
+                           .check_files = false,
+                           .options = {}};
   for (const auto& [key, value] : converted.values)
     if (all || is_always(key) || key == "lora.rank" || key == "lora.adapter")
       sources.sets.push_back(cat(key, '=', value.yaml));
-  return resolve(sources);
+  return recipes::resolve(sources);
 }
 
 /// Removes the values that are the defaults of this run.
 void drop_defaults(Converted& converted) {
   const auto base = resolved(converted, false), whole = resolved(converted, true);
   if (!base || !whole) return;
-  for (const Field& field : fields()) {
+  for (const config::Field& field : config::fields()) {
     const auto found = converted.values.find(field.key);
     if (found == converted.values.end() || is_always(field.key) ||
-        value_text(field, base->config) != value_text(field, whole->config) ||
+        config::value_text(field, base->config) != config::value_text(field, whole->config) ||
         field.key == "lora.rank")
       continue;
     const std::string from = found->second.from;
@@ -96,17 +96,17 @@ std::string section_text(const Converted& converted, Outcome outcome, std::strin
 
 }  // namespace
 
-std::string run_file(Converted& converted, Tool tool, const std::string& source) {
+std::string run_file(Converted& converted, tables::Tool tool, const std::string& source) {
   join_entries(converted, "data.columns");
   join_entries(converted, "data.tags");
   drop_defaults(converted);
-  std::string text = cat("# A run of ", title_of(tool), ", converted from ", source,
+  std::string text = cat("# A run of ", tables::title_of(tool), ", converted from ", source,
                          " by troupe import.\nalgorithm: ", converted.algorithm, "\n");
   std::string section;
-  for (const Field& field : fields()) {
+  for (const config::Field& field : config::fields()) {
     const auto found = converted.values.find(field.key);
     if (found == converted.values.end() || field.key == "algorithm") continue;
-    const std::string_view of = section_of(field.key);
+    const std::string_view of = config::section_of(field.key);
     if (of != section && !of.empty()) text += cat(of, ":\n");
     section = of;
     text += cat(of.empty() ? "" : "  ", of.empty() ? field.key : field.key.substr(of.size() + 1),
@@ -115,16 +115,16 @@ std::string run_file(Converted& converted, Tool tool, const std::string& source)
   return text;
 }
 
-std::string import_report(const Converted& converted, Tool tool) {
+std::string import_report(const Converted& converted, tables::Tool tool) {
   std::string text = section_text(converted, Outcome::became, "Converted");
   text += section_text(converted, Outcome::already_default, "Already the default");
   text += section_text(converted, Outcome::not_needed, "Not needed");
   text += section_text(converted, Outcome::no_equivalent, "Without an equivalent");
-  text += section_text(converted, Outcome::unknown, cat("Not known of ", title_of(tool)));
+  text += section_text(converted, Outcome::unknown, cat("Not known of ", tables::title_of(tool)));
   text += section_text(converted, Outcome::not_evaluated, "Not evaluated, and not converted");
   for (const std::string& note : converted.notes)
     text += cat(&note == &converted.notes.front() ? "Notes:\n" : "", "  ", shortened(note), "\n");
   return text;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::migration

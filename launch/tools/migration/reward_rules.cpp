@@ -7,11 +7,11 @@
 #include <optional>
 
 #include "engine/base/text.h"
-#include "launch/tools/migration/words.h"
 #include "launch/config/schema.h"
 #include "launch/recipes/recipes.h"
+#include "launch/tools/migration/words.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::migration {
 namespace {
 
 struct KnownFunction {
@@ -31,8 +31,8 @@ constexpr std::array known_functions{
     KnownFunction{"strict_format", "{rule: format}"}};
 
 bool needs_reward(const ImportSettings& settings) {
-  const Field* field = find_field("reward");
-  return reads(settings.converted.algorithm, *field);
+  const config::Field* field = config::find_field("reward");
+  return recipes::reads(settings.converted.algorithm, *field);
 }
 
 /// A function in a file: FILE.py:NAME.
@@ -42,12 +42,12 @@ struct FileFunction {
 
 /// The function that a setting of the tool names, if it is one in a file.
 std::optional<FileFunction> function_of(const ImportSettings& settings, const std::string& text) {
-  if (settings.tool == Tool::openrlhf && text.ends_with(".py"))
+  if (settings.tool == tables::Tool::openrlhf && text.ends_with(".py"))
     return FileFunction{text, "reward_func"};
-  if (settings.tool == Tool::verl && text.ends_with(".py"))
+  if (settings.tool == tables::Tool::verl && text.ends_with(".py"))
     return FileFunction{text, settings.theirs("custom_reward_function.name", "compute_score")};
   const auto dot = text.rfind('.');
-  if (settings.tool != Tool::trl || dot == text.npos || text.find('/') != text.npos)
+  if (settings.tool != tables::Tool::trl || dot == text.npos || text.find('/') != text.npos)
     return std::nullopt;
   // A dotted import path, relative to the folder in which TRL is started.
   FileFunction out{text.substr(0, dot), text.substr(dot + 1)};
@@ -57,26 +57,27 @@ std::optional<FileFunction> function_of(const ImportSettings& settings, const st
 }
 
 /// A number or a truth value as it is, a text in quotes where it needs them.
-std::string scalar_yaml(const YamlNode& value) {
+std::string scalar_yaml(const config::YamlNode& value) {
   const std::string text = text_of(value);
   double number = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
   const bool plain = (code == std::errc() && end == text.data() + text.size()) || text == "true" ||
                      text == "false" || text == "null";
-  return plain ? text : yaml_text(text);
+  return plain ? text : config::yaml_text(text);
 }
 
 /// verl's custom_reward_function.reward_kwargs, as ", arguments: {...}", or "".
 std::string arguments_of(const ImportSettings& settings) {
   constexpr std::string_view section = "custom_reward_function.reward_kwargs.";
   std::vector<std::string> members;
-  if (settings.tool == Tool::verl)
+  if (settings.tool == tables::Tool::verl)
     for (const ForeignSetting& each : settings.run.settings) {
-      const std::string name = normal_name(each.key);
+      const std::string name = tables::normal_name(each.key);
       if (const auto at = name.find(section); at != name.npos)
-        members.push_back(cat(yaml_text(name.substr(at + section.size())), ": ",
-                              each.value.kind == YamlNode::Kind::scalar ? scalar_yaml(each.value)
-                                                                        : yaml_of(each.value)));
+        members.push_back(cat(config::yaml_text(name.substr(at + section.size())), ": ",
+                              each.value.kind == config::YamlNode::Kind::scalar
+                                  ? scalar_yaml(each.value)
+                                  : yaml_of(each.value)));
     }
   return members.empty() ? "" : cat(", arguments: {", join(members, ", "), '}');
 }
@@ -87,8 +88,9 @@ std::string rule_for(const ImportSettings& settings, const std::string& name) {
     if (known.theirs == name) return std::string(known.rule);
   const auto function = function_of(settings, name);
   if (!function) return "";
-  return cat("{rule: python, function: ", yaml_text(cat(function->file, ':', function->name)),
-             ", signature: ", name_of(settings.tool), arguments_of(settings), '}');
+  return cat(
+      "{rule: python, function: ", config::yaml_text(cat(function->file, ':', function->name)),
+      ", signature: ", name_of(settings.tool), arguments_of(settings), '}');
 }
 
 /// What the user has to see to before a function can be called.
@@ -109,7 +111,7 @@ void add_rule(ImportSettings& settings, const std::string& rule) {
   value = {cat('[', before, rule, ']'), settings.current};
 }
 
-void functions(ImportSettings& settings, const YamlNode& value) {
+void functions(ImportSettings& settings, const config::YamlNode& value) {
   std::vector<std::string> rules;
   for (const std::string& name : items_of(value)) {
     const std::string rule = rule_for(settings, name);
@@ -128,10 +130,11 @@ void functions(ImportSettings& settings, const YamlNode& value) {
 }
 
 /// The weights of the functions that became rules: those of the others have no place here.
-std::vector<std::string> weights_of_rules(const ImportSettings& settings, const YamlNode& value) {
+std::vector<std::string> weights_of_rules(const ImportSettings& settings,
+                                          const config::YamlNode& value) {
   std::vector<std::string> numbers = items_of(value), out;
   for (const ForeignSetting& each : settings.run.settings)
-    for (const ToolKey* row : rows_of(settings.tool, each.key)) {
+    for (const tables::ToolKey* row : rows_of(settings.tool, each.key)) {
       const auto names =
           row->converter == "rewards" ? items_of(each.value) : std::vector<std::string>();
       for (std::size_t i = 0; i < std::min(names.size(), numbers.size()); ++i)
@@ -140,7 +143,7 @@ std::vector<std::string> weights_of_rules(const ImportSettings& settings, const 
   return out;
 }
 
-void weights(ImportSettings& settings, const YamlNode& value) {
+void weights(ImportSettings& settings, const config::YamlNode& value) {
   const auto numbers = weights_of_rules(settings, value);
   auto& reward = settings.converted.values["reward"];
   std::size_t at = 0;
@@ -159,12 +162,12 @@ void weights(ImportSettings& settings, const YamlNode& value) {
 }
 
 /// A reward model that is on; verl's configurations name one that is off.
-void model_rule(ImportSettings& settings, const YamlNode& value) {
+void model_rule(ImportSettings& settings, const config::YamlNode& value) {
   if (settings.theirs("reward_model.enable", "true") == "false")
     return settings.line(Outcome::already_default,
                          "reward_model.enable is off, so it has no effect");
   const bool normalized = settings.theirs("normalize_reward", "false") == "true";
-  const std::string rule = cat("{rule: model, path: ", yaml_text(text_of(value)),
+  const std::string rule = cat("{rule: model, path: ", config::yaml_text(text_of(value)),
                                normalized ? ", normalize: saved}" : "}");
   add_rule(settings, rule);
   settings.line(Outcome::became, cat("reward: ", rule));
@@ -172,7 +175,8 @@ void model_rule(ImportSettings& settings, const YamlNode& value) {
 
 }  // namespace
 
-bool convert_reward(ImportSettings& settings, std::string_view converter, const YamlNode& value) {
+bool convert_reward(ImportSettings& settings, std::string_view converter,
+                    const config::YamlNode& value) {
   if (converter == "rewards") {
     functions(settings, value);
   } else if (converter == "reward_weights") {
@@ -206,4 +210,4 @@ void finish_reward(ImportSettings& settings) {
                     "rule here; choose the rules (docs/rewards.md)"));
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::migration

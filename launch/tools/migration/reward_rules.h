@@ -5,12 +5,13 @@
 
 #include "launch/tools/migration/settings.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::migration {
 
 /// Converts a value by one of the converters rewards, reward_weights and reward_model. False for
 /// another converter.
-bool convert_reward(ImportSettings& settings, std::string_view converter, const YamlNode& value);
+bool convert_reward(ImportSettings& settings, std::string_view converter,
+                    const config::YamlNode& value);
 /// Writes the rules; a method that needs a reward and has none gets one, with a note.
 void finish_reward(ImportSettings& settings);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::migration

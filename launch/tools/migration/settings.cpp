@@ -8,35 +8,35 @@
 #include "launch/config/schema.h"
 #include "launch/recipes/recipes.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::migration {
 namespace {
 
 /// "3" for "3.0" where a whole number is expected.
-std::string whole_text(const Field& field, const std::string& text) {
+std::string whole_text(const config::Field& field, const std::string& text) {
   double number = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
   const bool whole = code == std::errc() && end == text.data() + text.size() &&
                      number == std::floor(number) && std::abs(number) < 1e15;
-  return whole && field.kind == ValueKind::whole ? to_text(number, 0) : text;
+  return whole && field.kind == config::ValueKind::whole ? to_text(number, 0) : text;
 }
 
-std::string refusal(const std::string& key, const YamlNode& value) {
-  const Field* field = find_field(key);
+std::string refusal(const std::string& key, const config::YamlNode& value) {
+  const config::Field* field = config::find_field(key);
   if (!field)
     return key.starts_with("data.columns.") || key.starts_with("data.tags.")
                ? ""
                : cat("there is no key ", key);
-  RunConfig scratch;
-  std::string why = assign(*field, value, scratch);
-  each_number_out_of_range(scratch, [&](const Field& wrong, double, bool) {
-    if (wrong.key == key && why.empty()) why = cat("must be ", allowed_text(wrong));
+  config::RunConfig scratch;
+  std::string why = config::assign(*field, value, scratch);
+  config::each_number_out_of_range(scratch, [&](const config::Field& wrong, double, bool) {
+    if (wrong.key == key && why.empty()) why = cat("must be ", config::allowed_text(wrong));
   });
   return why;
 }
 
 /// True for a setting of this name, or of it in a section.
 bool is_name_of(const ForeignSetting& setting, std::string_view name) {
-  const std::string key = normal_name(setting.key);
+  const std::string key = tables::normal_name(setting.key);
   return key == name || key.ends_with(cat('.', name));
 }
 
@@ -50,28 +50,28 @@ bool means_no_number(std::string_view text) {
 
 }  // namespace
 
-YamlNode node_of_value(std::string_view text) {
+config::YamlNode node_of_value(std::string_view text) {
   if (text.starts_with('[') || text.starts_with('{'))
-    if (auto parsed = parse_yaml(text, "a value")) return *parsed;
+    if (auto parsed = config::parse_yaml(text, "a value")) return *parsed;
   return scalar_node(text);
 }
 
-std::string yaml_of(const YamlNode& value) {
-  if (value.kind == YamlNode::Kind::scalar) return yaml_text(text_of(value));
+std::string yaml_of(const config::YamlNode& value) {
+  if (value.kind == config::YamlNode::Kind::scalar) return config::yaml_text(text_of(value));
   std::vector<std::string> items;
-  for (const YamlNode& item : value.items) items.push_back(yaml_of(item));
+  for (const config::YamlNode& item : value.items) items.push_back(yaml_of(item));
   for (const auto& [name, member] : value.members)
-    items.push_back(cat(yaml_text(name), ": ", yaml_of(member)));
-  const bool map = value.kind == YamlNode::Kind::map;
+    items.push_back(cat(config::yaml_text(name), ": ", yaml_of(member)));
+  const bool map = value.kind == config::YamlNode::Kind::map;
   return cat(map ? '{' : '[', join(items, ", "), map ? '}' : ']');
 }
 
-ImportSettings::ImportSettings(Tool of, const ForeignRun& from) : tool(of), run(from) {
+ImportSettings::ImportSettings(tables::Tool of, const ForeignRun& from) : tool(of), run(from) {
   // A name that means the same setting counts, but not one that only has the same answer.
   for (const ForeignSetting& each : run.settings)
-    for (const ToolKey* row : rows_of(tool, each.key))
+    for (const tables::ToolKey* row : rows_of(tool, each.key))
       for (const std::string_view name : row->names)
-        if (row->equivalent == Equivalent::setting || is_name_of(each, name))
+        if (row->equivalent == tables::Equivalent::setting || is_name_of(each, name))
           by_name_[name].push_back(&each);
 }
 
@@ -115,13 +115,13 @@ double ImportSettings::number(std::string_view name, double otherwise) const {
                         "value after it (NAME=VALUE)")});
 }
 
-std::vector<std::string> ImportSettings::targets(const ToolKey& row) const {
+std::vector<std::string> ImportSettings::targets(const tables::ToolKey& row) const {
   std::vector<std::string> own, all;
-  for (const Target& target : row.targets) {
+  for (const tables::Target& target : row.targets) {
     const std::string key(target.key.starts_with("data.columns.") ? "data.columns" : target.key);
-    const Field* field = find_field(key);
-    if (key != "algorithm" && key != column_maps_key &&
-        (!field || !reads(converted.algorithm, *field)))
+    const config::Field* field = config::find_field(key);
+    if (key != "algorithm" && key != config::column_maps_key &&
+        (!field || !recipes::reads(converted.algorithm, *field)))
       continue;
     if (target.algorithm.empty())
       all.emplace_back(target.key);
@@ -136,28 +136,31 @@ bool ImportSettings::has(std::string_view key) const {
 }
 
 std::string ImportSettings::put(const std::string& key, std::string_view value) {
-  const Field* field = find_field(key);
-  YamlNode node = node_of_value(value);
-  if (field && node.kind == YamlNode::Kind::scalar) node.text = whole_text(*field, node.text);
+  const config::Field* field = config::find_field(key);
+  config::YamlNode node = node_of_value(value);
+  if (field && node.kind == config::YamlNode::Kind::scalar)
+    node.text = whole_text(*field, node.text);
   std::string why = refusal(key, node);
   if (!why.empty()) return why;
   // A number or a word needs no quotes, and a text of digits none that matter.
-  const bool text = !field || field->kind == ValueKind::text || field->kind == ValueKind::texts;
-  converted.values[key] = {text || node.kind != YamlNode::Kind::scalar ? yaml_of(node) : node.text,
-                           current};
+  const bool text =
+      !field || field->kind == config::ValueKind::text || field->kind == config::ValueKind::texts;
+  converted.values[key] = {
+      text || node.kind != config::YamlNode::Kind::scalar ? yaml_of(node) : node.text, current};
   return "";
 }
 
-void ImportSettings::set(const std::string& key, const YamlNode& value) {
-  const std::string text = value.kind == YamlNode::Kind::scalar ? text_of(value) : yaml_of(value);
+void ImportSettings::set(const std::string& key, const config::YamlNode& value) {
+  const std::string text =
+      value.kind == config::YamlNode::Kind::scalar ? text_of(value) : yaml_of(value);
   const std::string why = put(key, text);
-  const Field* field = find_field(key);
-  const bool number =
-      field && (field->kind == ValueKind::whole || field->kind == ValueKind::number ||
-                field->kind == ValueKind::numbers);
+  const config::Field* field = config::find_field(key);
+  const bool number = field && (field->kind == config::ValueKind::whole ||
+                                field->kind == config::ValueKind::number ||
+                                field->kind == config::ValueKind::numbers);
   if (why.empty())
     line(Outcome::became, cat(key, ": ", converted.values[key].yaml));
-  else if (number && value.kind == YamlNode::Kind::scalar && means_no_number(text))
+  else if (number && value.kind == config::YamlNode::Kind::scalar && means_no_number(text))
     refuse(key, why);
   else
     line(Outcome::no_equivalent, cat(key, ": ", why));
@@ -193,4 +196,4 @@ void ImportSettings::note(std::string text) {
   converted.notes.push_back(std::move(text));
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::migration

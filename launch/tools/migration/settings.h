@@ -9,14 +9,14 @@
 
 #include "launch/tools/migration/conversion.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::migration {
 
 class ImportSettings {
  public:
-  ImportSettings(Tool of, const ForeignRun& from);
+  ImportSettings(tables::Tool of, const ForeignRun& from);
   void begin(const std::string& algorithm, const std::string& recipe_name);
 
-  const Tool tool;
+  const tables::Tool tool;
   const ForeignRun& run;
   std::string recipe;
   Converted converted;
@@ -30,13 +30,13 @@ class ImportSettings {
   double number(std::string_view name, double otherwise) const;
 
   /// The keys of a row that this run's method reads; of keys for one algorithm only, that one.
-  std::vector<std::string> targets(const ToolKey& row) const;
+  std::vector<std::string> targets(const tables::ToolKey& row) const;
   /// True if our key has a value already.
   bool has(std::string_view key) const;
 
   /// Sets a key and reports it; a text or a list that the key refuses is reported as without
   /// equivalent. Throws Failure (Errc::usage) for a number that it refuses.
-  void set(const std::string& key, const YamlNode& value);
+  void set(const std::string& key, const config::YamlNode& value);
   /// Sets a key without a line of its own. Throws Failure (Errc::usage) if it refuses the value.
   void require(const std::string& key, std::string_view value);
   /// Sets a key without a line of its own. Returns "" or why the key refuses the value.
@@ -54,8 +54,8 @@ class ImportSettings {
 };
 
 /// A text, or a list in brackets.
-YamlNode node_of_value(std::string_view text);
+config::YamlNode node_of_value(std::string_view text);
 /// A value as YAML: a list in brackets, a text in quotes where it needs them.
-std::string yaml_of(const YamlNode& value);
+std::string yaml_of(const config::YamlNode& value);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::migration

@@ -9,7 +9,7 @@
 #include "engine/base/text.h"
 #include "launch/tools/migration/programs.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::migration {
 namespace {
 
 bool reads_as_number(const std::string& word) {
@@ -33,7 +33,7 @@ std::int64_t devices_of(const std::vector<std::string>& words) {
   std::int64_t devices = 0, nodes = 1;
   for (std::size_t i = 0; i < words.size(); ++i) {
     const auto equals = words[i].find('=');
-    const std::string name = normal_name(words[i].substr(0, equals)),
+    const std::string name = tables::normal_name(words[i].substr(0, equals)),
                       value = equals != std::string::npos ? words[i].substr(equals + 1)
                               : i + 1 < words.size()      ? words[i + 1]
                                                           : "";
@@ -135,7 +135,7 @@ class WordReader {
     if (is_option(at_ - 1)) return option(word);
     if (is_setting(at_ - 1)) {
       const auto equals = word.value.text.find('=');
-      add(normal_name(word.value.text.substr(0, equals)),
+      add(tables::normal_name(word.value.text.substr(0, equals)),
           node_of_text(without_quotes(word.value.text.substr(equals + 1))), word);
     } else if (!word.value.unknown.empty()) {
       open(word);
@@ -158,7 +158,7 @@ class WordReader {
   void option(const shell::Field& word) {
     const std::string& text_of_word = word.value.text;
     const auto equals = text_of_word.find('=');
-    const std::string key = normal_name(text_of_word.substr(0, equals));
+    const std::string key = tables::normal_name(text_of_word.substr(0, equals));
     if (equals != std::string::npos) return value(key, {text_of_word.substr(equals + 1)}, word);
     std::vector<std::string> values;
     shell::Field from = word;
@@ -177,7 +177,7 @@ class WordReader {
   void value(const std::string& key, const std::vector<std::string>& values,
              const shell::Field& from) {
     if (values.size() == 1 && (key == "config_path" || key == "config_name") &&
-        run_.tool == Tool::verl) {
+        run_.tool == tables::Tool::verl) {
       if (!from.value.unknown.empty()) open(from);
       (key == "config_path" ? config_path_ : config_name_) = values[0];
       return;
@@ -189,13 +189,13 @@ class WordReader {
     }
     if (values.size() < 2)
       return add(key, values.empty() ? scalar_node("true") : node_of_text(values[0]), from);
-    YamlNode list;
-    list.kind = YamlNode::Kind::list;
+    config::YamlNode list;
+    list.kind = config::YamlNode::Kind::list;
     for (const std::string& each : values) list.items.push_back(scalar_node(each));
     add(key, std::move(list), from);
   }
 
-  void add(const std::string& key, YamlNode value, const shell::Field& from) {
+  void add(const std::string& key, config::YamlNode value, const shell::Field& from) {
     const std::string where = from.line > 0 ? cat(where_, ':', from.line) : where_;
     if (!from.value.unset.empty())
       run_.notes.push_back(cat(key, ": ", from.value.unset,
@@ -241,9 +241,9 @@ bool is_override(const std::string& word) {
          word.find_first_of(" /{[") > equals;
 }
 
-YamlNode node_of_text(std::string_view text) {
+config::YamlNode node_of_text(std::string_view text) {
   if (text.starts_with('[') || text.starts_with('{'))
-    if (auto parsed = parse_yaml(text, "a value")) return *parsed;
+    if (auto parsed = config::parse_yaml(text, "a value")) return *parsed;
   return scalar_node(text);
 }
 
@@ -269,4 +269,4 @@ ForeignRun read_words(const std::vector<shell::Field>& words, const std::string&
   return WordReader(words, where, folder).read();
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::migration

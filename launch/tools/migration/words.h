@@ -7,7 +7,7 @@
 #include "launch/tools/migration/input.h"
 #include "launch/tools/migration/shell/fields.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::migration {
 
 /// `folder`: in which files that the words name are looked for, besides the working directory.
 /// Throws Failure: usage for words without a program of a known tool, unsupported for a program
@@ -18,8 +18,8 @@ ForeignRun read_words(const std::vector<shell::Field>& words, const std::string&
 /// A setting KEY=VALUE, as Hydra has it.
 bool is_override(const std::string& word);
 /// A text, or a list or map in brackets.
-YamlNode node_of_text(std::string_view text);
+config::YamlNode node_of_text(std::string_view text);
 /// The file `path`, there or below `folder` or one of the folders above it; "" if it is nowhere.
 std::string file_near(const std::string& path, const std::string& folder);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::migration

@@ -12,13 +12,13 @@
 #include "launch/tools/preprocess/preprocess.h"
 #include "launch/tools/preprocess/yaml_words.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::preprocess {
 namespace {
 
 // Expands ~ in `--input=~/x`, which shells leave as it is.
 CLI::Option* home_path(CLI::Option* option) {
   return option->transform([name = option->get_name()](const std::string& given) {
-    auto expanded = expand_home(name, given);
+    auto expanded = config::expand_home(name, given);
     return expanded ? std::move(*expanded)
                     : throw CLI::ValidationError(name, expanded.error().what);
   });
@@ -131,7 +131,7 @@ void add_options(CLI::App& command, PreprocessOptions& options) {
 // Parses the keys of a YAML file as the options of the same names.
 void parse_file(const std::string& path, PreprocessOptions& options) {
   const auto words = preprocess_words(path);
-  if (!words) throw ArgumentProblem(words.error().what);
+  if (!words) throw commands::ArgumentProblem(words.error().what);
   CLI::App command("the keys of the file", "preprocess");
   add_options(command, options);
   auto reversed = *words;
@@ -139,7 +139,8 @@ void parse_file(const std::string& path, PreprocessOptions& options) {
   try {
     command.parse(reversed);
   } catch (const CLI::ParseError& error) {
-    throw ArgumentProblem(cat(path, ": ", parse_problem(command, *words, error)));
+    throw commands::ArgumentProblem(
+        cat(path, ": ", commands::parse_problem(command, *words, error)));
   }
 }
 
@@ -164,12 +165,12 @@ void add_preprocess(CLI::App& app, std::function<int()>& action) {
         if (option != given && option->count() > 0 && option->get_group() == "Options" &&
             option->get_lnames() != std::vector<std::string>{"log-level"} &&
             option->get_lnames() != std::vector<std::string>{"quiet"})
-          throw ArgumentProblem(cat("preprocess: ", option->get_name(),
-                                    " beside a YAML file; write it into the file"));
+          throw commands::ArgumentProblem(cat("preprocess: ", option->get_name(),
+                                              " beside a YAML file; write it into the file"));
       parse_file(*file, *options);
     }
     action = [options] { return preprocess(*options); };
   });
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::preprocess

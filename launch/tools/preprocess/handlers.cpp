@@ -4,7 +4,7 @@
 
 #include "engine/base/text.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::preprocess {
 namespace {
 
 using engine::data::Layout;
@@ -147,4 +147,4 @@ Result<ColumnMap> column_map(const Handler& handler, const std::string& map_keys
   return out;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::preprocess

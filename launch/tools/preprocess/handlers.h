@@ -10,7 +10,7 @@
 
 #include "engine/data/layouts/layout.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::preprocess {
 
 /// How a handler names columns in --map-keys.
 enum class MapKeys { none, alpaca, sharegpt };
@@ -43,4 +43,4 @@ struct ColumnMap {
 };
 Result<ColumnMap> column_map(const Handler& handler, const std::string& map_keys);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::preprocess

@@ -8,7 +8,7 @@
 #include "engine/base/text.h"
 #include "engine/data/megatron/indexed_dataset_writer.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::preprocess {
 namespace {
 
 namespace fs = std::filesystem;
@@ -61,4 +61,4 @@ Result<> merge_groups(const std::string& folder, const std::vector<std::string>&
   return {};
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::preprocess

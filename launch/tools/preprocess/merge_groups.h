@@ -6,7 +6,7 @@
 
 #include "engine/base/error.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::preprocess {
 
 /// For each key, all datasets NAME.bin and NAME.idx of `folder` whose names contain the key, in the
 /// order of their names, become PREFIX_KEY.bin and .idx. Errc::not_found for a key without
@@ -14,4 +14,4 @@ namespace troupe::launch {
 Result<> merge_groups(const std::string& folder, const std::vector<std::string>& keys,
                       const std::string& prefix);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::preprocess

@@ -7,7 +7,7 @@
 #include "engine/data/layouts/steps.h"
 #include "engine/models/spec.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::preprocess {
 namespace {
 
 namespace data = engine::data;
@@ -59,7 +59,7 @@ Result<std::unique_ptr<PackedRows>> PackedRows::create(Options options) {
   RETURN_IF_ERROR(tokenizer);
   engine::models::DecoderSpec spec;
   spec.vocabulary = static_cast<std::int64_t>(tokenizer->vocab_size());
-  auto model = TextModel::load(own.tokenizer, own.prompt_type, spec);
+  auto model = run::TextModel::load(own.tokenizer, own.prompt_type, spec);
   RETURN_IF_ERROR(model);
   out->model_ = std::move(*model);
   out->layout_ = {.purpose = own.handler->purpose,
@@ -204,4 +204,4 @@ Result<std::vector<TokenDocument>> PackedRows::prompt(const data::Sample& sample
   return out;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::preprocess

@@ -7,11 +7,11 @@
 #include <optional>
 
 #include "engine/data/encode.h"
+#include "launch/run/text_model.h"
 #include "launch/tools/preprocess/handlers.h"
 #include "launch/tools/preprocess/row_encoder.h"
-#include "launch/run/text_model.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::preprocess {
 
 class PackedRows final : public RowEncoder {
  public:
@@ -47,11 +47,11 @@ class PackedRows final : public RowEncoder {
 
   Options options_;
   ColumnMap map_;
-  std::shared_ptr<TextModel> model_;
+  std::shared_ptr<run::TextModel> model_;
   engine::data::LayoutOptions layout_;
   engine::data::EncodeOptions encode_;
   std::vector<std::string> outputs_;
   mutable std::atomic<std::int64_t> left_out_ = 0;
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::preprocess

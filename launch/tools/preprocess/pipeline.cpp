@@ -10,7 +10,7 @@
 #include "engine/base/text.h"
 #include "engine/data/readers/line_readers.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::preprocess {
 namespace {
 
 using engine::data::PendingRow;
@@ -140,4 +140,4 @@ PreprocessCounts Preprocessing::counts(RowPosition at, std::uint64_t bytes) cons
   return {.bytes = bytes, .rows = at.number, .tokens = files_.tokens()};
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::preprocess

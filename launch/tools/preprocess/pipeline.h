@@ -16,7 +16,7 @@
 #include "launch/tools/preprocess/row_source.h"
 #include "launch/tools/preprocess/token_files.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::preprocess {
 
 class Preprocessing {
  public:
@@ -59,4 +59,4 @@ class Preprocessing {
   std::deque<Running> running_;
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::preprocess

@@ -18,7 +18,7 @@
 #include "launch/tools/preprocess/pipeline.h"
 #include "launch/tools/preprocess/text_columns.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::preprocess {
 namespace {
 
 namespace fs = std::filesystem;
@@ -210,4 +210,4 @@ int preprocess(const PreprocessOptions& options) {
   return 0;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::preprocess

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace troupe::launch {
+namespace troupe::launch::tools::preprocess {
 
 struct PreprocessOptions {
   std::vector<std::string> input;
@@ -36,4 +36,4 @@ struct PreprocessOptions {
 /// nor on interruptions. Returns the exit code. Throws Failure.
 int preprocess(const PreprocessOptions& options);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::preprocess

@@ -4,7 +4,7 @@
 
 #include "engine/base/text.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::preprocess {
 namespace {
 
 constexpr int bar_width = 20;
@@ -47,4 +47,4 @@ void PreprocessBar::finish(const PreprocessCounts& counts) {
   std::fflush(out_);
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::preprocess

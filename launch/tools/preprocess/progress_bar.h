@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-namespace troupe::launch {
+namespace troupe::launch::tools::preprocess {
 
 /// What was done so far. Bytes are those of the input files.
 struct PreprocessCounts {
@@ -40,4 +40,4 @@ class PreprocessBar {
   std::int64_t shown_rows_ = 0;
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::preprocess

@@ -7,7 +7,7 @@
 
 #include "engine/data/readers/row_reader.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::preprocess {
 
 /// One document: its sequences of token ids.
 using TokenDocument = std::vector<std::vector<std::int32_t>>;
@@ -23,4 +23,4 @@ class RowEncoder {
   virtual Result<std::vector<TokenDocument>> encode(const engine::data::Row& row) const = 0;
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::preprocess

@@ -2,7 +2,7 @@
 
 #include "engine/data/readers/file_list.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::preprocess {
 namespace data = engine::data;
 
 Result<RowSource> RowSource::open(const std::vector<std::string>& input, std::int64_t max_rows,
@@ -60,4 +60,4 @@ std::uint64_t RowSource::bytes_of_finished() const {
   return sum;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::preprocess

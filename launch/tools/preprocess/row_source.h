@@ -11,7 +11,7 @@
 #include "engine/data/loader/example_reader.h"
 #include "engine/data/readers/row_reader.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::preprocess {
 
 class RowSource {
  public:
@@ -38,4 +38,4 @@ class RowSource {
   std::unique_ptr<engine::data::RowReader> reader_;  // of file position_.file; null: not open
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::preprocess

@@ -2,7 +2,7 @@
 
 #include "engine/base/text.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::preprocess {
 namespace {
 
 Result<std::string_view> text_of_column(const engine::data::Row& row, const std::string& column) {
@@ -48,4 +48,4 @@ Result<std::vector<TokenDocument>> TextColumns::encode(const engine::data::Row& 
   return out;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::preprocess

@@ -7,7 +7,7 @@
 #include "engine/tokenizer/tokenizer.h"
 #include "launch/tools/preprocess/row_encoder.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::preprocess {
 
 class TextColumns final : public RowEncoder {
  public:
@@ -31,4 +31,4 @@ class TextColumns final : public RowEncoder {
   Options options_;
 };
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::preprocess

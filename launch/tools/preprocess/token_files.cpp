@@ -8,7 +8,7 @@
 #include "engine/base/system_calls.h"
 #include "engine/base/text.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::preprocess {
 namespace {
 
 using engine::data::RowPosition;
@@ -147,4 +147,4 @@ Result<> TokenFiles::finish(RowPosition end) {
   return {};
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::preprocess

@@ -10,7 +10,7 @@
 #include "engine/data/megatron/indexed_dataset_writer.h"
 #include "launch/tools/preprocess/row_encoder.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::preprocess {
 
 class TokenFiles {
  public:
@@ -50,4 +50,4 @@ class TokenFiles {
 /// PREFIX_NAME_document
 std::string dataset_prefix(const std::string& prefix, const std::string& output);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::preprocess

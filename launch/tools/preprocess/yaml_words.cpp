@@ -7,58 +7,59 @@
 #include "engine/base/text.h"
 #include "launch/config/yaml.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::preprocess {
 namespace {
 
 constexpr std::size_t max_file_bytes = 1u << 20;
 
-Json json_of_node(const YamlNode& node) {
+Json json_of_node(const config::YamlNode& node) {
   switch (node.kind) {
-    case YamlNode::Kind::null:
+    case config::YamlNode::Kind::null:
       return {};
-    case YamlNode::Kind::scalar:
+    case config::YamlNode::Kind::scalar:
       return node.text;
-    case YamlNode::Kind::list: {
+    case config::YamlNode::Kind::list: {
       Json::Array items;
-      for (const YamlNode& item : node.items) items.push_back(json_of_node(item));
+      for (const config::YamlNode& item : node.items) items.push_back(json_of_node(item));
       return items;
     }
-    case YamlNode::Kind::map:
+    case config::YamlNode::Kind::map:
       break;
   }
   Json::Object members;
-  for (const YamlMember& member : node.members)
+  for (const config::YamlMember& member : node.members)
     members.emplace_back(member.name, json_of_node(member.value));
   return members;
 }
 
-bool is_word(const YamlNode& node, std::string_view word) {
+bool is_word(const config::YamlNode& node, std::string_view word) {
   std::string lower = node.text;
   std::ranges::transform(lower, lower.begin(), [](char c) {
     return static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
   });
-  return node.kind == YamlNode::Kind::scalar && !node.quoted && lower == word;
+  return node.kind == config::YamlNode::Kind::scalar && !node.quoted && lower == word;
 }
 
 // The words of one key. A value that begins with a dash belongs to its option by "=".
-Result<> add_words(const YamlMember& member, const std::string& path,
+Result<> add_words(const config::YamlMember& member, const std::string& path,
                    std::vector<std::string>& to) {
   std::string name = "--" + member.name;
   std::ranges::replace(name, '_', '-');
-  const YamlNode& value = member.value;
+  const config::YamlNode& value = member.value;
   const auto add = [&](const std::string& text) { to.push_back(name + "=" + text); };
-  if (value.kind == YamlNode::Kind::null || is_word(value, "false")) return {};
+  if (value.kind == config::YamlNode::Kind::null || is_word(value, "false")) return {};
   if (is_word(value, "true")) {
     to.push_back(name);
-  } else if (value.kind == YamlNode::Kind::scalar) {
+  } else if (value.kind == config::YamlNode::Kind::scalar) {
     add(value.text);
-  } else if (value.kind == YamlNode::Kind::map) {
+  } else if (value.kind == config::YamlNode::Kind::map) {
     add(json_of_node(value).dump());
   } else {
-    for (const YamlNode& item : value.items) {
-      if (item.kind != YamlNode::Kind::scalar)
-        return fail(Errc::usage, cat(path, ":", item.line, ": ", member.name,
-                                     ": expected a list of names, found ", to_string(item.kind)));
+    for (const config::YamlNode& item : value.items) {
+      if (item.kind != config::YamlNode::Kind::scalar)
+        return fail(Errc::usage,
+                    cat(path, ":", item.line, ": ", member.name,
+                        ": expected a list of names, found ", config::to_string(item.kind)));
       add(item.text);
     }
   }
@@ -70,14 +71,15 @@ Result<> add_words(const YamlMember& member, const std::string& path,
 Result<std::vector<std::string>> preprocess_words(const std::string& path) {
   const auto text = read_file(path, max_file_bytes);
   RETURN_IF_ERROR(text);
-  const auto root = parse_yaml(*text, path);
+  const auto root = config::parse_yaml(*text, path);
   RETURN_IF_ERROR(root);
-  if (root->kind != YamlNode::Kind::map)
+  if (root->kind != config::YamlNode::Kind::map)
     return fail(Errc::usage,
-                cat(path, ": expected keys and values, found ", to_string(root->kind)));
+                cat(path, ": expected keys and values, found ", config::to_string(root->kind)));
   std::vector<std::string> out;
-  for (const YamlMember& member : root->members) RETURN_IF_ERROR(add_words(member, path, out));
+  for (const config::YamlMember& member : root->members)
+    RETURN_IF_ERROR(add_words(member, path, out));
   return out;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::preprocess

@@ -6,7 +6,7 @@
 #include "engine/base/text.h"
 #include "launch/tools/tables/tool_table.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::tables {
 namespace {
 
 struct Found {
@@ -129,4 +129,4 @@ std::string algorithm_advice(std::string_view algorithm) {
   return "";
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::tables

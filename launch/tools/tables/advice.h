@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace troupe::launch {
+namespace troupe::launch::tools::tables {
 
 /// True if the run's method reads this key of ours.
 using ReadsKey = std::function<bool(std::string_view key)>;
@@ -18,4 +18,4 @@ std::string advice(std::string_view name, const ReadsKey& reads);
 /// "TRL's reward is orm", or "".
 std::string algorithm_advice(std::string_view algorithm);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::tables

@@ -1,6 +1,6 @@
 #include "launch/tools/tables/llama_factory.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::tables {
 
 namespace {
 
@@ -97,4 +97,4 @@ std::string_view llama_factory_text() {
   return llama_factory_rows;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::tables

@@ -1,6 +1,6 @@
 #include "launch/tools/tables/mindspeed.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::tables {
 
 namespace {
 
@@ -216,4 +216,4 @@ std::string_view mindspeed_text() {
   return mindspeed_rows;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::tables

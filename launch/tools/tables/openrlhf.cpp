@@ -1,6 +1,6 @@
 #include "launch/tools/tables/openrlhf.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::tables {
 
 namespace {
 
@@ -153,4 +153,4 @@ std::string_view openrlhf_text() {
   return openrlhf_rows;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::tables

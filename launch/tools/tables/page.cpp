@@ -4,7 +4,7 @@
 
 #include "engine/base/text.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::tables {
 namespace {
 
 std::string quoted(std::string_view text) {
@@ -55,4 +55,4 @@ std::string table_page(Tool tool) {
   return text;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::tables

@@ -5,9 +5,9 @@
 
 #include "launch/tools/tables/tool_table.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::tables {
 
 /// All keys of a tool as Markdown, section by section.
 std::string table_page(Tool tool);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::tables

@@ -12,7 +12,7 @@
 #include "launch/tools/tables/trl.h"
 #include "launch/tools/tables/verl.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::tables {
 namespace {
 
 std::string_view without_spaces(std::string_view text) {
@@ -177,4 +177,4 @@ std::string value_rules(const ToolKey& row) {
   return join(rules, "; ");
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::tables

@@ -12,9 +12,9 @@
 // run's method reads is meant; "rloo:grpo.reward_beta" is for that algorithm only. VALUES: "a=b"
 // pairs (an empty b is our default, ! has no equivalent, !! is refused, "algorithm:cispo" sets
 // others), `*` where all other values are ours, too, `@name` for a conversion of
-// launch/tools/migration/import; empty: every value is ours, too. DEFAULT: the tool's own where it may
-// differ from ours ("sft,dpo:1024"). ABSENT: the keys, or sections, that an equivalent would add; a
-// test fails once one exists.
+// launch/tools/migration/import; empty: every value is ours, too. DEFAULT: the tool's own where it
+// may differ from ours ("sft,dpo:1024"). ABSENT: the keys, or sections, that an equivalent would
+// add; a test fails once one exists.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-namespace troupe::launch {
+namespace troupe::launch::tools::tables {
 
 enum class Tool { trl, llama_factory, verl, openrlhf, mindspeed };
 constexpr std::array<std::string_view, 5> names_of(Tool) {
@@ -72,4 +72,4 @@ std::string value_rules(const ToolKey& row);
 /// Pieces between separators, trimmed; none of an empty text.
 std::vector<std::string_view> pieces(std::string_view text, char separator);
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::tables

@@ -1,6 +1,6 @@
 #include "launch/tools/tables/trainer_arguments.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::tables {
 
 namespace {
 
@@ -84,4 +84,4 @@ std::string_view trainer_arguments_text() {
   return trainer_arguments_rows;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::tables

@@ -4,8 +4,8 @@
 
 #include <string_view>
 
-namespace troupe::launch {
+namespace troupe::launch::tools::tables {
 
 std::string_view trainer_arguments_text();
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::tables

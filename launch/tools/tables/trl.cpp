@@ -1,6 +1,6 @@
 #include "launch/tools/tables/trl.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::tables {
 
 namespace {
 
@@ -138,4 +138,4 @@ std::string_view trl_text() {
   return trl_rows;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::tables

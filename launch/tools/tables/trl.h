@@ -3,8 +3,8 @@
 
 #include <string_view>
 
-namespace troupe::launch {
+namespace troupe::launch::tools::tables {
 
 std::string_view trl_text();
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::tables

@@ -1,6 +1,6 @@
 #include "launch/tools/tables/verl.h"
 
-namespace troupe::launch {
+namespace troupe::launch::tools::tables {
 
 namespace {
 
@@ -172,4 +172,4 @@ std::string_view verl_text() {
   return verl_rows;
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::launch::tools::tables

@@ -6,8 +6,8 @@
 #include <map>
 
 #include "engine/checkpoint/pickle/torch_file.h"
-#include "tests/launch/tools/convert/small_model.h"
 #include "tests/launch/program.h"
+#include "tests/launch/convert/small_model.h"
 
 namespace troupe::launch {
 namespace {
@@ -29,8 +29,9 @@ struct Folders {
   engine::models::DecoderSpec spec;
 };
 
-ConvertOptions to_mg(const std::string& from, const std::string& to, int tensor, int pipeline) {
-  ConvertOptions out;
+tools::convert::ConvertOptions to_mg(const std::string& from, const std::string& to, int tensor,
+                                     int pipeline) {
+  tools::convert::ConvertOptions out;
   out.load_dir = from;
   out.save_dir = to;
   out.tensor = tensor;
@@ -41,12 +42,12 @@ ConvertOptions to_mg(const std::string& from, const std::string& to, int tensor,
 
 /// The weights of a checkpoint as a Hugging Face file.
 std::string back_to_hf(const std::string& from, const std::string& original) {
-  ConvertOptions options;
+  tools::convert::ConvertOptions options;
   options.load_type = "mg";
   options.save_type = "hf";
   options.load_dir = from;
   options.save_dir = original;
-  const std::string folder = value_or_throw(convert(options));
+  const std::string folder = value_or_throw(tools::convert::convert(options));
   EXPECT_EQ(folder, original + "/mg2hf");
   EXPECT_EQ(content(folder + "/config.json"), content(original + "/config.json"));
   std::string out = content(folder + "/model.safetensors");
@@ -78,13 +79,13 @@ class RoundTrip : public testing::TestWithParam<std::tuple<const char*, bool>> {
 TEST_P(RoundTrip, HfTp2Pp2Tp1Pp2HfHasTheSameBytes) {
   const auto& [architecture, mcore] = GetParam();
   const Folders made(architecture);
-  ConvertOptions first = to_mg(made.hf, made.root + "/a", 2, 2);
+  tools::convert::ConvertOptions first = to_mg(made.hf, made.root + "/a", 2, 2);
   first.use_mcore = mcore;
-  value_or_throw(convert(first));
-  ConvertOptions second = to_mg(made.root + "/a", made.root + "/b", 1, 2);
+  value_or_throw(tools::convert::convert(first));
+  tools::convert::ConvertOptions second = to_mg(made.root + "/a", made.root + "/b", 1, 2);
   second.load_type = "mg";
   second.use_mcore = mcore;
-  value_or_throw(convert(second));
+  value_or_throw(tools::convert::convert(second));
   EXPECT_EQ(back_to_hf(made.root + "/b", made.hf), content(made.hf + "/model.safetensors"));
   EXPECT_EQ(back_to_hf(made.root + "/a", made.hf), content(made.hf + "/model.safetensors"));
 }
@@ -97,22 +98,22 @@ INSTANTIATE_TEST_SUITE_P(Models, RoundTrip,
 TEST(Convert, FourTensorRanksForFourKeyValueHeads) {
   for (const char* architecture : {llama, qwen3}) {
     const Folders made(architecture);
-    value_or_throw(convert(to_mg(made.hf, made.root + "/a", 4, 1)));
+    value_or_throw(tools::convert::convert(to_mg(made.hf, made.root + "/a", 4, 1)));
     EXPECT_EQ(back_to_hf(made.root + "/a", made.hf), content(made.hf + "/model.safetensors"));
   }
 }
 
 TEST(Convert, McoreToLegacyAndBack) {
   const Folders made(qwen2);
-  value_or_throw(convert(to_mg(made.hf, made.root + "/a", 2, 1)));
-  ConvertOptions second = to_mg(made.root + "/a", made.root + "/b", 1, 2);
+  value_or_throw(tools::convert::convert(to_mg(made.hf, made.root + "/a", 2, 1)));
+  tools::convert::ConvertOptions second = to_mg(made.root + "/a", made.root + "/b", 1, 2);
   second.load_type = "mg";
   second.save_to_legacy = true;
-  value_or_throw(convert(second));
-  ConvertOptions third = to_mg(made.root + "/b", made.root + "/c", 2, 1);
+  value_or_throw(tools::convert::convert(second));
+  tools::convert::ConvertOptions third = to_mg(made.root + "/b", made.root + "/c", 2, 1);
   third.load_type = "mg";
   third.load_from_legacy = true;
-  value_or_throw(convert(third));
+  value_or_throw(tools::convert::convert(third));
   EXPECT_EQ(content(rank_path(made.root + "/c", "mp_rank_01")),
             content(rank_path(made.root + "/a", "mp_rank_01")));
 }
@@ -120,7 +121,7 @@ TEST(Convert, McoreToLegacyAndBack) {
 // reference: the shapes of Megatron core's GPTModel with tp 2: qkv (8 + 2 * 4) * 4 / 2 rows.
 TEST(Convert, NamesAndShapesAreMegatrons) {
   const Folders made(qwen3);
-  value_or_throw(convert(to_mg(made.hf, made.root + "/a", 2, 2)));
+  value_or_throw(tools::convert::convert(to_mg(made.hf, made.root + "/a", 2, 2)));
   EXPECT_EQ(content(made.root + "/a/latest_checkpointed_iteration.txt"), "1");
   const Shapes first = shapes_of(rank_path(made.root + "/a", "mp_rank_01_000"), "model");
   EXPECT_THAT(first.at("embedding.word_embeddings.weight"), ElementsAre(34, 32));
@@ -139,7 +140,7 @@ TEST(Convert, NamesAndShapesAreMegatrons) {
 // The rows of query group g of the checkpoint: its queries, its key, its value.
 TEST(Convert, QueryGroupsAreInterleaved) {
   const Folders made(llama);
-  value_or_throw(convert(to_mg(made.hf, made.root + "/a", 2, 1)));
+  value_or_throw(tools::convert::convert(to_mg(made.hf, made.root + "/a", 2, 1)));
   const auto hf =
       value_or_throw(engine::checkpoint::SafetensorsFile::open(made.hf + "/model.safetensors"));
   const auto file = value_or_throw(TorchFile::open(rank_path(made.root + "/a", "mp_rank_01")));
@@ -165,46 +166,46 @@ TEST(Convert, QueryGroupsAreInterleaved) {
 
 TEST(Convert, VirtualRanksListsAndEmptyLayers) {
   const Folders made(llama);
-  ConvertOptions virtual_ranks = to_mg(made.hf, made.root + "/a", 1, 2);
+  tools::convert::ConvertOptions virtual_ranks = to_mg(made.hf, made.root + "/a", 1, 2);
   virtual_ranks.empty_places = "5";
   virtual_ranks.layers.layers_per_virtual = 1;
-  value_or_throw(convert(virtual_ranks));
+  value_or_throw(tools::convert::convert(virtual_ranks));
   const std::string stage = rank_path(made.root + "/a", "mp_rank_00_001");
   EXPECT_EQ(shapes_of(stage, "model0").count("decoder.layers.0.mlp.linear_fc2.weight"), 1u);
   EXPECT_EQ(shapes_of(stage, "model2").size(), 2u) << "an empty layer, then norm and output";
   EXPECT_EQ(back_to_hf(made.root + "/a", made.hf), content(made.hf + "/model.safetensors"));
-  ConvertOptions listed = to_mg(made.hf, made.root + "/b", 1, 3);
+  tools::convert::ConvertOptions listed = to_mg(made.hf, made.root + "/b", 1, 3);
   listed.layer_list = "1, 3 1";
-  value_or_throw(convert(listed));
+  value_or_throw(tools::convert::convert(listed));
   EXPECT_EQ(shapes_of(rank_path(made.root + "/b", "mp_rank_00_001"), "model").size(), 3u * 6);
   EXPECT_EQ(back_to_hf(made.root + "/b", made.hf), content(made.hf + "/model.safetensors"));
 }
 
 TEST(Convert, OtherTypesAreRounded) {
   const Folders made(llama);
-  ConvertOptions wide = to_mg(made.hf, made.root + "/a", 2, 1);
+  tools::convert::ConvertOptions wide = to_mg(made.hf, made.root + "/a", 2, 1);
   wide.params_dtype = "fp32";
-  value_or_throw(convert(wide));
-  ConvertOptions back;
+  value_or_throw(tools::convert::convert(wide));
+  tools::convert::ConvertOptions back;
   back.load_type = "mg";
   back.save_type = "hf";
   back.load_dir = made.root + "/a";
   back.save_dir = made.hf;
   back.params_dtype = "bf16";
-  const std::string folder = value_or_throw(convert(back));
+  const std::string folder = value_or_throw(tools::convert::convert(back));
   EXPECT_EQ(content(folder + "/model.safetensors"), content(made.hf + "/model.safetensors"));
 }
 
 TEST(Convert, ContradictionsAreNamed) {
   const Folders made(qwen3);
-  const auto what = [&](const ConvertOptions& options) {
-    const auto done = convert(options);
+  const auto what = [&](const tools::convert::ConvertOptions& options) {
+    const auto done = tools::convert::convert(options);
     return done ? std::string("converted") : done.error().what;
   };
   const std::string to = made.root + "/a";
   EXPECT_THAT(what(to_mg(made.hf, to, 3, 1)), HasSubstr("4 key/value heads"));
   EXPECT_THAT(what(to_mg(made.hf, to, 1, 6)), HasSubstr("5 layers for 6 pipeline ranks"));
-  ConvertOptions options = to_mg(made.hf, to, 1, 2);
+  tools::convert::ConvertOptions options = to_mg(made.hf, to, 1, 2);
   options.layer_list = "2,2";
   EXPECT_THAT(what(options), HasSubstr("2 positive numbers with the sum 5"));
   options = to_mg(made.hf, to, 1, 1);
@@ -234,10 +235,11 @@ TEST(Convert, ShardedFormatsAreRecognized) {
   std::filesystem::create_directories(from + "/iter_0000100");
   value_or_throw(write_file_durably(from + "/latest_checkpointed_iteration.txt", "100\n"));
   value_or_throw(write_file_durably(from + "/iter_0000100/metadata.json", "{}"));
-  ConvertOptions options = to_mg(from, made.hf, 1, 1);
+  tools::convert::ConvertOptions options = to_mg(from, made.hf, 1, 1);
   options.load_type = "mg";
   options.save_type = "hf";
-  EXPECT_THAT(convert(options).error().what, HasSubstr("--ckpt-convert-format torch"));
+  EXPECT_THAT(tools::convert::convert(options).error().what,
+              HasSubstr("--ckpt-convert-format torch"));
 }
 
 TEST(Convert, TheCommandKeepsLogProbabilities) {
@@ -266,10 +268,10 @@ TEST(Convert, TorchOpensTheFiles) {
   if (!std::filesystem::exists("/usr/lib/python3/dist-packages/torch"))
     GTEST_SKIP() << "python3-torch is not installed";
   const Folders made(qwen2);
-  value_or_throw(convert(to_mg(made.hf, made.root + "/a", 2, 2)));
-  ConvertOptions legacy = to_mg(made.hf, made.root + "/b", 2, 1);
+  value_or_throw(tools::convert::convert(to_mg(made.hf, made.root + "/a", 2, 2)));
+  tools::convert::ConvertOptions legacy = to_mg(made.hf, made.root + "/b", 2, 1);
   legacy.save_to_legacy = true;
-  value_or_throw(convert(legacy));
+  value_or_throw(tools::convert::convert(legacy));
   const std::string program =
       "import torch, glob, argparse\n"
       "for p in glob.glob('*/iter_0000001/*/model_optim_rng.pt'):\n"

@@ -8,8 +8,8 @@
 #include "engine/checkpoint/pickle/torch_file.h"
 #include "engine/checkpoint/safetensors.h"
 #include "launch/tools/convert/convert.h"
-#include "tests/launch/tools/convert/small_model.h"
 #include "tests/launch/program.h"
+#include "tests/launch/convert/small_model.h"
 
 namespace troupe::launch {
 namespace {
@@ -43,7 +43,7 @@ class Families : public testing::TestWithParam<Family> {
     put_small_model(hf_, config_of(GetParam()));
   }
   void to_mg(const std::string& from, const std::string& to, int tensor, bool legacy) const {
-    ConvertOptions options;
+    tools::convert::ConvertOptions options;
     options.load_type = from == hf_ ? "hf" : "mg";
     options.load_dir = from;
     options.save_dir = to;
@@ -51,14 +51,14 @@ class Families : public testing::TestWithParam<Family> {
     options.layers.pipeline = 2;
     options.use_mcore = !legacy;
     options.orm = has_score_head();
-    value_or_throw(convert(options));
+    value_or_throw(tools::convert::convert(options));
   }
   std::string back(const std::string& from) const {
-    ConvertOptions options{.load_type = "mg", .save_type = "hf"};
+    tools::convert::ConvertOptions options{.load_type = "mg", .save_type = "hf"};
     options.load_dir = from;
     options.save_dir = hf_;
     options.orm = has_score_head();
-    const std::string folder = value_or_throw(convert(options));
+    const std::string folder = value_or_throw(tools::convert::convert(options));
     const std::string out = content(folder + "/model.safetensors");
     fs::remove_all(folder);
     return out;
@@ -82,10 +82,10 @@ TEST_P(Families, ComeBackWithTheSameBytes) {
     EXPECT_TRUE(back(root_ + "/c") == original);
     return;
   }
-  ConvertOptions options;
+  tools::convert::ConvertOptions options;
   options.load_dir = hf_;
   options.save_dir = root_ + "/c";
-  EXPECT_THAT(convert(options).error().what, HasSubstr("only Megatron core has"));
+  EXPECT_THAT(tools::convert::convert(options).error().what, HasSubstr("only Megatron core has"));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -122,16 +122,16 @@ TEST(JoinedFiles, HaveTheRowsOfTheirParts) {
   for (const char* name : {"/llama", "/phi3"}) fs::create_directory(root + name);
   put_small_model(root + "/llama", small_config("LlamaForCausalLM"));
   put_small_model(root + "/phi3", small_config("Phi3ForCausalLM"));
-  ConvertOptions there;
+  tools::convert::ConvertOptions there;
   there.load_dir = root + "/llama";
   there.save_dir = root + "/mg";
   there.tensor = 2;
   there.use_mcore = true;
-  value_or_throw(convert(there));
-  ConvertOptions again{.load_type = "mg", .save_type = "hf"};
+  value_or_throw(tools::convert::convert(there));
+  tools::convert::ConvertOptions again{.load_type = "mg", .save_type = "hf"};
   again.load_dir = root + "/mg";
   again.save_dir = root + "/phi3";
-  const std::string folder = value_or_throw(convert(again));
+  const std::string folder = value_or_throw(tools::convert::convert(again));
   const auto llama = value_or_throw(SafetensorsFile::open(root + "/llama/model.safetensors")),
              phi3 = value_or_throw(SafetensorsFile::open(folder + "/model.safetensors"));
   const auto bytes = [](const SafetensorsFile& file, const std::string& name) {
@@ -155,11 +155,11 @@ TEST(FurtherModules, HaveTheNamesOfMindSpeed) {
     const std::string hf = cat(root, "/", family.architecture);
     fs::create_directory(hf);
     put_small_model(hf, config_of(family));
-    ConvertOptions options;
+    tools::convert::ConvertOptions options;
     options.load_dir = hf;
     options.save_dir = hf + "-mg";
     options.use_mcore = true;
-    value_or_throw(convert(options));
+    value_or_throw(tools::convert::convert(options));
     const auto file =
         value_or_throw(TorchFile::open(hf + "-mg/iter_0000001/mp_rank_00/model_optim_rng.pt"));
     const auto* model = file.graph().find(file.root(), "model");
@@ -192,10 +192,10 @@ TEST(OtherForms, WithoutAPlaceInMegatronAreRefused) {
     const std::string hf = cat(root, "/", architecture);
     fs::create_directory(hf);
     put_small_model(hf, config_of({architecture, changes}));
-    ConvertOptions options;
+    tools::convert::ConvertOptions options;
     options.load_dir = hf;
     options.save_dir = root + "/mg";
-    EXPECT_THAT(convert(options).error().what,
+    EXPECT_THAT(tools::convert::convert(options).error().what,
                 HasSubstr(cat("cannot be converted: it has ", reason)))
         << architecture;
   }

@@ -6,8 +6,8 @@
 #include <filesystem>
 
 #include "launch/tools/convert/convert.h"
-#include "tests/launch/tools/convert/small_model.h"
 #include "tests/launch/program.h"
+#include "tests/launch/convert/small_model.h"
 
 namespace troupe::launch {
 namespace {
@@ -52,12 +52,12 @@ TEST_P(ForeignClasses, AreListedAndTheWeightsAreThoseOfTheFile) {
   const std::string root = scratch_folder(), hf = root + "/hf";
   fs::create_directory(hf);
   put_small_model(hf, small_config("Qwen3ForCausalLM"));
-  ConvertOptions there;
+  tools::convert::ConvertOptions there;
   there.load_dir = hf;
   there.save_dir = root + "/mg";
   there.tensor = 2;
   there.use_mcore = true;
-  value_or_throw(convert(there));
+  value_or_throw(tools::convert::convert(there));
   value_or_throw(write_file_durably(root + "/program.py", add_training_state));
   ASSERT_EQ(
       std::system(cat("/usr/bin/python3 ", root, "/program.py ", root, "/mg ", GetParam()).c_str()),

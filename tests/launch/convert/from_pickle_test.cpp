@@ -6,8 +6,8 @@
 
 #include "engine/checkpoint/pickle/torch_writer.h"
 #include "engine/checkpoint/safetensors_folder.h"
-#include "tests/launch/tools/convert/small_model.h"
 #include "tests/launch/program.h"
+#include "tests/launch/convert/small_model.h"
 
 namespace troupe::launch {
 namespace {
@@ -36,7 +36,7 @@ TEST(FromPickle, TheSafetensorsFileHasTheSameBytes) {
   put_bin(folder + "/pytorch_model.bin",
           value_or_throw(checkpoint::SafetensorsFile::open(folder + "/model.safetensors")),
           [](const std::string&) { return true; });
-  EXPECT_THAT(convert_pickles({folder, ""}).error().what, HasSubstr("exists"));
+  EXPECT_THAT(tools::convert::convert_pickles({folder, ""}).error().what, HasSubstr("exists"));
   std::filesystem::remove(folder + "/model.safetensors");
   const Said said = run_program("convert --from-pickle " + folder);
   EXPECT_EQ(said.code, 0) << said.err;
@@ -59,7 +59,7 @@ TEST(FromPickle, ShardsAndTheirIndex) {
                      cat("pytorch_model-0000", in_first(tensor.name) ? 1 : 2, "-of-00002.bin"));
   const Json index(Json::Object{{"weight_map", std::move(map)}});
   value_or_throw(write_file_durably(folder + "/pytorch_model.bin.index.json", index.dump()));
-  value_or_throw(convert_pickles({folder, output}));
+  value_or_throw(tools::convert::convert_pickles({folder, output}));
   const auto weights = value_or_throw(checkpoint::SafetensorsFolder::open(output));
   EXPECT_EQ(weights.files().size(), 2u);
   EXPECT_EQ(weights.all().size(), file.tensors().size());
@@ -77,7 +77,7 @@ TEST(FromPickle, OnlyTensorsAreWeights) {
   EXPECT_EQ(said.code, 5);
   EXPECT_THAT(said.err, HasSubstr("entry \"step\": expected a tensor, found int"));
   EXPECT_FALSE(std::filesystem::exists(folder + "/model.safetensors"));
-  EXPECT_THAT(convert_pickles({scratch_folder(), ""}).error().what,
+  EXPECT_THAT(tools::convert::convert_pickles({scratch_folder(), ""}).error().what,
               HasSubstr("expected pytorch_model.bin or pytorch_model.bin.index.json"));
 }
 

@@ -7,9 +7,9 @@
 #include "engine/base/file_stamp.h"
 #include "engine/checkpoint/manifest.h"
 #include "launch/tools/convert/convert.h"
-#include "tests/launch/tools/convert/folders.h"
-#include "tests/launch/tools/convert/small_model.h"
 #include "tests/launch/program.h"
+#include "tests/launch/convert/folders.h"
+#include "tests/launch/convert/small_model.h"
 #include "tests/support/sanitized.h"
 #include "tests/system/child.h"
 
@@ -25,8 +25,8 @@ class InterruptedConversion : public testing::Test {
     fs::create_directory(hf_);
     put_small_model(hf_, small_config("LlamaForCausalLM"));
   }
-  ConvertOptions to_mg(const std::string& name) const {
-    ConvertOptions options;
+  tools::convert::ConvertOptions to_mg(const std::string& name) const {
+    tools::convert::ConvertOptions options;
     options.load_dir = hf_;
     options.save_dir = root_ + name;
     options.tensor = 2;
@@ -69,10 +69,10 @@ std::string InterruptedConversion::killed(const std::string& name) const {
 
 TEST_F(InterruptedConversion, KeepsItsCompleteFiles) {
   if (test::sanitized) GTEST_SKIP() << "the runtime of a sanitizer must be loaded first";
-  value_or_throw(convert(to_mg("/whole")));
+  value_or_throw(tools::convert::convert(to_mg("/whole")));
   const FileStamp first = stamp(rank(killed("/a"), 0));
   EXPECT_TRUE(fs::exists(root_ + "/a.partial/troupe.progress.json"));
-  value_or_throw(convert(to_mg("/a")));
+  value_or_throw(tools::convert::convert(to_mg("/a")));
   EXPECT_EQ(stamp(rank(root_ + "/a", 0)), first);
   expect_same_folder(root_ + "/a", root_ + "/whole");
 }
@@ -80,30 +80,30 @@ TEST_F(InterruptedConversion, KeepsItsCompleteFiles) {
 TEST_F(InterruptedConversion, OfAnotherKindBeginsAnew) {
   if (test::sanitized) GTEST_SKIP() << "the runtime of a sanitizer must be loaded first";
   const FileStamp first = stamp(rank(killed("/a"), 0));
-  ConvertOptions other = to_mg("/a");
+  tools::convert::ConvertOptions other = to_mg("/a");
   other.params_dtype = "fp32";
-  value_or_throw(convert(other));
+  value_or_throw(tools::convert::convert(other));
   EXPECT_NE(stamp(rank(root_ + "/a", 0)), first);
   other.save_dir = root_ + "/whole";
-  value_or_throw(convert(other));
+  value_or_throw(tools::convert::convert(other));
   expect_same_folder(root_ + "/a", root_ + "/whole");
 }
 
 TEST_F(InterruptedConversion, WritesADamagedFileAgain) {
   if (test::sanitized) GTEST_SKIP() << "the runtime of a sanitizer must be loaded first";
-  value_or_throw(convert(to_mg("/whole")));
+  value_or_throw(tools::convert::convert(to_mg("/whole")));
   const std::string partial = killed("/a");
   flip_a_bit(rank(partial, 0));
-  value_or_throw(convert(to_mg("/a")));
+  value_or_throw(tools::convert::convert(to_mg("/a")));
   expect_same_folder(root_ + "/a", root_ + "/whole");
 }
 
 TEST_F(InterruptedConversion, LeavesACompleteCheckpointAlone) {
-  value_or_throw(convert(to_mg("/a")));
+  value_or_throw(tools::convert::convert(to_mg("/a")));
   const FileStamp first = stamp(rank(root_ + "/a", 0));
-  ConvertOptions other = to_mg("/a");
+  tools::convert::ConvertOptions other = to_mg("/a");
   other.params_dtype = "fp32";
-  EXPECT_EQ(convert(other).error().code, Errc::usage);
+  EXPECT_EQ(tools::convert::convert(other).error().code, Errc::usage);
   EXPECT_EQ(stamp(rank(root_ + "/a", 0)), first);
   EXPECT_FALSE(fs::exists(root_ + "/a.partial"));
 }
@@ -114,7 +114,7 @@ TEST_F(InterruptedConversion, OfADamagedCheckpointIsRefused) {
   value_or_throw(write_file_durably(cat(hf_, '/', engine::checkpoint::manifest_file),
                                     engine::checkpoint::to_text(manifest)));
   flip_a_bit(hf_ + "/model.safetensors");
-  const auto there = convert(to_mg("/a"));
+  const auto there = tools::convert::convert(to_mg("/a"));
   ASSERT_FALSE(there.has_value());
   EXPECT_EQ(there.error().code, Errc::corrupt);
   EXPECT_THAT(there.error().what, HasSubstr(hf_ + "/model.safetensors: expected checksum"));

@@ -9,9 +9,9 @@
 #include "engine/checkpoint/pickle/torch_writer.h"
 #include "engine/checkpoint/safetensors.h"
 #include "launch/tools/convert/convert.h"
-#include "tests/launch/tools/convert/folders.h"
-#include "tests/launch/tools/convert/small_model.h"
 #include "tests/launch/program.h"
+#include "tests/launch/convert/folders.h"
+#include "tests/launch/convert/small_model.h"
 #include "tests/support/sanitized.h"
 #include "tests/system/child.h"
 #include "tests/system/recorded_files.h"
@@ -120,10 +120,10 @@ Writing KilledWriting::writing_of(const std::string& name) {
                 " --target-tensor-parallel-size 2 --save-dir ", disk_, "/mg"),
             "/mg"};
   if (name == "MgToHf") {
-    ConvertOptions there;
+    tools::convert::ConvertOptions there;
     there.load_dir = hf_;
     there.save_dir = root_ + "/mg";
-    value_or_throw(convert(there));
+    value_or_throw(tools::convert::convert(there));
     fs::create_directory(root_ + "/start");
     fs::copy_file(hf_ + "/config.json", root_ + "/start/config.json");
     return {cat("convert --load-model-type mg --save-model-type hf --load-dir ", root_,

@@ -9,8 +9,8 @@
 #include "engine/checkpoint/pickle/torch_writer.h"
 #include "engine/checkpoint/safetensors.h"
 #include "launch/tools/convert/convert.h"
-#include "tests/launch/tools/convert/small_model.h"
 #include "tests/launch/program.h"
+#include "tests/launch/convert/small_model.h"
 
 namespace troupe::launch {
 namespace {
@@ -43,13 +43,13 @@ class LoraLoad : public testing::Test {
     fs::create_directory(hf_);
     Json config = small_config("LlamaForCausalLM");
     put_small_model(hf_, config);
-    ConvertOptions options;
+    tools::convert::ConvertOptions options;
     options.load_dir = hf_;
     options.save_dir = root_ + "/mg";
     options.tensor = 2;
     options.use_mcore = true;
     options.params_dtype = "fp32";
-    value_or_throw(convert(options));
+    value_or_throw(tools::convert::convert(options));
     for (int tensor = 0; tensor < 2; ++tensor) put_rank(tensor);
     value_or_throw(write_file_durably(root_ + "/lora/latest_checkpointed_iteration.txt", "1"));
   }
@@ -86,15 +86,15 @@ class LoraLoad : public testing::Test {
     return values_of(key(cat("decoder.layers.1.", module, ".default.weight"), tensor), count);
   }
 
-  ConvertOptions to_hf() const {
-    ConvertOptions options{.load_type = "mg", .save_type = "hf"};
+  tools::convert::ConvertOptions to_hf() const {
+    tools::convert::ConvertOptions options{.load_type = "mg", .save_type = "hf"};
     options.load_dir = root_ + "/mg";
     options.save_dir = hf_;
     options.adapter = {.folder = root_ + "/lora", .rank = rank, .alpha = alpha, .targets = {}};
     return options;
   }
-  std::string refusal(const ConvertOptions& options) const {
-    const auto done = convert(options);
+  std::string refusal(const tools::convert::ConvertOptions& options) const {
+    const auto done = tools::convert::convert(options);
     return done ? "converted" : done.error().what;
   }
 
@@ -123,7 +123,7 @@ std::vector<float> wide(const SafetensorsFile& file, const std::string& name) {
 }
 
 TEST_F(LoraLoad, AddsTheProductOfEachRank) {
-  const std::string folder = value_or_throw(convert(to_hf()));
+  const std::string folder = value_or_throw(tools::convert::convert(to_hf()));
   const auto before = value_or_throw(SafetensorsFile::open(hf_ + "/model.safetensors")),
              after = value_or_throw(SafetensorsFile::open(folder + "/model.safetensors"));
   const std::string layer = "model.layers.1.";
@@ -166,23 +166,25 @@ TEST_F(LoraLoad, AddsTheProductOfEachRank) {
 }
 
 TEST_F(LoraLoad, ToAnotherDivisionIsTheSameModel) {
-  ConvertOptions options = to_hf();
+  tools::convert::ConvertOptions options = to_hf();
   options.save_type = "mg";
   options.save_dir = root_ + "/merged";
   options.layers.pipeline = 2;
   options.use_mcore = true;
   fs::copy(hf_ + "/config.json", root_ + "/mg/config.json", fs::copy_options::skip_existing);
-  value_or_throw(convert(options));
-  const std::string direct = content(value_or_throw(convert(to_hf())) + "/model.safetensors");
+  value_or_throw(tools::convert::convert(options));
+  const std::string direct =
+      content(value_or_throw(tools::convert::convert(to_hf())) + "/model.safetensors");
   fs::remove_all(hf_ + "/mg2hf");
-  ConvertOptions back = to_hf();
+  tools::convert::ConvertOptions back = to_hf();
   back.load_dir = root_ + "/merged";
   back.adapter = {};
-  EXPECT_TRUE(content(value_or_throw(convert(back)) + "/model.safetensors") == direct);
+  EXPECT_TRUE(content(value_or_throw(tools::convert::convert(back)) + "/model.safetensors") ==
+              direct);
 }
 
 TEST_F(LoraLoad, ChecksTheAdapter) {
-  ConvertOptions options = to_hf();
+  tools::convert::ConvertOptions options = to_hf();
   options.adapter.rank = 8;
   EXPECT_THAT(refusal(options), HasSubstr("--lora-r 8, found rank 2"));
   options = to_hf();

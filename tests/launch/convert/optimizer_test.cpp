@@ -5,8 +5,8 @@
 #include <filesystem>
 
 #include "launch/tools/convert/convert.h"
-#include "tests/launch/tools/convert/small_model.h"
 #include "tests/launch/program.h"
+#include "tests/launch/convert/small_model.h"
 
 namespace troupe::launch {
 namespace {
@@ -126,9 +126,9 @@ class OptimizerState : public testing::Test {
     put_small_model(hf_, small_config("Qwen2ForCausalLM"));
     value_or_throw(write_file_durably(root_ + "/program.py", functions));
   }
-  ConvertOptions division(const std::string& from, const std::string& to, int tensor,
-                          int pipeline) const {
-    ConvertOptions options;
+  tools::convert::ConvertOptions division(const std::string& from, const std::string& to,
+                                          int tensor, int pipeline) const {
+    tools::convert::ConvertOptions options;
     options.load_type = from == "hf" ? "hf" : "mg";
     options.load_dir = cat(root_, '/', from);
     options.save_dir = cat(root_, '/', to);
@@ -146,37 +146,37 @@ class OptimizerState : public testing::Test {
 };
 
 TEST_F(OptimizerState, IsDividedAsTheWeightsAre) {
-  value_or_throw(convert(division("hf", "a", 2, 2)));
+  value_or_throw(tools::convert::convert(division("hf", "a", 2, 2)));
   ASSERT_EQ(run("add", "a"), 0);
-  value_or_throw(convert(division("a", "b", 1, 2)));
+  value_or_throw(tools::convert::convert(division("a", "b", 1, 2)));
   EXPECT_EQ(run("check", "b"), 0);
-  value_or_throw(convert(division("b", "c", 4, 1)));
+  value_or_throw(tools::convert::convert(division("b", "c", 4, 1)));
   EXPECT_EQ(run("check", "c"), 0);
-  ConvertOptions virtual_ranks = division("c", "d", 1, 2);
+  tools::convert::ConvertOptions virtual_ranks = division("c", "d", 1, 2);
   virtual_ranks.empty_places = "5";
   virtual_ranks.layers.layers_per_virtual = 1;
-  value_or_throw(convert(virtual_ranks));
+  value_or_throw(tools::convert::convert(virtual_ranks));
   EXPECT_EQ(run("check", "d"), 0);
-  value_or_throw(convert(division("d", "e", 2, 2)));
+  value_or_throw(tools::convert::convert(division("d", "e", 2, 2)));
   EXPECT_EQ(run("check", "e"), 0);
 }
 
 TEST_F(OptimizerState, OfTheDistributedOptimizerIsDividedAsTheWeightsAre) {
-  value_or_throw(convert(division("hf", "a", 2, 2)));
+  value_or_throw(tools::convert::convert(division("hf", "a", 2, 2)));
   ASSERT_EQ(run("add", "a"), 0);
   ASSERT_EQ(run("distribute", "a 64 -1"), 0);
-  ConvertOptions virtual_ranks = division("a", "b", 1, 2);
+  tools::convert::ConvertOptions virtual_ranks = division("a", "b", 1, 2);
   virtual_ranks.empty_places = "5";
   virtual_ranks.layers.layers_per_virtual = 1;
-  value_or_throw(convert(virtual_ranks));
+  value_or_throw(tools::convert::convert(virtual_ranks));
   EXPECT_EQ(run("check", "b"), 0);
   ASSERT_EQ(run("distribute", "b 1 -1"), 0);
-  value_or_throw(convert(division("b", "c", 2, 1)));
+  value_or_throw(tools::convert::convert(division("b", "c", 2, 1)));
   EXPECT_EQ(run("check", "c"), 0);
 }
 
 TEST_F(OptimizerState, OfTheDistributedOptimizerInAnotherLayoutIsRefusedByName) {
-  value_or_throw(convert(division("hf", "a", 1, 1)));
+  value_or_throw(tools::convert::convert(division("hf", "a", 1, 1)));
   ASSERT_EQ(run("add", "a"), 0);
   ASSERT_EQ(run("distribute", "a 1 1"), 0);
   const auto said = [&] {
@@ -191,7 +191,7 @@ TEST_F(OptimizerState, OfTheDistributedOptimizerInAnotherLayoutIsRefusedByName) 
 }
 
 TEST_F(OptimizerState, OfAnotherFormIsReportedAndTheWeightsAreConverted) {
-  value_or_throw(convert(division("hf", "a", 1, 1)));
+  value_or_throw(tools::convert::convert(division("hf", "a", 1, 1)));
   ASSERT_EQ(std::system(cat("cd ", root_,
                             " && /usr/bin/python3 -c \"import torch; p = "
                             "'a/iter_0000001/mp_rank_00/model_optim_rng.pt'; x = torch.load(p); "

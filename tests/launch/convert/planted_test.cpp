@@ -9,9 +9,9 @@
 #include "launch/tools/convert/convert.h"
 #include "launch/tools/convert/from_pickle.h"
 #include "tests/engine/checkpoint/pickle/pickles.h"
-#include "tests/launch/tools/convert/folders.h"
-#include "tests/launch/tools/convert/small_model.h"
 #include "tests/launch/program.h"
+#include "tests/launch/convert/folders.h"
+#include "tests/launch/convert/small_model.h"
 
 namespace troupe::launch {
 namespace {
@@ -31,10 +31,10 @@ class Planted : public testing::Test {
     value_or_throw(write_file_durably(root_ + "/elsewhere", "elsewhere"));
   }
   Result<std::string> convert_to(const std::string& folder) const {
-    ConvertOptions options;
+    tools::convert::ConvertOptions options;
     options.load_dir = hf_;
     options.save_dir = folder;
-    return convert(options);
+    return tools::convert::convert(options);
   }
   /// Things that somebody else puts into a folder, each with its name.
   std::vector<std::pair<std::string, std::function<void(const std::string& folder)>>> things()
@@ -124,7 +124,7 @@ TEST_F(Planted, EveryCommandRefusesThem) {
 TEST_F(Planted, WeightsBesideAPickleAreNotReplaced) {
   put_torch_file(root_ + "/pytorch_model.bin", "", "");
   fs::create_symlink(root_ + "/elsewhere", root_ + "/model.safetensors");
-  const auto written = convert_pickles({root_, ""});
+  const auto written = tools::convert::convert_pickles({root_, ""});
   EXPECT_EQ(written.error().code, Errc::usage);
   EXPECT_THAT(written.error().what, HasSubstr(root_ + "/model.safetensors: exists"));
   EXPECT_FALSE(fs::exists(root_ + "/troupe.progress.json"));
@@ -143,7 +143,7 @@ TEST_F(Planted, ManyViewsOfOneStorageAreRefused) {
     fs::remove(root_ + "/model.safetensors");
     fs::remove(root_ + "/pytorch_model.bin");
     put_torch_file(root_ + "/pytorch_model.bin", pickle + "u.", std::string(400, 'x'));
-    return convert_pickles({root_, ""});
+    return tools::convert::convert_pickles({root_, ""});
   };
   EXPECT_TRUE(views(2).has_value());
   // Each view costs more bytes in the pickle than a quarter of the storage: only more elements
@@ -157,7 +157,7 @@ TEST_F(Planted, ManyViewsOfOneStorageAreRefused) {
   fs::remove(root_ + "/model.safetensors");
   fs::remove(root_ + "/pytorch_model.bin");
   put_torch_file(root_ + "/pytorch_model.bin", pickle + "u.", std::string(4u << 20, 'x'));
-  const auto written = convert_pickles({root_, ""});
+  const auto written = tools::convert::convert_pickles({root_, ""});
   ASSERT_FALSE(written.has_value());
   EXPECT_EQ(written.error().code, Errc::unsupported);
   EXPECT_THAT(written.error().what,
@@ -178,10 +178,10 @@ std::string put_megatron(const std::string& folder, const std::string& model) {
 
 TEST_F(Planted, DictsThatAreSharedOrContainThemselvesAreRefused) {
   const auto said = [&](const std::string& model) {
-    ConvertOptions options{.load_type = "mg", .save_type = "hf"};
+    tools::convert::ConvertOptions options{.load_type = "mg", .save_type = "hf"};
     options.load_dir = put_megatron(root_ + "/mg", model);
     options.save_dir = hf_;
-    const auto converted = convert(options);
+    const auto converted = tools::convert::convert(options);
     return converted ? "converted" : converted.error().what;
   };
   std::string cycle = raw("}q\x01("), shared = raw("}(") + pickled("a") + raw("}q\x01");

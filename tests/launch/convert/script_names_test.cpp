@@ -6,8 +6,8 @@
 
 #include <filesystem>
 
-#include "tests/launch/tools/convert/small_model.h"
 #include "tests/launch/program.h"
+#include "tests/launch/convert/small_model.h"
 
 namespace troupe::launch {
 namespace {
@@ -33,7 +33,7 @@ constexpr const char* convert_flags =
 
 TEST(ScriptNames, PutTheCommandInFront) {
   const auto words = [](std::vector<const char*> argv) {
-    return command_words(static_cast<int>(argv.size()), argv.data());
+    return commands::command_words(static_cast<int>(argv.size()), argv.data());
   };
   EXPECT_THAT(words({"troupe", "info", "x"}), ElementsAre("info", "x"));
   EXPECT_THAT(words({"/a/preprocess_data", "--workers", "4"}),

@@ -13,7 +13,7 @@
 #include "tests/launch/http/raw_client.h"
 #include "tests/launch/http/test_server.h"
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 namespace {
 
 const std::string first_key = "0123456789abcdef0123", second_key = "fedcba9876543210fedc";
@@ -26,13 +26,14 @@ std::string key_file(const std::string& text, mode_t mode = 0600) {
   return path;
 }
 
-ApiKeys two_keys() {
-  return ApiKeys::read(key_file(cat("# comment\n\nalice ", first_key, "\n", second_key, "\r\n")))
+serve::http::ApiKeys two_keys() {
+  return serve::http::ApiKeys::read(
+             key_file(cat("# comment\n\nalice ", first_key, "\n", second_key, "\r\n")))
       .value();
 }
 
 TEST(ApiKeys, ReadsNamesAndKeys) {
-  const ApiKeys keys = two_keys();
+  const serve::http::ApiKeys keys = two_keys();
   EXPECT_EQ(keys.name_of("Bearer " + first_key), "alice");
   EXPECT_EQ(keys.name_of("bearer " + second_key), "key4");
   for (const std::string& wrong : std::vector<std::string>{
@@ -43,14 +44,14 @@ TEST(ApiKeys, ReadsNamesAndKeys) {
 
 TEST(ApiKeys, RefusesFilesThatOthersCanRead) {
   for (const mode_t mode : {0640, 0604, 0644, 0660, 0700}) {
-    const auto keys = ApiKeys::read(key_file(first_key, mode));
+    const auto keys = serve::http::ApiKeys::read(key_file(first_key, mode));
     ASSERT_FALSE(keys) << mode;
     EXPECT_EQ(keys.error().code, Errc::usage);
     EXPECT_NE(keys.error().what.find("chmod 600"), std::string::npos);
   }
-  EXPECT_TRUE(ApiKeys::read(key_file(first_key, 0400)));
-  EXPECT_EQ(ApiKeys::read(testing::TempDir()).error().code, Errc::usage);
-  EXPECT_EQ(ApiKeys::read(testing::TempDir() + "none").error().code, Errc::not_found);
+  EXPECT_TRUE(serve::http::ApiKeys::read(key_file(first_key, 0400)));
+  EXPECT_EQ(serve::http::ApiKeys::read(testing::TempDir()).error().code, Errc::usage);
+  EXPECT_EQ(serve::http::ApiKeys::read(testing::TempDir() + "none").error().code, Errc::not_found);
 }
 
 TEST(ApiKeys, RefusesMalformedFiles) {
@@ -58,7 +59,7 @@ TEST(ApiKeys, RefusesMalformedFiles) {
        {std::string(), std::string("# only a comment\n"), std::string("short\n"),
         "a b " + first_key, "a/b " + first_key, first_key + "\n" + first_key + "\n",
         "a " + first_key + "\na " + second_key, std::string(300, 'a'), first_key + "\x01"}) {
-    const auto keys = ApiKeys::read(key_file(text));
+    const auto keys = serve::http::ApiKeys::read(key_file(text));
     ASSERT_FALSE(keys) << quote(text);
     EXPECT_EQ(keys.error().code, Errc::bad_input) << quote(text);
     EXPECT_EQ(keys.error().what.find(first_key), std::string::npos) << "a key in a message";
@@ -67,16 +68,16 @@ TEST(ApiKeys, RefusesMalformedFiles) {
 
 TEST(ApiKeys, AreNeededOnEveryRouteThatIsNotOpen) {
   TestServer test({}, two_keys());
-  const Router routes = test_routes(test);
+  const serve::http::Router routes = test_routes(test);
   RawClient client(test.port());
   int open = 0;
-  for (const Route& route : routes.routes()) {
+  for (const serve::http::Route& route : routes.routes()) {
     std::string path = route.path;
     if (path.ends_with('*')) path.back() = 'x';
     client.send(cat(route.method, " ", path, " HTTP/1.1\r\nHost: any.example\r\n\r\n"));
     const auto response = client.response();
     ASSERT_TRUE(response) << path;
-    if (route.access == Access::open) {
+    if (route.access == serve::http::Access::open) {
       ++open;
       EXPECT_EQ(response->status, 200) << path;
       continue;
@@ -117,16 +118,17 @@ TEST(ApiKeys, AuthorizationIsIgnoredWithoutKeys) {
 
 TEST(Exposure, BeyondLoopbackNeedsKeysAndEncryption) {
   for (const std::string host : {"127.0.0.1", "127.1.2.3", "::1", "localhost"})
-    EXPECT_TRUE(check_exposure(host, false, false, false)) << host;
+    EXPECT_TRUE(serve::http::check_exposure(host, false, false, false)) << host;
   for (const std::string host : {"0.0.0.0", "::", "192.168.0.1", "::ffff:127.0.0.1"}) {
-    EXPECT_FALSE(check_exposure(host, false, false, false)) << host;
-    EXPECT_FALSE(check_exposure(host, false, true, false)) << host;
-    EXPECT_FALSE(check_exposure(host, false, true, true)) << host;
-    EXPECT_FALSE(check_exposure(host, true, false, false)) << host;
-    EXPECT_TRUE(check_exposure(host, true, true, false)) << host;
-    EXPECT_TRUE(check_exposure(host, true, false, true)) << host;
+    EXPECT_FALSE(serve::http::check_exposure(host, false, false, false)) << host;
+    EXPECT_FALSE(serve::http::check_exposure(host, false, true, false)) << host;
+    EXPECT_FALSE(serve::http::check_exposure(host, false, true, true)) << host;
+    EXPECT_FALSE(serve::http::check_exposure(host, true, false, false)) << host;
+    EXPECT_TRUE(serve::http::check_exposure(host, true, true, false)) << host;
+    EXPECT_TRUE(serve::http::check_exposure(host, true, false, true)) << host;
   }
-  const auto open = Server::start({.host = "0.0.0.0"}, Router(), ApiKeys(), nullptr);
+  const auto open = serve::http::Server::start({.host = "0.0.0.0"}, serve::http::Router(),
+                                               serve::http::ApiKeys(), nullptr);
   ASSERT_FALSE(open);
   EXPECT_EQ(open.error().code, Errc::usage);
 }
@@ -134,7 +136,7 @@ TEST(Exposure, BeyondLoopbackNeedsKeysAndEncryption) {
 TEST(AccessLog, WritesAnObjectPerRequest) {
   const std::string path = testing::TempDir() + "access.jsonl";
   {
-    TestServer test({}, two_keys(), AccessLog::open(path).value());
+    TestServer test({}, two_keys(), serve::http::AccessLog::open(path).value());
     RawClient client(test.port());
     client.send(post("/echo?secret=1", "12345",
                      cat("X-Request-Id: one\r\nAuthorization: Bearer ", first_key, "\r\n")));
@@ -165,4 +167,4 @@ TEST(AccessLog, WritesAnObjectPerRequest) {
 }
 
 }  // namespace
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <memory>
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 
 Certificate make_certificate(const std::string& name) {
   const Certificate made{testing::TempDir() + name + ".crt", testing::TempDir() + name + ".key"};
@@ -38,4 +38,4 @@ Certificate make_certificate(const std::string& name) {
   return made;
 }
 
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 
 struct Certificate {
   std::string cert, key;  ///< PEM files
@@ -12,4 +12,4 @@ struct Certificate {
 /// Writes NAME.crt and NAME.key (mode 0600) into the folder of the test.
 Certificate make_certificate(const std::string& name);
 
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

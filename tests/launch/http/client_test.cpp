@@ -11,19 +11,21 @@
 #include "tests/launch/http/certificate.h"
 #include "tests/launch/http/test_server.h"
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 namespace {
 
 using std::chrono::milliseconds;
 using testing::HasSubstr;
 
-Client client_of(int port, const std::string& host = "127.0.0.1", bool tls = false) {
-  return {Url{tls, host, std::to_string(port), ""}, "", {milliseconds(5000), milliseconds(5000)}};
+serve::http::Client client_of(int port, const std::string& host = "127.0.0.1", bool tls = false) {
+  return {serve::http::Url{tls, host, std::to_string(port), ""},
+          "",
+          {milliseconds(5000), milliseconds(5000)}};
 }
 
 TEST(Client, ReadsUrls) {
   const auto read = [](std::string_view text) {
-    const auto url = parse_url(text);
+    const auto url = serve::http::parse_url(text);
     return url ? cat(url->tls ? "tls " : "", url->host, " ", url->port, " ", url->path)
                : std::string("refused");
   };
@@ -70,8 +72,8 @@ TEST(Client, AStreamArrivesInPieces) {
 
 TEST(Client, EveryWaitEnds) {
   TestServer test;
-  const Client hasty({false, "127.0.0.1", std::to_string(test.port()), ""}, "",
-                     {milliseconds(5000), milliseconds(200)});
+  const serve::http::Client hasty({false, "127.0.0.1", std::to_string(test.port()), ""}, "",
+                                  {milliseconds(5000), milliseconds(200)});
   const auto late = hasty.send({.method = "POST", .path = "/hold"});
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().code, Errc::timeout);
@@ -89,7 +91,8 @@ TEST(Client, FailuresAreNamed) {
   {
     TestServer test;
     port = test.port();
-    const Client narrow({false, "127.0.0.1", std::to_string(port), ""}, "", {.body = 10});
+    const serve::http::Client narrow({false, "127.0.0.1", std::to_string(port), ""}, "",
+                                     {.body = 10});
     const auto full =
         narrow.send({.method = "POST", .path = "/echo", .body = "more than ten bytes"});
     ASSERT_FALSE(full);
@@ -103,7 +106,7 @@ TEST(Client, FailuresAreNamed) {
 
 TEST(Client, CertificatesAreVerified) {
   const Certificate certificate = make_certificate("client_test");
-  ServerOptions options;
+  serve::http::ServerOptions options;
   options.tls_cert = certificate.cert;
   options.tls_key = certificate.key;
   TestServer test(options);
@@ -120,4 +123,4 @@ TEST(Client, CertificatesAreVerified) {
 }
 
 }  // namespace
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

@@ -17,7 +17,7 @@
 #include "tests/launch/http/raw_client.h"
 #include "tests/launch/http/test_server.h"
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 namespace {
 
 using std::chrono::milliseconds;
@@ -25,12 +25,12 @@ using std::chrono::milliseconds;
 const std::string key = "0123456789abcdef0123";
 const std::string with_key = "Authorization: Bearer " + key + "\r\n";
 
-ApiKeys one_key() {
+serve::http::ApiKeys one_key() {
   const std::string path = testing::TempDir() + "connections_keys";
   std::filesystem::remove(path);
   std::ofstream(path) << "alice " << key;
   ::chmod(path.c_str(), 0600);
-  return ApiKeys::read(path).value();
+  return serve::http::ApiKeys::read(path).value();
 }
 
 struct Waiting {
@@ -52,7 +52,7 @@ std::vector<Waiting> waiting_forms() {
 }
 
 // No deadline helps: they are longer than the test.
-ServerLimits few() {
+serve::http::ServerLimits few() {
   const milliseconds never(600'000);
   return {.connections = 64,
           .header_time = never,
@@ -61,7 +61,7 @@ ServerLimits few() {
           .idle_time = never};
 }
 
-void expect_service_among(const Waiting& form, ApiKeys keys) {
+void expect_service_among(const Waiting& form, serve::http::ApiKeys keys) {
   TestServer test({.limits = few()}, std::move(keys));
   RawClient honest(test.port());  // one connection for all its requests
   std::vector<std::unique_ptr<RawClient>> held;
@@ -119,12 +119,12 @@ TEST(HttpConnections, TheFirstByteHasAShortDeadline) {
   EXPECT_EQ(silent.rest(milliseconds(5000)), "");
   kept.send(get("/health"));  // between requests the time is idle_time
   EXPECT_EQ(kept.response()->status, 200);
-  EXPECT_EQ(ServerLimits().first_byte_time, milliseconds(5000));
+  EXPECT_EQ(serve::http::ServerLimits().first_byte_time, milliseconds(5000));
 }
 
 TEST(HttpConnections, OneAddressHasAShareBeyondLoopback) {
   const Certificate certificate = make_certificate("connections");
-  const ServerLimits limits{.connections_per_address = 3};
+  const serve::http::ServerLimits limits{.connections_per_address = 3};
   TestServer open({.host = "0.0.0.0",
                    .tls_cert = certificate.cert,
                    .tls_key = certificate.key,
@@ -154,7 +154,7 @@ TEST(HttpConnections, OneAddressHasAShareBeyondLoopback) {
 }
 
 TEST(HttpConnections, BodiesThatArriveAreBoundedTogether) {
-  ServerLimits limits = few();
+  serve::http::ServerLimits limits = few();
   limits.all_body_bytes = 1 << 20;
   TestServer test({.limits = limits});
   const std::string head =
@@ -195,11 +195,11 @@ TEST(UnixSocket, IsOfThisUserOnly) {
   namespace fs = std::filesystem;
   const std::string folder = socket_folder("unix_mode"), path = folder + "/socket";
   const mode_t before = ::umask(0);
-  auto first = Listener::listen_unix(path);
+  auto first = serve::http::Listener::listen_unix(path);
   ::umask(before);
   ASSERT_TRUE(first);
   EXPECT_EQ(fs::status(path).permissions(), fs::perms::owner_read | fs::perms::owner_write);
-  EXPECT_NE(Listener::listen_unix(path).error().what.find("another server listens"),
+  EXPECT_NE(serve::http::Listener::listen_unix(path).error().what.find("another server listens"),
             std::string::npos);
   first->close();
   EXPECT_FALSE(fs::exists(path));
@@ -208,25 +208,25 @@ TEST(UnixSocket, IsOfThisUserOnly) {
 TEST(UnixSocket, OfAServerThatHasEndedIsReplacedAndNothingElse) {
   namespace fs = std::filesystem;
   const std::string folder = socket_folder("unix_stale"), path = folder + "/socket";
-  { const auto killed = Listener::listen_unix(path).value(); }  // without close()
+  { const auto killed = serve::http::Listener::listen_unix(path).value(); }  // without close()
   ASSERT_TRUE(fs::exists(path));
   {
-    const auto again = Listener::listen_unix(path);
+    const auto again = serve::http::Listener::listen_unix(path);
     EXPECT_TRUE(again);
   }
   fs::create_symlink(path, folder + "/link");
   std::ofstream(folder + "/file") << "kept";
   fs::create_symlink("nothing", folder + "/dangling");
   for (const char* name : {"/link", "/file", "/dangling", "/none/socket"}) {
-    const auto refused = Listener::listen_unix(folder + name);
+    const auto refused = serve::http::Listener::listen_unix(folder + name);
     ASSERT_FALSE(refused) << name;
     EXPECT_EQ(refused.error().code, Errc::io) << name;
   }
   EXPECT_EQ(fs::file_size(folder + "/file"), 4u);
   EXPECT_TRUE(fs::exists(path)) << "a link to a stale socket was followed";
   for (const std::string& wrong : {std::string(), folder + "/" + std::string(108, 'a')})
-    EXPECT_EQ(Listener::listen_unix(wrong).error().code, Errc::usage);
+    EXPECT_EQ(serve::http::Listener::listen_unix(wrong).error().code, Errc::usage);
 }
 
 }  // namespace
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

@@ -15,7 +15,7 @@
 #include "tests/launch/http/raw_client.h"
 #include "tests/launch/http/test_server.h"
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 namespace {
 
 struct Form {
@@ -58,9 +58,9 @@ std::string with_port(const Form& form, int port) {
 
 TEST(CrossSite, NoEndpointAnswersPagesOfOtherSites) {
   TestServer test;
-  const Router routes = test_routes(test);
+  const serve::http::Router routes = test_routes(test);
   for (const Form& form : forms)
-    for (const Route& route : routes.routes()) {
+    for (const serve::http::Route& route : routes.routes()) {
       if (route.path == "/hold" || route.path == "/stream") continue;
       std::string path = route.path;
       if (path.ends_with('*')) path.back() = 'x';
@@ -83,7 +83,7 @@ TEST(CrossSite, KeysAnswerForThemselves) {
   std::filesystem::remove(path);
   std::ofstream(path) << key;
   ::chmod(path.c_str(), 0600);
-  TestServer test({}, ApiKeys::read(path).value());
+  TestServer test({}, serve::http::ApiKeys::read(path).value());
   RawClient client(test.port());
   client.send(get("/health", "Origin: https://app.example\r\n"));
   EXPECT_EQ(client.response()->status, 200);
@@ -94,12 +94,12 @@ TEST(CrossSite, KeysAnswerForThemselves) {
 TEST(CrossSite, TheWholeHostFieldNamesThisHost) {
   for (const char* good : {"localhost", "LocalHost:80", "127.0.0.1", "127.0.0.1:65535", "[::1]",
                            "[::1]:8000", "127.9.9.9:1"})
-    EXPECT_TRUE(names_loopback(good)) << good;
+    EXPECT_TRUE(serve::http::names_loopback(good)) << good;
   for (const char* bad :
        {"", ":80", "[::1]evil", "[::1]evil:80", "[::1", "[::1]:", "[::1]:x", "[127.0.0.1]", "::1",
         "localhost:evil.com:80", "localhost:", "localhost:80x", "localhost:-1", "localhost:65536",
         "localhost.evil.com", "127.0.0.1:80:80", "127.0.0.1:0x50", "127.0.0.1.evil.com:80"})
-    EXPECT_FALSE(names_loopback(bad)) << bad;
+    EXPECT_FALSE(serve::http::names_loopback(bad)) << bad;
 }
 
 TEST(HttpServer, AVersionThatTheClientChoseIsItsError) {
@@ -124,7 +124,7 @@ TEST(AccessLog, IsARegularFile) {
   ASSERT_EQ(::mkfifo((folder / "read").c_str(), 0600), 0);
   const int reader = ::open((folder / "read").c_str(), O_RDONLY | O_NONBLOCK);
   for (const char* name : {"link", "dangling", "fifo", "read", "."}) {
-    const auto log = AccessLog::open(folder / name);
+    const auto log = serve::http::AccessLog::open(folder / name);
     ASSERT_FALSE(log) << name;
     EXPECT_EQ(log.error().code, Errc::io) << name;
     EXPECT_NE(log.error().what.find("--access-log"), std::string::npos) << log.error().what;
@@ -132,9 +132,9 @@ TEST(AccessLog, IsARegularFile) {
   ::close(reader);
   EXPECT_EQ(fs::file_size(folder / "victim"), 4u);
   EXPECT_FALSE(fs::exists(folder / "nothing"));
-  EXPECT_TRUE(AccessLog::open(folder / "log"));
-  EXPECT_TRUE(AccessLog::open(folder / "log")) << "appends";
+  EXPECT_TRUE(serve::http::AccessLog::open(folder / "log"));
+  EXPECT_TRUE(serve::http::AccessLog::open(folder / "log")) << "appends";
 }
 
 }  // namespace
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

@@ -16,7 +16,7 @@
 #include "tests/launch/http/raw_client.h"
 #include "tests/launch/http/test_server.h"
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 namespace {
 
 using std::chrono::milliseconds;
@@ -31,7 +31,7 @@ struct HostileCase {
 };
 
 /// No deadline decides what the hostile requests get, also under sanitizers.
-ServerLimits long_limits() {
+serve::http::ServerLimits long_limits() {
   return {.header_time = milliseconds(30'000), .body_time = milliseconds(30'000)};
 }
 
@@ -276,4 +276,4 @@ TEST(HttpHostile, GarbageInsteadOfTlsEnds) {
 }
 
 }  // namespace
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

@@ -9,20 +9,20 @@
 #include "engine/base/text.h"
 #include "launch/serve/http/request_parser.h"
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 namespace {
 
-using State = RequestParser::State;
+using State = serve::http::RequestParser::State;
 
 struct Parsed {
   State state = State::more;
-  Request request;
+  serve::http::Request request;
   int status = 0;
   std::size_t used = 0;
 };
 
-Parsed parse(std::string_view bytes, std::size_t step, ServerLimits limits = {}) {
-  RequestParser parser(limits);
+Parsed parse(std::string_view bytes, std::size_t step, serve::http::ServerLimits limits = {}) {
+  serve::http::RequestParser parser(limits);
   Parsed out;
   std::string input;
   for (std::size_t at = 0; at < bytes.size() && out.state != State::failed;) {
@@ -196,4 +196,4 @@ TEST(RequestParser, LimitsTheBodyOfChunks) {
 }
 
 }  // namespace
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

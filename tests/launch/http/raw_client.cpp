@@ -14,7 +14,7 @@
 #include "engine/base/check.h"
 #include "engine/base/text.h"
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 
 using Clock = std::chrono::steady_clock;
 
@@ -142,4 +142,4 @@ std::string get(std::string_view path, std::string_view fields) {
   return cat("GET ", path, " HTTP/1.1\r\nHost: localhost\r\n", fields, "\r\n");
 }
 
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

@@ -9,7 +9,7 @@
 
 #include "engine/base/descriptor.h"
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 
 struct RawResponse {
   int status = 0;
@@ -48,4 +48,4 @@ class RawClient {
 std::string post(std::string_view path, std::string_view body, std::string_view fields = "");
 std::string get(std::string_view path, std::string_view fields = "");
 
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

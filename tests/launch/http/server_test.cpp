@@ -11,7 +11,7 @@
 #include "tests/launch/http/raw_client.h"
 #include "tests/launch/http/test_server.h"
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 namespace {
 
 using std::chrono::milliseconds;
@@ -328,13 +328,15 @@ TEST(HttpServer, EndsADrainAtItsDeadline) {
 
 TEST(HttpServer, ReportsAnAddressThatItCannotUse) {
   TestServer test;
-  const auto taken = Server::start({.port = test.port()}, Router(), ApiKeys(), nullptr);
+  const auto taken = serve::http::Server::start({.port = test.port()}, serve::http::Router(),
+                                                serve::http::ApiKeys(), nullptr);
   ASSERT_FALSE(taken);
   EXPECT_EQ(taken.error().code, Errc::io);
-  const auto name = Server::start({.host = "localhost.example"}, Router(), ApiKeys(), nullptr);
+  const auto name = serve::http::Server::start({.host = "localhost.example"}, serve::http::Router(),
+                                               serve::http::ApiKeys(), nullptr);
   ASSERT_FALSE(name);
   EXPECT_EQ(name.error().code, Errc::usage);
 }
 
 }  // namespace
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

@@ -5,16 +5,16 @@
 
 #include "engine/base/json.h"
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 
 namespace {
 
-void answer_json(const Request& request, const Responder& responder) {
+void answer_json(const serve::http::Request& request, const serve::http::Responder& responder) {
   const auto parsed = parse_json(request.body, "the body", {.depth = 32, .bytes = 1 << 20});
   if (parsed)
     responder.respond({.body = parsed->dump()});
   else
-    responder.respond(error_response(400, {parsed.error().what}));
+    responder.respond(serve::http::error_response(400, {parsed.error().what}));
 }
 
 }  // namespace
@@ -27,47 +27,49 @@ bool eventually(const std::function<bool()>& condition) {
   return false;
 }
 
-Router test_routes(TestServer& test) {
-  const auto hold = [&test](const Request&, const Responder& responder) {
+serve::http::Router test_routes(TestServer& test) {
+  const auto hold = [&test](const serve::http::Request&, const serve::http::Responder& responder) {
     responder.on_disconnect([&test] { ++test.disconnects; });
     const std::lock_guard lock(test.mutex);
     test.held.push_back(responder);
   };
   const auto text = [](std::string body) {
-    return [body](const Request&, const Responder& responder) {
+    return [body](const serve::http::Request&, const serve::http::Responder& responder) {
       responder.respond({.content_type = "text/plain", .body = body});
     };
   };
-  Router router;
-  router.add({"GET", "/health", text("ok"), Access::open})
+  serve::http::Router router;
+  router.add({"GET", "/health", text("ok"), serve::http::Access::open})
       .add({"POST", "/echo",
-            [](const Request& request, const Responder& responder) {
+            [](const serve::http::Request& request, const serve::http::Responder& responder) {
               responder.respond({.content_type = "text/plain", .body = request.body});
             }})
       .add({"POST", "/json", answer_json})
       .add({"GET", "/forbidden",
-            [&test](const Request&, const Responder& responder) {
+            [&test](const serve::http::Request&, const serve::http::Responder& responder) {
               ++test.forbidden;
               responder.respond({.body = "{}"});
             }})
       .add({"POST", "/hold", hold})
       .add({"GET", "/stream", hold})
-      .add({"GET", "/drop", [](const Request&, const Responder&) {}})
-      .add({"GET", "/models/*", [](const Request& request, const Responder& responder) {
+      .add({"GET", "/drop", [](const serve::http::Request&, const serve::http::Responder&) {}})
+      .add({"GET", "/models/*",
+            [](const serve::http::Request& request, const serve::http::Responder& responder) {
               responder.respond({.body = request.rest});
             }});
   return router;
 }
 
-TestServer::TestServer(ServerOptions options, ApiKeys keys, std::shared_ptr<AccessLog> log) {
-  auto started =
-      Server::start(std::move(options), test_routes(*this), std::move(keys), std::move(log));
+TestServer::TestServer(serve::http::ServerOptions options, serve::http::ApiKeys keys,
+                       std::shared_ptr<serve::http::AccessLog> log) {
+  auto started = serve::http::Server::start(std::move(options), test_routes(*this), std::move(keys),
+                                            std::move(log));
   if (!started) throw Failure(started.error());
   server = std::move(*started);
 }
 
-std::optional<Responder> TestServer::take_held() {
-  std::optional<Responder> taken;
+std::optional<serve::http::Responder> TestServer::take_held() {
+  std::optional<serve::http::Responder> taken;
   eventually([&] {
     const std::lock_guard lock(mutex);
     if (held.empty()) return false;
@@ -78,4 +80,4 @@ std::optional<Responder> TestServer::take_held() {
   return taken;
 }
 
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

@@ -13,7 +13,7 @@
 #include "tests/launch/http/raw_client.h"
 #include "tests/launch/http/test_server.h"
 
-namespace troupe::launch::http {
+namespace troupe::launch::serve::http {
 namespace {
 
 using std::chrono::milliseconds;
@@ -51,7 +51,7 @@ class TlsClient {
   bool connected_ = false;
 };
 
-ServerOptions options_of(const Certificate& certificate) {
+serve::http::ServerOptions options_of(const Certificate& certificate) {
   return {.tls_cert = certificate.cert,
           .tls_key = certificate.key,
           .limits = {.header_time = milliseconds(300)}};
@@ -103,7 +103,8 @@ TEST(HttpTls, SurvivesWhatIsNotTls) {
 TEST(HttpTls, RefusesUnusableFiles) {
   const Certificate good = make_certificate("good"), other = make_certificate("other");
   const auto code = [](const Certificate& certificate) {
-    const auto started = Server::start(options_of(certificate), Router(), ApiKeys(), nullptr);
+    const auto started = serve::http::Server::start(options_of(certificate), serve::http::Router(),
+                                                    serve::http::ApiKeys(), nullptr);
     return started ? Errc::internal : started.error().code;
   };
   EXPECT_EQ(code({good.cert, other.key}), Errc::usage);
@@ -115,4 +116,4 @@ TEST(HttpTls, RefusesUnusableFiles) {
 }
 
 }  // namespace
-}  // namespace troupe::launch::http
+}  // namespace troupe::launch::serve::http

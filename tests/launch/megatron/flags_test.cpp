@@ -13,10 +13,10 @@
 #include "engine/models/stages.h"
 #include "launch/tools/convert/layer_split.h"
 #include "launch/tools/megatron/training.h"
-#include "tests/launch/tools/convert/small_model.h"
 #include "tests/launch/program.h"
+#include "tests/launch/convert/small_model.h"
 
-namespace troupe::launch::megatron {
+namespace troupe::launch::tools::megatron {
 namespace {
 
 using testing::HasSubstr;
@@ -157,16 +157,16 @@ class PublishedCommand : public testing::Test {
 
   /// The settings of a run, or the error.
   std::string result(const Words& words) const {
-    const auto line = read_command_line(words);
+    const auto line = tools::megatron::read_command_line(words);
     if (!line) return line.error().what;
-    const auto run = training_run("pretrain_gpt", *line);
+    const auto run = tools::megatron::training_run("pretrain_gpt", *line);
     if (!run) return run.error().what;
-    Sources sources = run->sources;
+    recipes::Sources sources = run->sources;
     sources.check_files = false;
-    const auto resolved = resolve(sources);
+    const auto resolved = recipes::resolve(sources);
     if (!resolved) return resolved.error().what;
     // The settings, too: some matter only where the data has token files, or weights are random.
-    return cat(run->save, '\n', join(sources.sets, "\n"), '\n', to_yaml(resolved->config));
+    return cat(run->save, '\n', join(sources.sets, "\n"), '\n', recipes::to_yaml(resolved->config));
   }
 
   std::string root_ = scratch_folder(), model_ = root_ + "/hf";
@@ -176,10 +176,11 @@ TEST(Flags, HaveTheClassesOfTheRequirement) {
   std::set<std::string> already_so, other;
   for (const std::string& word : published("M", "S")) {
     if (!word.starts_with("--")) continue;
-    const Flag* flag = find_flag(word);
+    const tools::megatron::Flag* flag = find_flag(word);
     ASSERT_NE(flag, nullptr) << word;
-    if (class_of(*flag) == FlagClass::already_so) already_so.insert(word);
-    if (class_of(*flag) == FlagClass::refused) other.insert(word);
+    if (tools::megatron::class_of(*flag) == tools::megatron::FlagClass::already_so)
+      already_so.insert(word);
+    if (tools::megatron::class_of(*flag) == tools::megatron::FlagClass::refused) other.insert(word);
   }
   EXPECT_EQ(already_so, (std::set<std::string>{
                             "--attention-softmax-in-fp32", "--distributed-backend",
@@ -221,8 +222,8 @@ TEST_F(PublishedCommand, ChangesTheRunWithEveryActingFlag) {
                                            {"--save", {root_ + "/other"}}};
   for (const std::string& word : words) {
     if (!word.starts_with("--") || checked_switches.contains(word)) continue;
-    const Flag& flag = *find_flag(word);
-    if (class_of(flag) != FlagClass::acts) continue;
+    const tools::megatron::Flag& flag = *find_flag(word);
+    if (tools::megatron::class_of(flag) != tools::megatron::FlagClass::acts) continue;
     const auto found = other.find(word);
     Words values = found == other.end() ? Words{} : found->second;
     // Another number; the learning rate of a tenth, which other flags divide by.
@@ -322,9 +323,10 @@ TEST_F(PublishedCommand, DividesStagesIntoVirtualOnes) {
 TEST(VirtualStages, HaveTheLayersOfConvertedCheckpoints) {
   engine::models::DecoderSpec spec;
   spec.layers = 10;
-  const auto expect = [&](LayerSplit split, const std::vector<std::int64_t>& list, int chunks) {
+  const auto expect = [&](tools::convert::LayerSplit split, const std::vector<std::int64_t>& list,
+                          int chunks) {
     const std::vector<std::int64_t> noop(split.empty_places.begin(), split.empty_places.end());
-    const auto files = value_or_throw(split_layers(spec.layers, split));
+    const auto files = value_or_throw(tools::convert::split_layers(spec.layers, split));
     const auto layers =
         value_or_throw(engine::models::stage_layers(spec, split.pipeline, list, noop, chunks));
     for (int rank = 0; rank < split.pipeline; ++rank) {
@@ -365,4 +367,4 @@ TEST_F(PublishedCommand, DefinesTheModelWithoutAConfig) {
 }
 
 }  // namespace
-}  // namespace troupe::launch::megatron
+}  // namespace troupe::launch::tools::megatron

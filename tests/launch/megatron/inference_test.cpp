@@ -8,7 +8,7 @@
 #include "engine/base/file.h"
 #include "tests/launch/program.h"
 
-namespace troupe::launch::megatron {
+namespace troupe::launch::tools::megatron {
 namespace {
 
 using testing::ElementsAre;
@@ -16,12 +16,14 @@ using testing::HasSubstr;
 using testing::Not;
 namespace fs = std::filesystem;
 
-InferenceRun run_of(const std::vector<std::string>& words) {
-  return value_or_throw(inference_run(value_or_throw(read_command_line(words))));
+tools::megatron::InferenceRun run_of(const std::vector<std::string>& words) {
+  return value_or_throw(
+      tools::megatron::inference_run(value_or_throw(tools::megatron::read_command_line(words))));
 }
 
 std::string refusal(const std::vector<std::string>& words) {
-  const auto run = inference_run(value_or_throw(read_command_line(words)));
+  const auto run =
+      tools::megatron::inference_run(value_or_throw(tools::megatron::read_command_line(words)));
   return run ? "accepted" : run.error().what;
 }
 
@@ -65,9 +67,11 @@ const std::string published_flags =
     "--attention-softmax-in-fp32 --use-kv-cache --tokenizer-name-or-path ";
 
 TEST(Inference, FlagsHaveTheDefaultsOfTheScript) {
-  const InferenceRun run = run_of({"--load", "M"});
-  EXPECT_THAT(run.tasks, ElementsAre(Task::greedy, Task::do_sample, Task::beam_search,
-                                     Task::beam_search_with_sampling, Task::chat));
+  const tools::megatron::InferenceRun run = run_of({"--load", "M"});
+  EXPECT_THAT(
+      run.tasks,
+      ElementsAre(commands::Task::greedy, commands::Task::do_sample, commands::Task::beam_search,
+                  commands::Task::beam_search_with_sampling, commands::Task::chat));
   EXPECT_EQ(run.options.settings.dump(), R"({"max_new_tokens":128})");
   EXPECT_EQ(run.sampling.dump(), R"({"top_k":50,"top_p":0.95,"temperature":0.7})");
   EXPECT_EQ(run.options.chat_template, "empty");
@@ -76,27 +80,27 @@ TEST(Inference, FlagsHaveTheDefaultsOfTheScript) {
 }
 
 TEST(Inference, FlagsChangeTheSettings) {
-  const InferenceRun run = run_of({"--task",
-                                   "chat",
-                                   "greedy",
-                                   "--top-k",
-                                   "5",
-                                   "--top-p",
-                                   "0.5",
-                                   "--temperature",
-                                   "1.5",
-                                   "--max-new-tokens",
-                                   "7",
-                                   "--seed",
-                                   "3",
-                                   "--num-beams",
-                                   "4",
-                                   "--history-turns",
-                                   "2",
-                                   "--bf16",
-                                   "--prompt-type",
-                                   "qwen"});
-  EXPECT_THAT(run.tasks, ElementsAre(Task::chat, Task::greedy));
+  const tools::megatron::InferenceRun run = run_of({"--task",
+                                                    "chat",
+                                                    "greedy",
+                                                    "--top-k",
+                                                    "5",
+                                                    "--top-p",
+                                                    "0.5",
+                                                    "--temperature",
+                                                    "1.5",
+                                                    "--max-new-tokens",
+                                                    "7",
+                                                    "--seed",
+                                                    "3",
+                                                    "--num-beams",
+                                                    "4",
+                                                    "--history-turns",
+                                                    "2",
+                                                    "--bf16",
+                                                    "--prompt-type",
+                                                    "qwen"});
+  EXPECT_THAT(run.tasks, ElementsAre(commands::Task::chat, commands::Task::greedy));
   EXPECT_EQ(run.options.settings.dump(), R"({"max_new_tokens":7,"seed":3})");
   EXPECT_EQ(run.sampling.dump(), R"({"top_k":5,"top_p":0.5,"temperature":1.5})");
   EXPECT_EQ(run.beams.dump(), R"({"num_beams":4})");
@@ -165,4 +169,4 @@ TEST(Inference, EndTokensAndModelFlagsAreChecked) {
 }
 
 }  // namespace
-}  // namespace troupe::launch::megatron
+}  // namespace troupe::launch::tools::megatron

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "tests/launch/tools/convert/small_model.h"
+#include "tests/launch/convert/small_model.h"
 #include "tests/launch/program.h"
 
 namespace troupe::launch {

@@ -31,7 +31,8 @@ void expect_same_dataset(const std::string& prefix, const std::string& other) {
         << prefix << ending;
 }
 
-TokenFiles::Options files_options(const std::string& folder, const std::string& name) {
+tools::preprocess::TokenFiles::Options files_options(const std::string& folder,
+                                                     const std::string& name) {
   return {.prefix = folder + "/" + name,
           .outputs = {"x", "y"},
           .type = TokenType::i32,
@@ -39,14 +40,15 @@ TokenFiles::Options files_options(const std::string& folder, const std::string& 
           .settings = Json::Object{{"input", "a"}, {"max_samples", 0}}};
 }
 
-std::vector<TokenDocument> documents_of_row(std::int64_t row) {
+std::vector<tools::preprocess::TokenDocument> documents_of_row(std::int64_t row) {
   const auto token = static_cast<std::int32_t>(row);
-  return {TokenDocument{{token, token + 1}, {token}}, TokenDocument{}};
+  return {tools::preprocess::TokenDocument{{token, token + 1}, {token}},
+          tools::preprocess::TokenDocument{}};
 }
 
 // Writes rows up to `end`, saves after row `saved` and is interrupted at the end.
 void write_part(const std::string& folder, std::int64_t saved, std::int64_t end) {
-  auto files = value_or_throw(TokenFiles::open(files_options(folder, "part")));
+  auto files = value_or_throw(tools::preprocess::TokenFiles::open(files_options(folder, "part")));
   for (std::int64_t row = files.position().number; row < end; ++row) {
     value_or_throw(files.add(documents_of_row(row)));
     const RowPosition next{.file = 0, .row = row + 1, .number = row + 1};
@@ -56,13 +58,13 @@ void write_part(const std::string& folder, std::int64_t saved, std::int64_t end)
 
 TEST(InterruptedPreprocess, ContinuesAtTheLastSavedRow) {
   const std::string folder = scratch_folder();
-  auto whole = value_or_throw(TokenFiles::open(files_options(folder, "whole")));
+  auto whole = value_or_throw(tools::preprocess::TokenFiles::open(files_options(folder, "whole")));
   for (std::int64_t row = 0; row < 20; ++row) value_or_throw(whole.add(documents_of_row(row)));
   value_or_throw(whole.finish({.file = 1, .row = 0, .number = 20}));
   write_part(folder, 3, 7);
   write_part(folder, 0, 9);
   write_part(folder, 12, 12);
-  auto rest = value_or_throw(TokenFiles::open(files_options(folder, "part")));
+  auto rest = value_or_throw(tools::preprocess::TokenFiles::open(files_options(folder, "part")));
   EXPECT_EQ(rest.position().number, 12);
   for (std::int64_t row = 12; row < 20; ++row) value_or_throw(rest.add(documents_of_row(row)));
   value_or_throw(rest.finish({.file = 1, .row = 0, .number = 20}));
@@ -76,7 +78,7 @@ TEST(InterruptedPreprocess, IsNotContinuedWithOtherSettings) {
   write_part(folder, 3, 7);
   auto options = files_options(folder, "part");
   options.settings.set("max_samples", 5);
-  const auto files = TokenFiles::open(options);
+  const auto files = tools::preprocess::TokenFiles::open(options);
   EXPECT_EQ(files.error().code, Errc::usage);
   EXPECT_THAT(files.error().what, HasSubstr("other settings (max_samples was \"0\", now it is "
                                             "\"5\"); repeat that command, or remove the file"));
@@ -98,7 +100,8 @@ TEST(InterruptedPreprocess, RefusesADamagedProgressFile) {
       "{" + settings + "," + rows + R"([{"bytes":0,"entries":4611686018427387905},{}]})"};
   for (const std::string& text : texts) {
     value_or_throw(write_file_durably(path, text));
-    EXPECT_FALSE(TokenFiles::open(files_options(folder, "part")).has_value()) << text;
+    EXPECT_FALSE(tools::preprocess::TokenFiles::open(files_options(folder, "part")).has_value())
+        << text;
   }
 }
 

@@ -22,8 +22,8 @@ std::string shown(const Show& show) {
 
 TEST(PreprocessBar, ShowsShareRowsTokensAndSpeed) {
   double now = 10;
-  PreprocessBar bar(stderr, {.bytes = 4'000'000, .before = {.bytes = 500'000}},
-                    [&] { return now; });
+  tools::preprocess::PreprocessBar bar(stderr, {.bytes = 4'000'000, .before = {.bytes = 500'000}},
+                                       [&] { return now; });
   now = 12;
   EXPECT_EQ(bar.line({.bytes = 1'500'000, .rows = 12, .tokens = 345}),
             "[#######.............] 37 % 12 rows 345 tokens 0.50 MB/s");
@@ -33,7 +33,7 @@ TEST(PreprocessBar, ShowsShareRowsTokensAndSpeed) {
 TEST(PreprocessBar, RedrawsOneLineOfATerminal) {
   double now = 0;
   const std::string text = shown([&](std::FILE* out) {
-    PreprocessBar bar(out, {.terminal = true, .bytes = 10}, [&] { return now; });
+    tools::preprocess::PreprocessBar bar(out, {.terminal = true, .bytes = 10}, [&] { return now; });
     bar.show({.rows = 1});
     bar.show({.rows = 2});  // too soon
     now = 1;
@@ -49,7 +49,8 @@ TEST(PreprocessBar, RedrawsOneLineOfATerminal) {
 TEST(PreprocessBar, WritesALineForEachInterval) {
   double now = 0;
   const std::string text = shown([&](std::FILE* out) {
-    PreprocessBar bar(out, {.log_interval = 10, .bytes = 10}, [&] { return now; });
+    tools::preprocess::PreprocessBar bar(out, {.log_interval = 10, .bytes = 10},
+                                         [&] { return now; });
     bar.show({.rows = 9});
     bar.show({.rows = 10});
     bar.show({.rows = 20});  // within a second

@@ -20,10 +20,10 @@ using engine::data::megatron::IndexedDatasetWriter;
 using engine::data::megatron::TokenType;
 using ::testing::HasSubstr;
 
-std::shared_ptr<TextModel> chat_model() {
+std::shared_ptr<run::TextModel> chat_model() {
   engine::models::DecoderSpec spec;
   spec.vocabulary = 512;
-  return value_or_throw(TextModel::load(data("models/stories260k/hf"), "chatml", spec));
+  return value_or_throw(run::TextModel::load(data("models/stories260k/hf"), "chatml", spec));
 }
 
 // Writes packed files of the rows and returns their prefix.

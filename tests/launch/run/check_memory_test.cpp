@@ -22,19 +22,19 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-engine::models::DecoderSpec spec(const RunConfig& config) {
-  return value_or_throw(spec_of(config, config.model));
+engine::models::DecoderSpec spec(const config::RunConfig& config) {
+  return value_or_throw(recipes::spec_of(config, config.model));
 }
 
 AvailableMemory machine_of(std::uint64_t bytes) {
   return {.machine = {bytes, "the limit"}, .process = {}};
 }
 
-MemoryPlace place_of(std::uint64_t bytes) {
+memory::MemoryPlace place_of(std::uint64_t bytes) {
   return {.processes = 1, .threads = true, .room = machine_of(bytes)};
 }
 
-Result<std::string> check(const RunConfig& config, std::uint64_t bytes) {
+Result<std::string> check(const config::RunConfig& config, std::uint64_t bytes) {
   return check_memory(config, spec(config), place_of(bytes));
 }
 
@@ -42,8 +42,8 @@ Result<std::string> check(const RunConfig& config, std::uint64_t bytes) {
 constexpr std::uint64_t parameters = 260032, fixed = 16 * parameters;
 
 TEST(CheckMemory, RefusesFromOneByteLessThanTheModelOn) {
-  const RunConfig config = config_with({});
-  EXPECT_EQ(memory_need(config, spec(config), true).fixed, fixed);
+  const config::RunConfig config = config_with({});
+  EXPECT_EQ(memory::memory_need(config, spec(config), true).fixed, fixed);
   EXPECT_TRUE(check(config, fixed));
   const auto refused = check(config, fixed - 1);
   ASSERT_FALSE(refused);
@@ -54,22 +54,24 @@ TEST(CheckMemory, RefusesFromOneByteLessThanTheModelOn) {
 }
 
 TEST(CheckMemory, WarnsWhereOnlyTheRestDoesNotFit) {
-  const RunConfig config = config_with({});
-  const std::uint64_t all = memory_need(config, spec(config), true).all;
+  const config::RunConfig config = config_with({});
+  const std::uint64_t all = memory::memory_need(config, spec(config), true).all;
   EXPECT_EQ(value_or_throw(check(config, all)), "");
   EXPECT_THAT(value_or_throw(check(config, all - 1)),
               AllOf(HasSubstr("with activations and caches"), HasSubstr("train.micro_batch_tokens"),
                     Not(HasSubstr("rollout."))));
-  const RunConfig rollouts = config_with({"reward=exact_match"}, "grpo");
-  EXPECT_THAT(value_or_throw(check(rollouts, memory_need(rollouts, spec(rollouts), true).all - 1)),
-              HasSubstr("rollout.max_sequences"));
+  const config::RunConfig rollouts = config_with({"reward=exact_match"}, "grpo");
+  EXPECT_THAT(
+      value_or_throw(check(rollouts, memory::memory_need(rollouts, spec(rollouts), true).all - 1)),
+      HasSubstr("rollout.max_sequences"));
 }
 
 TEST(CheckMemory, CountsTheLimitOfEachProcessAndAllOfTheMachine) {
-  const MemoryNeed need{100, 150};
+  const memory::MemoryNeed need{100, 150};
   const auto advice = [] { return std::string("advice"); };
   const auto compare = [&](int processes, std::uint64_t machine, std::uint64_t process) {
-    return compare_memory(need, processes, {{machine, "machine"}, {process, "process"}}, advice);
+    return memory::compare_memory(need, processes, {{machine, "machine"}, {process, "process"}},
+                                  advice);
   };
   EXPECT_EQ(value_or_throw(compare(4, 600, 150)), "");
   EXPECT_NE(value_or_throw(compare(4, 599, 150)), "");
@@ -77,13 +79,13 @@ TEST(CheckMemory, CountsTheLimitOfEachProcessAndAllOfTheMachine) {
   EXPECT_TRUE(compare(4, 400, 100));
   EXPECT_FALSE(compare(4, 399, 100));
   EXPECT_FALSE(compare(4, 400, 99));
-  EXPECT_EQ(value_or_throw(compare_memory(need, 4, {}, advice)), "") << "unknown";
+  EXPECT_EQ(value_or_throw(memory::compare_memory(need, 4, {}, advice)), "") << "unknown";
 }
 
 TEST(WhatFits, NamesOnlyWhatTheRunAcceptsAndWhatFits) {
-  const RunConfig config = config_with({});
-  const auto text = [&](const RunConfig& run, std::uint64_t bytes) {
-    return what_fits(run, place_of(bytes));
+  const config::RunConfig config = config_with({});
+  const auto text = [&](const config::RunConfig& run, std::uint64_t bytes) {
+    return memory::what_fits(run, place_of(bytes));
   };
   // 8 bytes for each parameter with states in bf16, about 4 below an adapter.
   EXPECT_THAT(text(config, 8 * parameters),
@@ -102,7 +104,7 @@ TEST(WhatFits, NamesOnlyWhatTheRunAcceptsAndWhatFits) {
 TEST(WhatFits, LeavesNoReplicaWithoutRows) {
   // The states of the optimizer, 8 of 16 bytes for each parameter, are divided.
   const auto text = [&](const char* batch) {
-    return what_fits(config_with({batch}), place_of(9 * parameters));
+    return memory::what_fits(config_with({batch}), place_of(9 * parameters));
   };
   EXPECT_THAT(text("train.batch_size=16"), HasSubstr("parallel.dp = 8 over 8 hosts"));
   EXPECT_THAT(text("train.batch_size=4"), Not(HasSubstr("parallel.dp")));
@@ -110,26 +112,26 @@ TEST(WhatFits, LeavesNoReplicaWithoutRows) {
 
 // Each proposal, applied, is accepted.
 TEST(WhatFits, IsTrueOfTheRunsThatItProposes) {
-  const RunConfig lora = config_with({"lora.rank=8"}),
-                  rounded = config_with(
-                      {"train.weights=bf16", "train.gradients=bf16", "train.moments=bf16"});
+  const config::RunConfig lora = config_with({"lora.rank=8"}),
+                          rounded = config_with(
+                              {"train.weights=bf16", "train.gradients=bf16", "train.moments=bf16"});
   for (const std::uint64_t bytes : {5 * parameters, 8 * parameters, 12 * parameters}) {
-    const std::string text = what_fits(config_with({}), place_of(bytes));
+    const std::string text = memory::what_fits(config_with({}), place_of(bytes));
     EXPECT_EQ(text.find("lora.rank") != std::string::npos, check(lora, bytes).has_value());
     EXPECT_EQ(text.find("bf16") != std::string::npos, check(rounded, bytes).has_value());
   }
 }
 
 TEST(ClusterMemory, IsThatOfAllGroups) {
-  const RunConfig config = config_with({"reward=exact_match", "grpo.beta=0.1"}, "grpo");
-  const auto nodes = nodes_of(value_or_throw(
-      parse_cluster("groups:\n  - {role: policy, parallel: {tp: 2}}\n  - {role: reference}\n"
-                    "  - {role: rollout, count: 2}\n  - {role: verifier}\n",
-                    "cluster.yaml", config)));
-  RunConfig run = config;
-  for (const NodeSpec& node : nodes)
-    if (node.role == Role::policy) run.parallel = node.parallel;
-  const auto groups = memory_of_groups(run, nodes, spec(run));
+  const config::RunConfig config = config_with({"reward=exact_match", "grpo.beta=0.1"}, "grpo");
+  const auto nodes = cluster::nodes_of(value_or_throw(cluster::parse_cluster(
+      "groups:\n  - {role: policy, parallel: {tp: 2}}\n  - {role: reference}\n"
+      "  - {role: rollout, count: 2}\n  - {role: verifier}\n",
+      "cluster.yaml", config)));
+  config::RunConfig run = config;
+  for (const cluster::NodeSpec& node : nodes)
+    if (node.role == recipes::Role::policy) run.parallel = node.parallel;
+  const auto groups = cluster::memory_of_groups(run, nodes, spec(run));
   ASSERT_EQ(groups.size(), 5u);
   // The norms are on both ranks.
   EXPECT_NEAR(static_cast<double>(groups[0].bytes), static_cast<double>(fixed), 0.01 * fixed);

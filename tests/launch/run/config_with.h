@@ -10,11 +10,13 @@
 
 namespace troupe::launch {
 
-inline RunConfig config_with(std::vector<std::string> sets, const std::string& algorithm = "sft") {
+inline config::RunConfig config_with(std::vector<std::string> sets,
+                                     const std::string& algorithm = "sft") {
   sets.push_back(cat("model=", TROUPE_TEST_DATA, "/models/stories260k/hf"));
   for (const char* path : {"data.path=D", "output=O"}) sets.emplace_back(path);
   return value_or_throw(
-             resolve({.algorithm = algorithm, .sets = std::move(sets), .check_files = false}))
+             recipes::resolve(
+                 {.algorithm = algorithm, .sets = std::move(sets), .check_files = false}))
       .config;
 }
 

@@ -71,30 +71,32 @@ void expect_equal(const std::vector<FinishedSample>& found,
 
 TEST_F(FinishedSamplesFile, IsReadAsItWasWritten) {
   const std::string path = folder_ / "samples.safetensors";
-  write_finished_samples(path, samples());
-  expect_equal(read_finished_samples(path), samples());
+  run::write_finished_samples(path, samples());
+  expect_equal(run::read_finished_samples(path), samples());
 }
 
 TEST_F(FinishedSamplesFile, ThatIsDamagedIsRefused) {
   const std::string path = folder_ / "samples.safetensors";
-  write_finished_samples(path, samples());
+  run::write_finished_samples(path, samples());
   std::string bytes = value_or_throw(read_file(path));
   bytes.replace(bytes.rfind("answer"), 1, 1, '\xff');  // no UTF-8 any more
   value_or_throw(write_file_durably(path, bytes));
   try {
-    read_finished_samples(path);
+    run::read_finished_samples(path);
     FAIL() << "the text is damaged";
   } catch (const Failure& failure) {
     EXPECT_EQ(failure.error().code, Errc::corrupt);
     EXPECT_THAT(failure.error().what, testing::HasSubstr(path));
   }
   std::filesystem::remove(path);
-  EXPECT_THROW(read_finished_samples(path), Failure);
+  EXPECT_THROW(run::read_finished_samples(path), Failure);
 }
 
 class KeptFiles : public FinishedSamplesFile {
  protected:
-  static KeptBounds bounds() { return {{.vocabulary = 100'000, .longest = 64, .newest = 7}, 40}; }
+  static run::KeptBounds bounds() {
+    return {{.vocabulary = 100'000, .longest = 64, .newest = 7}, 40};
+  }
   std::string checkpoint() const { return folder_ / "checkpoint-2"; }
   /// Writes the samples as part of a checkpoint of now or of version 0.1.0.
   void write(const std::vector<FinishedSample>& finished, bool now = true) const {
@@ -102,7 +104,7 @@ class KeptFiles : public FinishedSamplesFile {
     std::filesystem::create_directories(folder_ / "checkpoint-2/training");
     std::filesystem::create_directories(in);
     std::filesystem::remove(in / "samples.safetensors");
-    write_finished_samples(in / "samples.safetensors", finished);
+    run::write_finished_samples(in / "samples.safetensors", finished);
   }
   /// What is said of samples, one of which has been changed.
   std::string refusal(const std::function<void(FinishedSample&)>& change) const {
@@ -110,7 +112,7 @@ class KeptFiles : public FinishedSamplesFile {
     change(changed[5]);
     write(changed);
     try {
-      read_kept_samples(checkpoint(), bounds());
+      run::read_kept_samples(checkpoint(), bounds());
       return "";
     } catch (const Failure& failure) {
       EXPECT_EQ(failure.error().code, Errc::corrupt);
@@ -120,13 +122,13 @@ class KeptFiles : public FinishedSamplesFile {
 };
 
 TEST_F(KeptFiles, AreReadFromTheCheckpointOrWhereVersion010WroteThem) {
-  EXPECT_TRUE(read_kept_samples(checkpoint(), bounds()).empty());
+  EXPECT_TRUE(run::read_kept_samples(checkpoint(), bounds()).empty());
   write(samples(), false);
-  EXPECT_FALSE(kept_samples(checkpoint()).has_checksum);
-  expect_equal(read_kept_samples(checkpoint(), bounds()), samples());
+  EXPECT_FALSE(run::kept_samples(checkpoint()).has_checksum);
+  expect_equal(run::read_kept_samples(checkpoint(), bounds()), samples());
   write(samples());
-  EXPECT_TRUE(kept_samples(checkpoint()).has_checksum);
-  expect_equal(read_kept_samples(checkpoint(), bounds()), samples());
+  EXPECT_TRUE(run::kept_samples(checkpoint()).has_checksum);
+  expect_equal(run::read_kept_samples(checkpoint(), bounds()), samples());
 }
 
 TEST_F(KeptFiles, ThatNoSampleCanHaveAreNamed) {
@@ -155,9 +157,9 @@ TEST_F(KeptFiles, ThatNoSampleCanHaveAreNamed) {
 
 TEST_F(KeptFiles, AreStagedBelowTheOutput) {
   const auto output = value_or_throw(OutputFolder::open(folder_));
-  EXPECT_EQ(stage_kept(output, 2, {}, {}), "");
+  EXPECT_EQ(run::stage_kept(output, 2, {}, {}), "");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "versions"));
-  const std::string name = stage_kept(output, 2, {}, samples());
+  const std::string name = run::stage_kept(output, 2, {}, samples());
   EXPECT_TRUE(std::filesystem::exists(folder_ / name / "samples.safetensors"));
   EXPECT_THAT(name, testing::StartsWith("versions/.tmp-checkpoint-2-")) << "swept when killed";
 }

@@ -25,10 +25,10 @@ struct Held {
   std::uint64_t weights = 0, gradients = 0, moments = 0, average = 0;
 };
 
-Held held_by(const RunConfig& config, const Mesh& mesh) {
+Held held_by(const config::RunConfig& config, const Mesh& mesh) {
   const auto device = engine::ops::make_cpu_device({.threads = 1});
   const std::string no_checkpoint;
-  const auto trainer = load_trainer({config, no_checkpoint, *device, &mesh});
+  const auto trainer = run::load_trainer({config, no_checkpoint, *device, &mesh});
   auto& parameters = trainer->model().parameters();
   Held out{parameters.values().bytes(), parameters.gradient_arena().bytes(),
            trainer->optimizer().exp_avg().bytes() + trainer->optimizer().exp_avg_sq().bytes(),
@@ -41,12 +41,13 @@ Held held_by(const RunConfig& config, const Mesh& mesh) {
 
 void expect_exact(std::vector<std::string> sets, const std::string& algorithm = "sft") {
   SCOPED_TRACE(join(sets, " "));
-  const RunConfig config = config_with(std::move(sets), algorithm);
-  const auto predicted = memory_of_ranks(config, value_or_throw(spec_of(config, config.model)));
+  const config::RunConfig config = config_with(std::move(sets), algorithm);
+  const auto predicted =
+      memory::memory_of_ranks(config, value_or_throw(recipes::spec_of(config, config.model)));
   ASSERT_EQ(predicted.size(), static_cast<std::size_t>(config.parallel.pp * config.parallel.tp));
   const auto replicas = static_cast<std::uint64_t>(config.parallel.dp * config.parallel.cp);
   std::vector<Held> sums(predicted.size());  // over the replicas
-  const auto held = test::on_grid(policy_grid(config), [&](const Mesh& mesh) {
+  const auto held = test::on_grid(recipes::policy_grid(config), [&](const Mesh& mesh) {
     const auto at = mesh.coordinates();
     return std::pair(static_cast<std::size_t>(at.pp * config.parallel.tp + at.tp),
                      held_by(config, mesh));

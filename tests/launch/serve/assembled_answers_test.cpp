@@ -9,27 +9,31 @@
 #include "launch/serve/formats/translation.h"
 #include "launch/serve/http/exchange.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 namespace {
 
 /// What a listener heard: "+text0 text0=a -text0".
-struct Heard : OutputBlocks::Listener {
-  static std::string name_of(const OutputBlock& block) {
+struct Heard : serve::formats::OutputBlocks::Listener {
+  static std::string name_of(const serve::formats::OutputBlock& block) {
     const char* kinds[] = {"reasoning", "text", "call"};
     return cat(kinds[static_cast<int>(block.kind)], block.index, block.name);
   }
-  void opened(const OutputBlock& block) override { text += cat("+", name_of(block), " "); }
-  void grown(const OutputBlock& block, const std::string& piece) override {
+  void opened(const serve::formats::OutputBlock& block) override {
+    text += cat("+", name_of(block), " ");
+  }
+  void grown(const serve::formats::OutputBlock& block, const std::string& piece) override {
     text += cat(name_of(block), "=", piece, " ");
   }
-  void closed(const OutputBlock& block) override { text += cat("-", name_of(block), " "); }
+  void closed(const serve::formats::OutputBlock& block) override {
+    text += cat("-", name_of(block), " ");
+  }
   std::string text;
 };
 
-std::string heard(const std::vector<ChoicePart>& parts) {
-  OutputBlocks blocks;
+std::string heard(const std::vector<serve::api::ChoicePart>& parts) {
+  serve::formats::OutputBlocks blocks;
   Heard listener;
-  for (const ChoicePart& part : parts) blocks.add(part, listener);
+  for (const serve::api::ChoicePart& part : parts) blocks.add(part, listener);
   blocks.finish(listener);
   return listener.text;
 }
@@ -54,7 +58,7 @@ TEST(OutputBlocks, AnEmptyAnswerHasAText) {
 }
 
 TEST(ConversationBuilder, KeepsTurnsOfTheAssistantTogether) {
-  ConversationBuilder builder;
+  serve::formats::ConversationBuilder builder;
   builder.add_reasoning("r");
   builder.add_text("a");
   builder.add_call("1", "f", Json::Object{});
@@ -75,27 +79,28 @@ TEST(ConversationBuilder, KeepsTurnsOfTheAssistantTogether) {
 }
 
 TEST(TranslatedRequest, ErrorsNameTheFieldsOfTheOtherFormat) {
-  constexpr FieldName names[] = {{"max_tokens", "max_output_tokens"},
-                                 {"response_format.json_schema", "text.format"}};
-  const ApiFailure failure(
+  constexpr serve::api::FieldName names[] = {{"max_tokens", "max_output_tokens"},
+                                             {"response_format.json_schema", "text.format"}};
+  const serve::api::ApiFailure failure(
       400, {"response_format.json_schema.schema: not; lower max_tokens. my_max_tokens",
             "invalid_request_error", "response_format.json_schema.schema", ""});
-  const ApiFailure found = renamed(failure, names);
+  const serve::api::ApiFailure found = serve::api::renamed(failure, names);
   EXPECT_EQ(found.error().param, "text.format.schema");
   EXPECT_EQ(found.error().message,
             "text.format.schema: not; lower max_output_tokens. my_max_tokens");
 }
 
-GenerationRequest streamed() {
-  GenerationRequest request;
+serve::api::GenerationRequest streamed() {
+  serve::api::GenerationRequest request;
   request.stream = true;
   return request;
 }
 
 TEST(ResponseAnswer, AFailureIsItsLastEvent) {
-  ResponseAnswer answer(Json::Object{{"tools", Json::Array{}}}, streamed(), "m", "x");
+  serve::formats::ResponseAnswer answer(Json::Object{{"tools", Json::Array{}}}, streamed(), "m",
+                                        "x");
   EXPECT_EQ(answer.add({.text = "a"}, {}).size(), 5u);
-  const http::Event event = answer.failed({Errc::timeout, "too late"});
+  const serve::http::Event event = answer.failed({Errc::timeout, "too late"});
   EXPECT_EQ(event.name, "response.failed");
   const auto data = parse_json(event.data, "data");
   ASSERT_TRUE(data);
@@ -107,29 +112,29 @@ TEST(ResponseAnswer, AFailureIsItsLastEvent) {
 }
 
 TEST(MessageAnswer, AFailureIsItsLastEvent) {
-  MessageAnswer answer(streamed(), "m", "x");
+  serve::formats::MessageAnswer answer(streamed(), "m", "x");
   EXPECT_EQ(answer.add({.text = "a"}, {}).size(), 4u);
-  const http::Event event = answer.failed({Errc::timeout, "too late"});
+  const serve::http::Event event = answer.failed({Errc::timeout, "too late"});
   EXPECT_EQ(event.name, "error");
   EXPECT_EQ(event.data,
             R"({"type":"error","error":{"type":"overloaded_error","message":"too late"}})");
 }
 
 TEST(MessageAnswer, ErrorsKeepTheirStatusAndFields) {
-  http::Response response = http::error_response(429, {.message = "later"});
+  serve::http::Response response = serve::http::error_response(429, {.message = "later"});
   response.headers = {{"retry-after", "1"}};
-  const http::Response found = anthropic_error(response);
+  const serve::http::Response found = serve::formats::anthropic_error(response);
   EXPECT_EQ(found.status, 429);
   EXPECT_EQ(found.headers.size(), 1u);
   EXPECT_EQ(found.body,
             R"({"type":"error","error":{"type":"rate_limit_error","message":"later"}})");
-  const http::Response named =
-      anthropic_error(http::error_response(400, {.message = "too long", .param = "system"}));
+  const serve::http::Response named = serve::formats::anthropic_error(
+      serve::http::error_response(400, {.message = "too long", .param = "system"}));
   EXPECT_NE(named.body.find("system: too long"), std::string::npos);
 }
 
 TEST(SendEvents, AListMayBeLongerThanWhatWaitsForASlowReader) {
-  http::Exchange exchange(
+  serve::http::Exchange exchange(
       {.stream_bytes = 1000, .draining = std::make_shared<std::atomic<bool>>(false)}, [] {});
   exchange.begin_stream();
   exchange.take();
@@ -146,4 +151,4 @@ TEST(SendEvents, AListMayBeLongerThanWhatWaitsForASlowReader) {
 }
 
 }  // namespace
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

@@ -7,7 +7,7 @@
 #include "launch/serve/http/router.h"
 #include "tests/launch/serve/posted_request.h"
 
-namespace troupe::launch::live {
+namespace troupe::launch::serve::live {
 namespace {
 
 struct Answer {
@@ -32,7 +32,7 @@ class ExperienceService : public testing::Test {
   }
 
   Answer ask(const std::string& client, const std::string& path, const Json& body) {
-    http::Router router;
+    serve::http::Router router;
     api.add_to(router);
     PostedRequest sent(client, body.dump());
     router.match("POST", path).route->handler(sent.request, sent.responder());
@@ -77,10 +77,11 @@ class ExperienceService : public testing::Test {
     return std::stod(text.substr(text.find(name) + name.size()));
   }
 
-  SampleExchange exchange{{.group = 2, .lease_time = std::chrono::seconds(600), .clients = 2}};
-  api::SampledTokens sampled;
+  serve::live::SampleExchange exchange{
+      {.group = 2, .lease_time = std::chrono::seconds(600), .clients = 2}};
+  serve::api::SampledTokens sampled;
   std::atomic<std::uint64_t> newest = version;
-  ExperienceApi api{exchange, sampled, newest, {.vocabulary = 10, .length = 8}};
+  serve::live::ExperienceApi api{exchange, sampled, newest, {.vocabulary = 10, .length = 8}};
 };
 
 TEST_F(ExperienceService, ASampleIsOfTheClientThatLeasedIt) {
@@ -160,9 +161,9 @@ TEST_F(ExperienceService, RewardsHaveTheBoundOfCommands) {
 }
 
 TEST_F(ExperienceService, OnlyNamedKeysLeaseAndSeeAnswers) {
-  ExperienceApi named(exchange, sampled, newest,
-                      {.vocabulary = 10, .length = 8, .keys = {"alice"}});
-  http::Router router;
+  serve::live::ExperienceApi named(exchange, sampled, newest,
+                                   {.vocabulary = 10, .length = 8, .keys = {"alice"}});
+  serve::http::Router router;
   named.add_to(router);
   for (const auto& [client, status] : {std::pair("alice", 200), std::pair("evaluation", 403)}) {
     PostedRequest sent(client, "{}");
@@ -172,7 +173,7 @@ TEST_F(ExperienceService, OnlyNamedKeysLeaseAndSeeAnswers) {
 }
 
 TEST(SampledTokens, KnowsTheNewestOnes) {
-  api::SampledTokens record(100);
+  serve::api::SampledTokens record(100);
   const auto chain = [&](std::int32_t token) { return record.next(0, token); };
   for (std::int32_t token = 0; token < 1000; ++token) {
     record.add(chain(token), -1, 0);
@@ -188,4 +189,4 @@ TEST(SampledTokens, KnowsTheNewestOnes) {
 }
 
 }  // namespace
-}  // namespace troupe::launch::live
+}  // namespace troupe::launch::serve::live

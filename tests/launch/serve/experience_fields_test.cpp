@@ -5,7 +5,7 @@
 
 #include "launch/serve/api/failure.h"
 
-namespace troupe::launch::live {
+namespace troupe::launch::serve::live {
 namespace {
 
 constexpr const char* two_turns = R"({
@@ -28,23 +28,23 @@ Json body(const std::string& from = "", const std::string& to = "") {
   return value_or_throw(parse_json(text, "test"));
 }
 
-SentSample read(const Json& json) {
-  return read_sent_sample(json, 10, 8, 3);
+serve::live::SentSample read(const Json& json) {
+  return serve::live::read_sent_sample(json, 10, 8, 3);
 }
 
 /// The error, as its client receives it; "" where there is none.
 std::string refusal(const std::string& from, const std::string& to,
                     const std::vector<std::int32_t>& prompt = {3, 4}) {
   try {
-    completion_of(read(body(from, to)), prompt);
+    serve::live::completion_of(read(body(from, to)), prompt);
     return "";
-  } catch (const api::ApiFailure& failure) {
+  } catch (const serve::api::ApiFailure& failure) {
     return failure.response().body;
   }
 }
 
 TEST(Experience, MarksTheTokensThatThePolicySampled) {
-  const auto sample = completion_of(read(body()), {3, 4});
+  const auto sample = serve::live::completion_of(read(body()), {3, 4});
   EXPECT_EQ(sample.sample_id, 7u);
   EXPECT_EQ(sample.ids, (std::vector<std::int32_t>{5, 6, 8, 8, 7, 1}));
   EXPECT_EQ(sample.sampled, (std::vector<std::uint8_t>{1, 1, 0, 0, 1, 1}));
@@ -55,7 +55,7 @@ TEST(Experience, MarksTheTokensThatThePolicySampled) {
 }
 
 TEST(Experience, TokensBeforeTheFirstSampledOneHaveItsVersion) {
-  const auto sample = completion_of(read(body()), {3});
+  const auto sample = serve::live::completion_of(read(body()), {3});
   EXPECT_EQ(sample.ids.size(), 7u);
   EXPECT_EQ(sample.sampled.front(), 0);
   EXPECT_EQ(sample.versions, (std::vector<actors::protocol::VersionRun>{{2, 5}, {3, 2}}));
@@ -90,10 +90,10 @@ TEST(Experience, RefusalsNameTheField) {
 }
 
 TEST(Experience, ATruncatedSampleIsMarked) {
-  const auto sample =
-      completion_of(read(body("\"reward\"", "\"finish_reason\": \"length\", \"reward\"")), {3, 4});
+  const auto sample = serve::live::completion_of(
+      read(body("\"reward\"", "\"finish_reason\": \"length\", \"reward\"")), {3, 4});
   EXPECT_EQ(sample.finish_reason, actors::protocol::FinishReason::length);
 }
 
 }  // namespace
-}  // namespace troupe::launch::live
+}  // namespace troupe::launch::serve::live

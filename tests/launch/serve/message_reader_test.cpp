@@ -6,7 +6,7 @@
 
 #include "engine/base/text.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 namespace {
 
 struct Call {
@@ -19,10 +19,10 @@ struct Message {
   std::vector<Call> calls;
 };
 
-void add(const MessagePart& part, Message& message) {
+void add(const serve::api::MessagePart& part, Message& message) {
   message.reasoning += part.reasoning;
   message.content += part.content;
-  for (const CallPart& each : part.calls) {
+  for (const serve::api::CallPart& each : part.calls) {
     const auto index = static_cast<std::size_t>(each.index);
     if (index == message.calls.size()) {
       EXPECT_NE(each.name, "");
@@ -35,8 +35,8 @@ void add(const MessagePart& part, Message& message) {
   }
 }
 
-Message read(const MessageFormat& format, const std::string& text, std::size_t piece) {
-  MessageReader reader(format);
+Message read(const serve::api::MessageFormat& format, const std::string& text, std::size_t piece) {
+  serve::api::MessageReader reader(format);
   Message message;
   for (std::size_t at = 0; at < text.size(); at += piece)
     add(reader.push(std::string_view(text).substr(at, piece)), message);
@@ -46,7 +46,8 @@ Message read(const MessageFormat& format, const std::string& text, std::size_t p
 }
 
 /// The text in pieces of every size has the same message.
-void expect_message(const MessageFormat& format, const std::string& text, const Message& expected) {
+void expect_message(const serve::api::MessageFormat& format, const std::string& text,
+                    const Message& expected) {
   for (std::size_t piece = 1; piece <= text.size(); ++piece) {
     SCOPED_TRACE(cat(quote(text), " in pieces of ", piece));
     const Message found = read(format, text, piece);
@@ -56,10 +57,10 @@ void expect_message(const MessageFormat& format, const std::string& text, const 
   }
 }
 
-const MessageFormat hermes{.calls = CallFormat::hermes};
-const MessageFormat llama{.calls = CallFormat::llama3_json};
-const MessageFormat mistral{.calls = CallFormat::mistral};
-const MessageFormat list{.calls = CallFormat::list};
+const serve::api::MessageFormat hermes{.calls = serve::api::CallFormat::hermes};
+const serve::api::MessageFormat llama{.calls = serve::api::CallFormat::llama3_json};
+const serve::api::MessageFormat mistral{.calls = serve::api::CallFormat::mistral};
+const serve::api::MessageFormat list{.calls = serve::api::CallFormat::list};
 
 TEST(MessageReader, ReadsCallsOfHermes) {
   const std::string one = R"(<tool_call>
@@ -120,13 +121,14 @@ TEST(MessageReader, ReadsConstrainedCalls) {
   expect_message(list, R"([{"name":"f","parameters":{"x":1}}, {"name": "g", "parameters": {}}])",
                  {"", "", {{"f", R"({"x":1})"}, {"g", "{}"}}});
   expect_message(list, R"([{"name":"f","par)", {"", R"([{"name":"f","par)", {}});
-  expect_message({.calls = CallFormat::arguments, .function = "f"}, R"({"x": 1})",
+  expect_message({.calls = serve::api::CallFormat::arguments, .function = "f"}, R"({"x": 1})",
                  {"", "", {{"f", R"({"x": 1})"}}});
 }
 
 TEST(MessageReader, SeparatesReasoning) {
-  const MessageFormat qwen{.reasoning = ReasoningFormat::qwen3};
-  MessageFormat open{.reasoning = ReasoningFormat::deepseek_r1, .reasoning_open = true};
+  const serve::api::MessageFormat qwen{.reasoning = serve::api::ReasoningFormat::qwen3};
+  serve::api::MessageFormat open{.reasoning = serve::api::ReasoningFormat::deepseek_r1,
+                                 .reasoning_open = true};
   expect_message(qwen, "\n<think>\nWhy?\n</think>\n\nSo.", {"\nWhy?\n", "\n\nSo.", {}});
   expect_message(qwen, "<thin> air", {"", "<thin> air", {}});
   expect_message(qwen, "  <thi", {"", "  <thi", {}});
@@ -134,23 +136,26 @@ TEST(MessageReader, SeparatesReasoning) {
   expect_message(open, "Why?</think>So.", {"Why?", "So.", {}});
   expect_message(open, "<think>Why?</think>So.", {"Why?", "So.", {}});
   expect_message(open, "Why <tool_call>", {"Why <tool_call>", "", {}});
-  open.calls = CallFormat::hermes;
+  open.calls = serve::api::CallFormat::hermes;
   expect_message(open, R"(a</think>b<tool_call>{"name": "f", "arguments": {}}</tool_call>)",
                  {"a", "b", {{"f", "{}"}}});
 }
 
 TEST(MessageReader, FormatsAreFoundInTemplates) {
-  EXPECT_EQ(call_format_in("...<tool_call>..."), CallFormat::hermes);
-  EXPECT_EQ(call_format_in("...<tool_call>...<function=f>"), CallFormat::none);
-  EXPECT_EQ(call_format_in("...[TOOL_CALLS]..."), CallFormat::mistral);
-  EXPECT_EQ(call_format_in("Environment: ipython"), CallFormat::llama3_json);
-  EXPECT_EQ(call_format_in("{{ messages }}"), CallFormat::none);
-  for (const std::string& name : call_format_names()) EXPECT_TRUE(call_format_of(name)) << name;
-  for (const std::string& name : reasoning_format_names())
-    EXPECT_TRUE(reasoning_format_of(name)) << name;
-  EXPECT_TRUE(opens_reasoning("<|assistant|><think>\n"));
-  EXPECT_FALSE(opens_reasoning("<think>\n\n</think>\n\n"));
+  EXPECT_EQ(serve::api::call_format_in("...<tool_call>..."), serve::api::CallFormat::hermes);
+  EXPECT_EQ(serve::api::call_format_in("...<tool_call>...<function=f>"),
+            serve::api::CallFormat::none);
+  EXPECT_EQ(serve::api::call_format_in("...[TOOL_CALLS]..."), serve::api::CallFormat::mistral);
+  EXPECT_EQ(serve::api::call_format_in("Environment: ipython"),
+            serve::api::CallFormat::llama3_json);
+  EXPECT_EQ(serve::api::call_format_in("{{ messages }}"), serve::api::CallFormat::none);
+  for (const std::string& name : serve::api::call_format_names())
+    EXPECT_TRUE(serve::api::call_format_of(name)) << name;
+  for (const std::string& name : serve::api::reasoning_format_names())
+    EXPECT_TRUE(serve::api::reasoning_format_of(name)) << name;
+  EXPECT_TRUE(serve::api::opens_reasoning("<|assistant|><think>\n"));
+  EXPECT_FALSE(serve::api::opens_reasoning("<think>\n\n</think>\n\n"));
 }
 
 }  // namespace
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

@@ -7,15 +7,16 @@
 
 #include "launch/serve/api/number_bytes.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 namespace {
 
 struct Type {
-  NumberType type;
+  serve::api::NumberType type;
   int mantissa, bias, largest;  ///< bits of the largest finite number
 };
 
-constexpr Type types[] = {{NumberType::f8_e4m3, 3, 7, 0x7E}, {NumberType::f8_e5m2, 2, 15, 0x7B}};
+constexpr Type types[] = {{serve::api::NumberType::f8_e4m3, 3, 7, 0x7E},
+                          {serve::api::NumberType::f8_e5m2, 2, 15, 0x7B}};
 
 /// By the definition of the format.
 double number_of(int byte, const Type& type) {
@@ -26,7 +27,7 @@ double number_of(int byte, const Type& type) {
 
 int byte_of(double value, const Type& type) {
   const float number = static_cast<float>(value);
-  const std::string bytes = bytes_of(std::span(&number, 1), {.type = type.type});
+  const std::string bytes = serve::api::bytes_of(std::span(&number, 1), {.type = type.type});
   EXPECT_EQ(bytes.size(), 1U);
   return static_cast<unsigned char>(bytes[0]);
 }
@@ -67,10 +68,12 @@ TEST(NumberBytes, NumbersBeyondTheLargestAreNotFinite) {
 
 TEST(NumberBytes, TheOrderOfBytesIsThatOfTheFormat) {
   const float number = 1.5F;
-  EXPECT_EQ(bytes_of(std::span(&number, 1), {}), std::string("\0\0\xC0\x3F", 4));
-  EXPECT_EQ(bytes_of(std::span(&number, 1), {.big_endian = true}), std::string("\x3F\xC0\0\0", 4));
-  EXPECT_EQ(base64(std::span(&number, 1), {.type = NumberType::f8_e5m2}), "Pg==");
+  EXPECT_EQ(serve::api::bytes_of(std::span(&number, 1), {}), std::string("\0\0\xC0\x3F", 4));
+  EXPECT_EQ(serve::api::bytes_of(std::span(&number, 1), {.big_endian = true}),
+            std::string("\x3F\xC0\0\0", 4));
+  EXPECT_EQ(serve::api::base64(std::span(&number, 1), {.type = serve::api::NumberType::f8_e5m2}),
+            "Pg==");
 }
 
 }  // namespace
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

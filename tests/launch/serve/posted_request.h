@@ -18,11 +18,11 @@ struct PostedRequest {
     request.key = key;
     request.client = "127.0.0.1:1";
     request.body = std::move(body);
-    exchange = std::make_shared<http::Exchange>(
-        http::Exchange::Terms{.draining = std::make_shared<std::atomic<bool>>(false)},
+    exchange = std::make_shared<serve::http::Exchange>(
+        serve::http::Exchange::Terms{.draining = std::make_shared<std::atomic<bool>>(false)},
         [this] { answered.set_value(); });
   }
-  http::Responder responder() const { return http::Responder(exchange); }
+  serve::http::Responder responder() const { return serve::http::Responder(exchange); }
   /// Waits for the answer; 0: none came.
   int status() {
     if (answered.get_future().wait_for(std::chrono::seconds(30)) != std::future_status::ready)
@@ -35,9 +35,9 @@ struct PostedRequest {
     return bytes.substr(bytes.find("\r\n\r\n") + 4);
   }
 
-  http::Request request;
+  serve::http::Request request;
   std::promise<void> answered;  // before what calls it
-  std::shared_ptr<http::Exchange> exchange;
+  std::shared_ptr<serve::http::Exchange> exchange;
 };
 
 }  // namespace troupe::launch

@@ -8,13 +8,13 @@
 #include <optional>
 
 #include "engine/parallel/grid.h"
+#include "launch/commands/serve/engine_follower.h"
 #include "launch/serve/api/model_set.h"
 #include "launch/serve/api/output_text.h"
-#include "launch/commands/serve/engine_follower.h"
 #include "launch/serve/ranks/engine_leader.h"
 #include "tests/support/on_ranks.h"
 
-namespace troupe::launch::ranks {
+namespace troupe::launch::serve::ranks {
 namespace {
 
 using actors::group::GroupChannel;
@@ -46,28 +46,28 @@ Mesh mesh_of(Communicator& own) {
   return value_or_throw(Mesh::create(own.split(0, own.rank()), {.tp = ranks}));
 }
 
-api::LoadedEngine load(const Mesh& mesh) {
-  api::ServedModelOptions options;
+serve::api::LoadedEngine load(const Mesh& mesh) {
+  serve::api::ServedModelOptions options;
   options.model.model = stories;
   options.model.threads = 1;
-  return value_or_throw(api::LoadedEngine::load(options, {.max_batch = 4, .cache_tokens = 2048},
-                                                engine::models::ModelPart(&mesh.tp())));
+  return value_or_throw(serve::api::LoadedEngine::load(
+      options, {.max_batch = 4, .cache_tokens = 2048}, engine::models::ModelPart(&mesh.tp())));
 }
 
-Job job_of(const api::ServedModel& model, const Wanted& wanted) {
+Job job_of(const serve::api::ServedModel& model, const Wanted& wanted) {
   Job job;
   engine::generate::Request request;
   request.prompt = value_or_throw(model.encode(wanted.prompt, true));
   request.params = wanted.params;
-  request.decode = api::TextAfterPrompt(*model.tokenizer(), request.prompt, true);
+  request.decode = serve::api::TextAfterPrompt(*model.tokenizer(), request.prompt, true);
   request.cache_salt = wanted.salt;
   request.prompt_alternatives = wanted.prompt_alternatives;
   if (wanted.regex.empty()) {
     job.request = std::make_shared<const engine::generate::Request>(std::move(request));
     return job;
   }
-  const api::OutputConstraint constraint = value_or_throw(
-      model.constrain({.kind = api::ConstraintKind::regex, .value = wanted.regex, .field = ""}));
+  const serve::api::OutputConstraint constraint = value_or_throw(model.constrain(
+      {.kind = serve::api::ConstraintKind::regex, .value = wanted.regex, .field = ""}));
   request.constraint = constraint.compiled;
   job.source.constraint = constraint.source;
   job.request = std::make_shared<const engine::generate::Request>(std::move(request));
@@ -79,7 +79,7 @@ std::vector<Found> alone(const std::vector<Wanted>& all) {
   std::vector<Found> found(all.size());
   test::on_ranks(ranks, [&](Communicator& own) {
     const Mesh mesh = mesh_of(own);
-    api::LoadedEngine loaded = load(mesh);
+    serve::api::LoadedEngine loaded = load(mesh);
     PromptScores scores;
     loaded.config.on_prompt = [&](std::uint64_t, const PromptScores& given) { scores = given; };
     auto generator =
@@ -99,11 +99,12 @@ void serve(const Work& work) {
   test::on_ranks(ranks, [&](Communicator& own) {
     const Mesh mesh = mesh_of(own);
     auto channel = std::make_shared<GroupChannel>(own.split(0, own.rank()));
-    api::LoadedEngine loaded = load(mesh);
+    serve::api::LoadedEngine loaded = load(mesh);
     if (!mesh.is_root())
-      return value_or_throw(EngineFollower::create(std::move(loaded)))->serve(*channel);
-    const auto models = value_or_throw(api::ModelSet::start(
-        std::move(loaded), std::make_unique<EngineLeader>(std::move(channel), mesh.world())));
+      return value_or_throw(commands::EngineFollower::create(std::move(loaded)))->serve(*channel);
+    const auto models = value_or_throw(serve::api::ModelSet::start(
+        std::move(loaded),
+        std::make_unique<serve::ranks::EngineLeader>(std::move(channel), mesh.world())));
     work(*models);
   });
 }
@@ -160,9 +161,9 @@ std::future<Result<Generation>> submit(engine::serving::GenerationService& servi
 TEST(ServedRanks, RequestsAmongOthersHaveTheBitsOfGeneratorsThatGetThemAlone) {
   const auto all = requests();
   const auto expected = alone(all);
-  serve([&](api::ModelSet& models) {
+  serve([&](serve::api::ModelSet& models) {
     auto& service = *models.first()->generation;
-    const api::ServedModel& model = *models.first()->model;
+    const serve::api::ServedModel& model = *models.first()->model;
     for (int round = 0; round < 2; ++round) {  // the second one finds cached prompts
       std::vector<Found> found(all.size());
       std::vector<std::future<Result<Generation>>> outcomes, cancelled;
@@ -195,10 +196,11 @@ TEST(ServedRanks, ARankThatEndsFailsTheRequestsOfTheServer) {
     test::on_ranks(ranks, [&](Communicator& own) {
       const Mesh mesh = mesh_of(own);
       auto channel = std::make_shared<GroupChannel>(own.split(0, own.rank()));
-      api::LoadedEngine loaded = load(mesh);
+      serve::api::LoadedEngine loaded = load(mesh);
       if (!mesh.is_root()) throw std::runtime_error("the disk is gone");
-      const auto models = value_or_throw(api::ModelSet::start(
-          std::move(loaded), std::make_unique<EngineLeader>(std::move(channel), mesh.world())));
+      const auto models = value_or_throw(serve::api::ModelSet::start(
+          std::move(loaded),
+          std::make_unique<serve::ranks::EngineLeader>(std::move(channel), mesh.world())));
       Job job = job_of(*models->first()->model, {.prompt = "The", .params = {}});
       outcome = submit(*models->first()->generation, std::move(job)).get();
     });
@@ -216,16 +218,17 @@ void with_leader(const Lead& lead) {
   test::on_ranks(ranks, [&](Communicator& own) {
     const Mesh mesh = mesh_of(own);
     auto channel = std::make_shared<GroupChannel>(own.split(0, own.rank()));
-    if (!mesh.is_root()) return value_or_throw(EngineFollower::create(load(mesh)))->serve(*channel);
-    const api::LoadedEngine loaded = load(mesh);  // all ranks together
-    EngineLeader leader(std::move(channel), mesh.world());
+    if (!mesh.is_root())
+      return value_or_throw(commands::EngineFollower::create(load(mesh)))->serve(*channel);
+    const serve::api::LoadedEngine loaded = load(mesh);  // all ranks together
+    serve::ranks::EngineLeader leader(std::move(channel), mesh.world());
     lead(leader);
   });
 }
 
 TEST(ServedRanks, GeneratorsThatDifferAreAnError) {
   try {
-    with_leader([](EngineLeader& leader) { leader.step(5); });
+    with_leader([](serve::ranks::EngineLeader& leader) { leader.step(5); });
     FAIL() << "nobody noticed";
   } catch (const std::exception& error) {
     EXPECT_THAT(error.what(), HasSubstr("different numbers of tokens: 5 and 0"));
@@ -233,7 +236,7 @@ TEST(ServedRanks, GeneratorsThatDifferAreAnError) {
 }
 
 TEST(ServedRanks, AFolderIsUsedByAllRanksOrByNone) {
-  with_leader([](EngineLeader& leader) {
+  with_leader([](serve::ranks::EngineLeader& leader) {
     leader.read_folder("/nowhere", false);
     const auto of_other = leader.use_weights({});
     ASSERT_FALSE(of_other.has_value());
@@ -248,4 +251,4 @@ TEST(ServedRanks, AFolderIsUsedByAllRanksOrByNone) {
 }
 
 }  // namespace
-}  // namespace troupe::launch::ranks
+}  // namespace troupe::launch::serve::ranks

@@ -10,19 +10,19 @@
 #include "engine/base/text.h"
 #include "tests/launch/serve/posted_request.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 namespace {
 
 using std::chrono::milliseconds;
 
 struct WorkerCall : PostedRequest {
   using PostedRequest::PostedRequest;
-  void post_to(Workers& workers, Workers::Task task) {
+  void post_to(serve::api::Workers& workers, serve::api::Workers::Task task) {
     workers.post(request, responder(), std::move(task));
   }
 };
 
-void answer(const http::Request&, const http::Responder& to) {
+void answer(const serve::http::Request&, const serve::http::Responder& to) {
   to.respond({});
 }
 
@@ -31,8 +31,8 @@ struct Held {
   std::promise<void> started;
   std::atomic<bool> end = false;
   std::optional<Errc> ended_with;
-  Workers::Task task() {
-    return [this](const http::Request&, const http::Responder& to) {
+  serve::api::Workers::Task task() {
+    return [this](const serve::http::Request&, const serve::http::Responder& to) {
       started.set_value();
       while (!end) {
         if (auto going = check_cancelled(); !going) {
@@ -46,10 +46,10 @@ struct Held {
   void wait() { started.get_future().wait(); }
 };
 
-constexpr Workers::Limits one_thread{.threads = 1, .threads_per_client = 1};
+constexpr serve::api::Workers::Limits one_thread{.threads = 1, .threads_per_client = 1};
 
 TEST(Workers, ClientsTakeTurns) {
-  Workers workers(one_thread);
+  serve::api::Workers workers(one_thread);
   Held held;
   WorkerCall first("mallory");
   first.post_to(workers, held.task());
@@ -58,10 +58,11 @@ TEST(Workers, ClientsTakeTurns) {
   std::vector<std::unique_ptr<WorkerCall>> calls;
   const auto add = [&](const std::string& key) {
     calls.push_back(std::make_unique<WorkerCall>(key));
-    calls.back()->post_to(workers, [&order](const http::Request& from, const http::Responder& to) {
-      order.push_back(from.key);
-      to.respond({});
-    });
+    calls.back()->post_to(
+        workers, [&order](const serve::http::Request& from, const serve::http::Responder& to) {
+          order.push_back(from.key);
+          to.respond({});
+        });
   };
   for (int i = 0; i < 100; ++i) add("mallory");
   for (const char* key : {"alice", "alice", "bob"}) add(key);
@@ -73,7 +74,7 @@ TEST(Workers, ClientsTakeTurns) {
 }
 
 TEST(Workers, OneClientLeavesAThreadToOthers) {
-  Workers workers({.threads = 3, .threads_per_client = 2});
+  serve::api::Workers workers({.threads = 3, .threads_per_client = 2});
   Held first, second, third;
   WorkerCall one("mallory"), two("mallory"), three("mallory"), honest("alice");
   one.post_to(workers, first.task());
@@ -89,7 +90,7 @@ TEST(Workers, OneClientLeavesAThreadToOthers) {
 }
 
 TEST(Workers, WithoutKeysConnectionsTakeTurns) {
-  Workers workers({.threads = 2, .threads_per_client = 1});
+  serve::api::Workers workers({.threads = 2, .threads_per_client = 1});
   Held held;
   WorkerCall mine(""), other("");
   other.request.client = "127.0.0.1:2";
@@ -102,7 +103,7 @@ TEST(Workers, WithoutKeysConnectionsTakeTurns) {
 }
 
 TEST(Workers, WorkEndsWhenItsClientHasGone) {
-  Workers workers(one_thread);
+  serve::api::Workers workers(one_thread);
   Held held;
   WorkerCall gone("mallory"), next("alice");
   gone.post_to(workers, held.task());
@@ -114,16 +115,17 @@ TEST(Workers, WorkEndsWhenItsClientHasGone) {
 }
 
 TEST(Workers, AWaitingRequestWhoseClientHasGoneIsDropped) {
-  Workers workers(one_thread);
+  serve::api::Workers workers(one_thread);
   Held held;
   WorkerCall first("mallory"), gone("bob", std::string(1 << 20, 'a')), next("alice");
   const auto total = std::make_shared<std::atomic<std::size_t>>(0);
-  gone.request.held = std::make_shared<http::HeldBytes>(total);
+  gone.request.held = std::make_shared<serve::http::HeldBytes>(total);
   gone.request.held->grow_to(1 << 20);
   first.post_to(workers, held.task());
   held.wait();
   std::atomic<bool> ran = false;
-  gone.post_to(workers, [&](const http::Request&, const http::Responder&) { ran = true; });
+  gone.post_to(workers,
+               [&](const serve::http::Request&, const serve::http::Responder&) { ran = true; });
   gone.request = {};
   EXPECT_EQ(*total, std::size_t{1} << 20);
   gone.exchange->disconnect();
@@ -135,7 +137,7 @@ TEST(Workers, AWaitingRequestWhoseClientHasGoneIsDropped) {
 }
 
 TEST(Workers, ARequestHasADeadline) {
-  Workers workers({.threads = 1, .deadline = milliseconds(50)});
+  serve::api::Workers workers({.threads = 1, .deadline = milliseconds(50)});
   Held held;
   WorkerCall slow("mallory"), waits("alice");
   slow.post_to(workers, held.task());
@@ -148,7 +150,7 @@ TEST(Workers, ARequestHasADeadline) {
 }
 
 TEST(Workers, AcceptedWorkWithoutADeadlineIsDone) {
-  Workers workers({.threads = 1, .deadline = milliseconds(0)});
+  serve::api::Workers workers({.threads = 1, .deadline = milliseconds(0)});
   Held held, waiting;
   WorkerCall first("admin"), second("admin");
   first.post_to(workers, held.task());
@@ -163,7 +165,7 @@ TEST(Workers, AcceptedWorkWithoutADeadlineIsDone) {
 }
 
 TEST(Workers, TooManyWaitingRequestsAreRefusedByClient) {
-  Workers workers({.threads = 1, .waiting = 4});
+  serve::api::Workers workers({.threads = 1, .waiting = 4});
   Held held;
   WorkerCall first("mallory");
   first.post_to(workers, held.task());
@@ -184,14 +186,15 @@ TEST(Workers, TheEndCancelsWhatRunsAndDropsWhatWaits) {
   WorkerCall running("mallory"), waiting("alice");
   std::atomic<bool> ran = false;
   {
-    Workers workers(one_thread);
+    serve::api::Workers workers(one_thread);
     running.post_to(workers, held.task());
     held.wait();
-    waiting.post_to(workers, [&](const http::Request&, const http::Responder&) { ran = true; });
+    waiting.post_to(
+        workers, [&](const serve::http::Request&, const serve::http::Responder&) { ran = true; });
   }
   EXPECT_EQ(held.ended_with, Errc::cancelled);
   EXPECT_FALSE(ran);
 }
 
 }  // namespace
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

@@ -9,7 +9,7 @@
 #include "launch/serve/api/fields/generation_rows.h"
 #include "launch/serve/api/fields/pooling_rows.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 EndpointFields::EndpointFields(std::string path, std::vector<std::span<const FieldRow>> groups)
     : path_(std::move(path)) {
@@ -50,4 +50,4 @@ const EndpointFields& fields_of(std::string_view path) {
   return *found;
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

@@ -11,7 +11,7 @@
 
 #include "engine/base/json.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 enum class Effect : std::uint8_t {
   acts,            ///< read by the endpoint
@@ -52,4 +52,4 @@ const std::vector<EndpointFields>& field_tables();
 /// The endpoint must have a table.
 const EndpointFields& fields_of(std::string_view path);
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

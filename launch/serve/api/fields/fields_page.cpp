@@ -3,7 +3,7 @@
 #include "engine/base/text.h"
 #include "launch/serve/api/fields/field_table.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 namespace {
 
@@ -62,4 +62,4 @@ std::string request_fields_page() {
   return out;
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

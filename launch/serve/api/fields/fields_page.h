@@ -3,9 +3,9 @@
 
 #include <string>
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 /// Markdown: a table per endpoint.
 std::string request_fields_page();
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

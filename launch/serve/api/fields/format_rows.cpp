@@ -2,7 +2,7 @@
 
 #include "launch/serve/api/fields/sampling_rows.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 namespace {
 
@@ -175,4 +175,4 @@ std::vector<EndpointFields> format_tables() {
        {message_conversation, counted, template_fields, uncounted, unsupported_rows()}}};
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

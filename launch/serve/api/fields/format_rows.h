@@ -5,9 +5,9 @@
 
 #include "launch/serve/api/fields/field_table.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 /// A part of field_tables().
 std::vector<EndpointFields> format_tables();
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

@@ -2,7 +2,7 @@
 
 #include "launch/serve/api/fields/sampling_rows.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 namespace {
 
@@ -144,4 +144,4 @@ std::vector<EndpointFields> generation_tables() {
       {"/detokenize", {detokenize_fields}}};
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

@@ -1,6 +1,6 @@
 #include "launch/serve/api/fields/pooling_rows.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 namespace {
 
@@ -105,4 +105,4 @@ std::vector<EndpointFields> pooling_tables() {
           {"/v1/embeddings", {texts_fields, pooled_fields, bytes_fields, embedding_fields}}};
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

@@ -1,6 +1,6 @@
 #include "launch/serve/api/fields/sampling_rows.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 namespace {
 
@@ -190,4 +190,4 @@ std::span<const FieldRow> unsupported_rows() {
   return others;
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

@@ -6,11 +6,11 @@
 
 #include "launch/serve/api/fields/field_table.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 /// Those that act.
 std::span<const FieldRow> sampling_rows();
 /// Those that are without effect or refused.
 std::span<const FieldRow> unsupported_rows();
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

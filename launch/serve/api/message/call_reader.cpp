@@ -4,7 +4,7 @@
 #include <cctype>
 #include <utility>
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 namespace {
 
@@ -224,4 +224,4 @@ void CallReader::add_arguments(const std::string& text, MessagePart& part) const
   part.calls.back().arguments += text;
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

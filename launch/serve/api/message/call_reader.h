@@ -12,7 +12,7 @@
 #include "launch/serve/api/message/marker_search.h"
 #include "launch/serve/api/message/message_part.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 enum class CallFormat : std::uint8_t {
   none,         ///< the text is the content
@@ -78,4 +78,4 @@ class CallReader {
   int calls_ = 0;
 };
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

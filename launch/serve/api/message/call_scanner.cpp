@@ -4,7 +4,7 @@
 
 #include "engine/base/json.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 namespace {
 
@@ -122,4 +122,4 @@ Scan CallScanner::push(char c) {
   }
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

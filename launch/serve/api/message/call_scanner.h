@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 /// Whether JSON has the character between its tokens.
 constexpr bool is_json_space(char c) {
@@ -58,4 +58,4 @@ class CallScanner {
   std::size_t taken_ = 0;
 };
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 class MarkerSearch {
  public:
@@ -33,4 +33,4 @@ class MarkerSearch {
   std::string held_;
 };
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 /// A piece of a tool call. The first piece of a call has its name.
 struct CallPart {
@@ -20,4 +20,4 @@ struct MessagePart {
   bool empty() const { return reasoning.empty() && content.empty() && calls.empty(); }
 };
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

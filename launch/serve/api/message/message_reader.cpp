@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 namespace {
 
@@ -91,4 +91,4 @@ MessagePart MessageReader::finish() {
   return part;
 }
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

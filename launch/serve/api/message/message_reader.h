@@ -12,7 +12,7 @@
 #include "launch/serve/api/message/marker_search.h"
 #include "launch/serve/api/message/message_part.h"
 
-namespace troupe::launch::api {
+namespace troupe::launch::serve::api {
 
 /// Where reasoning stands in an answer. The names are those of vLLM's reasoning parsers.
 enum class ReasoningFormat : std::uint8_t {
@@ -66,4 +66,4 @@ class MessageReader {
   CallReader calls_;
 };
 
-}  // namespace troupe::launch::api
+}  // namespace troupe::launch::serve::api

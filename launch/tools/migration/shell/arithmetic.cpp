@@ -8,7 +8,7 @@
 #include "engine/base/text.h"
 #include "launch/tools/migration/shell/scan.h"
 
-namespace troupe::launch::shell {
+namespace troupe::launch::tools::migration::shell {
 namespace {
 
 /// Why an expression has no value; caught by arithmetic().
@@ -290,4 +290,4 @@ Value arithmetic(std::string_view expression, std::size_t line, State& state, Bu
   }
 }
 
-}  // namespace troupe::launch::shell
+}  // namespace troupe::launch::tools::migration::shell

@@ -7,7 +7,7 @@
 #include "launch/tools/migration/shell/scan.h"
 #include "launch/tools/migration/shell/state.h"
 
-namespace troupe::launch::shell {
+namespace troupe::launch::tools::migration::shell {
 namespace {
 
 constexpr std::size_t max_words = 10'000;
@@ -86,4 +86,4 @@ std::vector<std::string> braces(const std::string& raw, Budget& budget) {
   return out;
 }
 
-}  // namespace troupe::launch::shell
+}  // namespace troupe::launch::tools::migration::shell

@@ -9,7 +9,7 @@
 #include "launch/tools/migration/shell/parser.h"
 #include "launch/tools/migration/shell/scan.h"
 
-namespace troupe::launch::shell {
+namespace troupe::launch::tools::migration::shell {
 namespace {
 
 using Kind = Status::Kind;
@@ -309,4 +309,4 @@ Status Builtins::evaluate(const std::vector<Field>& words, std::size_t line) {
   return run_text(text, line);
 }
 
-}  // namespace troupe::launch::shell
+}  // namespace troupe::launch::tools::migration::shell

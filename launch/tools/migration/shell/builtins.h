@@ -10,7 +10,7 @@
 #include "launch/tools/migration/shell/run.h"
 #include "launch/tools/migration/shell/syntax.h"
 
-namespace troupe::launch::shell {
+namespace troupe::launch::tools::migration::shell {
 
 class Builtins {
  public:
@@ -52,4 +52,4 @@ class Builtins {
   void leave(const std::string& name);
 };
 
-}  // namespace troupe::launch::shell
+}  // namespace troupe::launch::tools::migration::shell

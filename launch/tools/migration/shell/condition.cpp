@@ -9,7 +9,7 @@
 #include "launch/tools/migration/shell/pattern.h"
 #include "launch/tools/migration/shell/scan.h"
 
-namespace troupe::launch::shell {
+namespace troupe::launch::tools::migration::shell {
 namespace {
 
 using Kind = Status::Kind;
@@ -210,4 +210,4 @@ Status test_expression(const std::vector<Word>& words, Expander& expander, const
       .whole();
 }
 
-}  // namespace troupe::launch::shell
+}  // namespace troupe::launch::tools::migration::shell

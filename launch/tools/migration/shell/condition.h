@@ -6,7 +6,7 @@
 
 #include "launch/tools/migration/shell/expand.h"
 
-namespace troupe::launch::shell {
+namespace troupe::launch::tools::migration::shell {
 
 /// Whether a command succeeds.
 struct Status {
@@ -31,4 +31,4 @@ Status test_command(const std::vector<Field>& words, std::size_t line);
 Status test_expression(const std::vector<Word>& words, Expander& expander, const State& state,
                        Budget& budget);
 
-}  // namespace troupe::launch::shell
+}  // namespace troupe::launch::tools::migration::shell

@@ -13,7 +13,7 @@
 #include "launch/tools/migration/shell/pattern.h"
 #include "launch/tools/migration/shell/scan.h"
 
-namespace troupe::launch::shell {
+namespace troupe::launch::tools::migration::shell {
 
 namespace {
 
@@ -485,4 +485,4 @@ Value Expander::changed(const Parameter& parameter, const Value& value) {
   return out;
 }
 
-}  // namespace troupe::launch::shell
+}  // namespace troupe::launch::tools::migration::shell

@@ -10,7 +10,7 @@
 #include "launch/tools/migration/shell/parameter.h"
 #include "launch/tools/migration/shell/syntax.h"
 
-namespace troupe::launch::shell {
+namespace troupe::launch::tools::migration::shell {
 
 /// What a parameter has.
 struct Looked {
@@ -64,4 +64,4 @@ class Expander {
   InWord in_word_ = InWord::none;  ///< of a parameter: ${A:-word}
 };
 
-}  // namespace troupe::launch::shell
+}  // namespace troupe::launch::tools::migration::shell

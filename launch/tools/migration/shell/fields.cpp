@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace troupe::launch::shell {
+namespace troupe::launch::tools::migration::shell {
 
 void Fields::text(std::string_view text, bool quoted) {
   budget_.work(text.size());
@@ -87,4 +87,4 @@ Value Fields::take_value() {
   return std::move(fields_[0].value);
 }
 
-}  // namespace troupe::launch::shell
+}  // namespace troupe::launch::tools::migration::shell

@@ -8,7 +8,7 @@
 #include "launch/tools/migration/shell/limits.h"
 #include "launch/tools/migration/shell/state.h"
 
-namespace troupe::launch::shell {
+namespace troupe::launch::tools::migration::shell {
 
 /// A word after its expansion.
 struct Field {
@@ -53,4 +53,4 @@ class Fields {
   bool started_ = false;
 };
 
-}  // namespace troupe::launch::shell
+}  // namespace troupe::launch::tools::migration::shell

@@ -4,7 +4,7 @@
 
 #include "launch/tools/migration/shell/scan.h"
 
-namespace troupe::launch::shell {
+namespace troupe::launch::tools::migration::shell {
 
 std::optional<std::string> printed_folder(
     std::string_view command, const State& state,
@@ -37,4 +37,4 @@ std::optional<std::string> printed_folder(
   return there;
 }
 
-}  // namespace troupe::launch::shell
+}  // namespace troupe::launch::tools::migration::shell

@@ -8,7 +8,7 @@
 
 #include "launch/tools/migration/shell/state.h"
 
-namespace troupe::launch::shell {
+namespace troupe::launch::tools::migration::shell {
 
 /// What `pwd`, `dirname PATH` and `cd PATH && pwd` print; nullopt for another command, and for what
 /// is not known. `path` expands the path.
@@ -16,4 +16,4 @@ std::optional<std::string> printed_folder(
     std::string_view command, const State& state,
     const std::function<std::optional<std::string>(const std::string&)>& path);
 
-}  // namespace troupe::launch::shell
+}  // namespace troupe::launch::tools::migration::shell

@@ -5,7 +5,7 @@
 
 #include "launch/tools/migration/shell/scan.h"
 
-namespace troupe::launch::shell {
+namespace troupe::launch::tools::migration::shell {
 namespace {
 
 constexpr std::array<std::string_view, 23> token_operations{
@@ -121,4 +121,4 @@ HereDocument Lexer::here_document(const Word& delimiter, bool strips_tabs) {
   return out;
 }
 
-}  // namespace troupe::launch::shell
+}  // namespace troupe::launch::tools::migration::shell

@@ -9,7 +9,7 @@
 
 #include "launch/tools/migration/shell/syntax.h"
 
-namespace troupe::launch::shell {
+namespace troupe::launch::tools::migration::shell {
 
 struct Token {
   enum class Kind { word, operation, newline, end };
@@ -52,4 +52,4 @@ class Lexer {
   std::size_t here_end_ = 0;  ///< of the here-documents after this line
 };
 
-}  // namespace troupe::launch::shell
+}  // namespace troupe::launch::tools::migration::shell

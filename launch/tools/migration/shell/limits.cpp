@@ -2,7 +2,7 @@
 
 #include "engine/base/text.h"
 
-namespace troupe::launch::shell {
+namespace troupe::launch::tools::migration::shell {
 namespace {
 
 constexpr std::size_t max_steps = 100'000, max_work = std::size_t{64} << 20;
@@ -39,4 +39,4 @@ void Budget::expand(std::size_t bytes) {
   if (expanded_ > max_expanded) too_large("the words", max_expanded);
 }
 
-}  // namespace troupe::launch::shell
+}  // namespace troupe::launch::tools::migration::shell

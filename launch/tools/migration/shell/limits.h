@@ -7,7 +7,7 @@
 
 #include "engine/base/error.h"
 
-namespace troupe::launch::shell {
+namespace troupe::launch::tools::migration::shell {
 
 /// Bytes of one word, of the values of all variables, and of all words that a script expands.
 inline constexpr std::size_t max_bytes = std::size_t{1} << 20, max_expanded = 4 * max_bytes;
@@ -50,4 +50,4 @@ class Budget {
   std::size_t steps_ = 0, work_ = 0, expanded_ = 0;
 };
 
-}  // namespace troupe::launch::shell
+}  // namespace troupe::launch::tools::migration::shell

@@ -4,7 +4,7 @@
 
 #include "launch/tools/migration/shell/scan.h"
 
-namespace troupe::launch::shell {
+namespace troupe::launch::tools::migration::shell {
 namespace {
 
 constexpr std::array<std::string_view, 23> parameter_operations{
@@ -53,4 +53,4 @@ std::optional<Parameter> parameter_of(std::string_view text) {
   return std::nullopt;
 }
 
-}  // namespace troupe::launch::shell
+}  // namespace troupe::launch::tools::migration::shell

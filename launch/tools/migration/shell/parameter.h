@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace troupe::launch::shell {
+namespace troupe::launch::tools::migration::shell {
 
 struct Parameter {
   std::string name;  ///< of a variable, a number, or one of @ * # ? $ ! - 0
@@ -18,4 +18,4 @@ struct Parameter {
 /// `text`: between the braces. nullopt for text that is no parameter.
 std::optional<Parameter> parameter_of(std::string_view text);
 
-}  // namespace troupe::launch::shell
+}  // namespace troupe::launch::tools::migration::shell

@@ -9,7 +9,7 @@
 #include "launch/tools/migration/shell/limits.h"
 #include "launch/tools/migration/shell/scan.h"
 
-namespace troupe::launch::shell {
+namespace troupe::launch::tools::migration::shell {
 namespace {
 
 using NodeKind = Node::Kind;
@@ -393,4 +393,4 @@ NodePointer parse_script(std::string_view text, std::size_t first_line) {
   return Parser(text, first_line).script();
 }
 
-}  // namespace troupe::launch::shell
+}  // namespace troupe::launch::tools::migration::shell

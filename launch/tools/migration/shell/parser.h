@@ -6,7 +6,7 @@
 
 #include "launch/tools/migration/shell/syntax.h"
 
-namespace troupe::launch::shell {
+namespace troupe::launch::tools::migration::shell {
 
 /// Throws Failure: bad_input for text that is no bash script ("line 3: ..."), usage for commands
 /// that nest too deeply.
@@ -16,4 +16,4 @@ NodePointer parse_script(std::string_view text, std::size_t first_line = 1);
 /// nullopt for other words.
 std::optional<Assignment> assignment_of(const Word& word);
 
-}  // namespace troupe::launch::shell
+}  // namespace troupe::launch::tools::migration::shell

@@ -6,7 +6,7 @@
 
 #include "engine/base/text.h"
 
-namespace troupe::launch::shell {
+namespace troupe::launch::tools::migration::shell {
 namespace {
 
 /// The position after the bracket expression at `at`; `at` if it is not closed.
@@ -144,4 +144,4 @@ std::string replaced(std::string_view text, std::string_view pattern, std::strin
   return out.append(text.substr(std::min(at, text.size())));
 }
 
-}  // namespace troupe::launch::shell
+}  // namespace troupe::launch::tools::migration::shell

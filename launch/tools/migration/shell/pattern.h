@@ -8,7 +8,7 @@
 
 #include "launch/tools/migration/shell/limits.h"
 
-namespace troupe::launch::shell {
+namespace troupe::launch::tools::migration::shell {
 
 /// True if `pattern` means the whole of `text`.
 bool matches(std::string_view pattern, std::string_view text, Budget& budget);
@@ -25,4 +25,4 @@ std::string without_suffix(std::string_view text, std::string_view pattern, bool
 std::string replaced(std::string_view text, std::string_view pattern, std::string_view by, bool all,
                      char place, Budget& budget);
 
-}  // namespace troupe::launch::shell
+}  // namespace troupe::launch::tools::migration::shell

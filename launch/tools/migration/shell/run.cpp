@@ -5,7 +5,7 @@
 #include "launch/tools/migration/shell/parser.h"
 #include "launch/tools/migration/shell/runner.h"
 
-namespace troupe::launch::shell {
+namespace troupe::launch::tools::migration::shell {
 
 std::vector<ScriptCommand> commands_of_script(std::string_view text, const ScriptCall& call) {
   const NodePointer script = parse_script(text);
@@ -14,4 +14,4 @@ std::vector<ScriptCommand> commands_of_script(std::string_view text, const Scrip
   return std::move(runner.commands);
 }
 
-}  // namespace troupe::launch::shell
+}  // namespace troupe::launch::tools::migration::shell

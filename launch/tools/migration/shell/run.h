@@ -12,7 +12,7 @@
 
 #include "launch/tools/migration/shell/fields.h"
 
-namespace troupe::launch::shell {
+namespace troupe::launch::tools::migration::shell {
 
 struct ScriptCall {
   std::string path;                    ///< $0
@@ -30,4 +30,4 @@ struct ScriptCommand {
 /// Throws Failure: bad_input for text that is no bash script, usage beyond a bound (limits.h).
 std::vector<ScriptCommand> commands_of_script(std::string_view text, const ScriptCall& call);
 
-}  // namespace troupe::launch::shell
+}  // namespace troupe::launch::tools::migration::shell

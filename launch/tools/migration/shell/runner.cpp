@@ -9,7 +9,7 @@
 #include "launch/tools/migration/shell/pattern.h"
 #include "launch/tools/migration/shell/scan.h"
 
-namespace troupe::launch::shell {
+namespace troupe::launch::tools::migration::shell {
 namespace {
 
 using Kind = Status::Kind;
@@ -272,4 +272,4 @@ Status Runner::program(std::vector<Field> words, std::size_t line) {
   return {Kind::command, cat("whether ", quote(name, 40), " succeeds (line ", line, ")")};
 }
 
-}  // namespace troupe::launch::shell
+}  // namespace troupe::launch::tools::migration::shell

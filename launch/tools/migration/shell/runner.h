@@ -9,7 +9,7 @@
 #include "launch/tools/migration/shell/run.h"
 #include "launch/tools/migration/shell/syntax.h"
 
-namespace troupe::launch::shell {
+namespace troupe::launch::tools::migration::shell {
 
 class Runner : public Builtins {
  public:
@@ -45,4 +45,4 @@ class Runner : public Builtins {
   int depth_ = 0;
 };
 
-}  // namespace troupe::launch::shell
+}  // namespace troupe::launch::tools::migration::shell

@@ -5,7 +5,7 @@
 
 #include "launch/tools/migration/shell/limits.h"
 
-namespace troupe::launch::shell {
+namespace troupe::launch::tools::migration::shell {
 namespace {
 
 class Scanner {
@@ -102,4 +102,4 @@ bool begins_substitution(std::string_view text, std::size_t at) {
   return two == "$(" || two == "${" || two == "<(" || two == ">(" || text.substr(at, 1) == "`";
 }
 
-}  // namespace troupe::launch::shell
+}  // namespace troupe::launch::tools::migration::shell

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace troupe::launch::shell {
+namespace troupe::launch::tools::migration::shell {
 
 bool is_name_character(char c);
 bool is_blank(char c);
@@ -20,4 +20,4 @@ std::size_t end_of_part(std::string_view text, std::size_t at);
 /// True if a part as above begins at `at`.
 bool begins_substitution(std::string_view text, std::size_t at);
 
-}  // namespace troupe::launch::shell
+}  // namespace troupe::launch::tools::migration::shell

@@ -3,7 +3,7 @@
 #include <charconv>
 #include <utility>
 
-namespace troupe::launch::shell {
+namespace troupe::launch::tools::migration::shell {
 namespace {
 
 std::size_t bytes_of(const Value& value) {
@@ -134,4 +134,4 @@ void State::make_local(const std::string& name) {
     put(name, std::nullopt);
 }
 
-}  // namespace troupe::launch::shell
+}  // namespace troupe::launch::tools::migration::shell

@@ -11,7 +11,7 @@
 
 #include "launch/tools/migration/shell/limits.h"
 
-namespace troupe::launch::shell {
+namespace troupe::launch::tools::migration::shell {
 
 /// A text that may not be known, because it depends on what a command prints or on what the script
 /// is called with.
@@ -78,4 +78,4 @@ class State {
 /// The number that a text such as "12" is; nullopt for another text.
 std::optional<std::int64_t> whole_number(std::string_view text);
 
-}  // namespace troupe::launch::shell
+}  // namespace troupe::launch::tools::migration::shell

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace troupe::launch::shell {
+namespace troupe::launch::tools::migration::shell {
 
 struct Word {
   std::string raw;  ///< with its quotation marks and line continuations
@@ -64,4 +64,4 @@ struct Node {
 };
 using NodePointer = std::shared_ptr<const Node>;
 
-}  // namespace troupe::launch::shell
+}  // namespace troupe::launch::tools::migration::shell
