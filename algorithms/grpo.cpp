@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
+#include "algorithms/dynamic_sampling.h"
+#include "algorithms/grpo_minibatches.h"
 #include "algorithms/rollout/batches.h"
-#include "algorithms/rollout/dynamic_sampling.h"
-#include "algorithms/rollout/grpo_minibatches.h"
 #include "engine/base/text.h"
 
 namespace troupe::algorithms {

@@ -9,7 +9,7 @@
 #include "algorithms/losses/grpo_loss.h"
 #include "algorithms/method.h"
 #include "algorithms/rollout/evaluation.h"
-#include "algorithms/weight_sync.h"
+#include "algorithms/training/weight_sync.h"
 
 namespace troupe::algorithms {
 

@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include "algorithms/journal.h"
 #include "algorithms/loss_spikes.h"
 #include "algorithms/reward_decline.h"
 #include "algorithms/reward_trend.h"
+#include "algorithms/training/journal.h"
 
 namespace troupe::algorithms {
 

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "algorithms/cluster.h"
+#include "algorithms/training/cluster.h"
 #include "engine/data/loader/loader.h"
 #include "engine/loss/loss.h"
 

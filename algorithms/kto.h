@@ -4,7 +4,7 @@
 
 #include "algorithms/losses/kto_loss.h"
 #include "algorithms/method.h"
-#include "algorithms/weight_sync.h"
+#include "algorithms/training/weight_sync.h"
 
 namespace troupe::algorithms {
 

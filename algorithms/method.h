@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "algorithms/held_out.h"
-#include "algorithms/plan.h"
+#include "algorithms/training/plan.h"
 #include "engine/data/loader/loader.h"
 #include "engine/loss/loss.h"
 
@@ -56,7 +56,7 @@ class SettingsReport {
 };
 
 /// A method that trains on rows of data, and that launch/recipes/row_recipe.h runs as it is. `Row`:
-/// an example type of engine/data/encode.h. `formula`: a few lines, the loss with the run's
+/// an example type of engine/data/layouts/encode.h. `formula`: a few lines, the loss with the run's
 /// numbers. batch_of() and train() are functions beside the settings; preference.h has those of
 /// methods on pairs. Optional members: `void validate(SettingsReport&) const`; `std::string
 /// reference` and `ReferenceSync following`, for a method that compares with a reference model.

@@ -7,8 +7,8 @@
 
 #include <optional>
 
+#include "algorithms/ppo_minibatches.h"
 #include "algorithms/rollout/batches.h"
-#include "algorithms/rollout/ppo_minibatches.h"
 #include "engine/base/text.h"
 
 namespace troupe::algorithms {

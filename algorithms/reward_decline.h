@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "algorithms/journal.h"
 #include "algorithms/reward_trend.h"
+#include "algorithms/training/journal.h"
 
 namespace troupe::algorithms {
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "algorithms/held_out.h"
-#include "algorithms/weight_sync.h"
+#include "algorithms/training/weight_sync.h"
 #include "engine/data/loader/loader.h"
 
 namespace troupe::algorithms {

@@ -28,7 +28,7 @@
 #include "actors/runtime/node.h"
 #include "actors/runtime/run.h"
 #include "actors/runtime/thread_scheduler.h"
-#include "algorithms/weight_stream.h"
+#include "algorithms/training/weight_stream.h"
 #include "benchmarks/support/clock.h"
 #include "engine/base/json.h"
 #include "engine/base/random.h"

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "actors/protocol/reward.h"
-#include "engine/data/encode.h"
 #include "engine/data/experience.h"
-#include "engine/data/text_encoder.h"
+#include "engine/data/layouts/encode.h"
+#include "engine/data/layouts/text_encoder.h"
 #include "engine/generate/generator.h"
 
 namespace troupe::actors::roles {

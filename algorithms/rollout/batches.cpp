@@ -4,7 +4,7 @@
 
 #include "actors/runtime/when_all.h"
 #include "algorithms/rollout/reward_failures.h"
-#include "algorithms/weight_sync.h"
+#include "algorithms/training/weight_sync.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 

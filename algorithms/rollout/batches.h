@@ -13,11 +13,11 @@
 #include <optional>
 
 #include "actors/runtime/changes.h"
-#include "algorithms/plan.h"
 #include "algorithms/rollout/admission.h"
 #include "algorithms/rollout/evaluation.h"
 #include "algorithms/rollout/finished_samples.h"
 #include "algorithms/rollout/rollout_pool.h"
+#include "algorithms/training/plan.h"
 
 namespace troupe::algorithms {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "algorithms/estimators.h"
-#include "algorithms/weight_sync.h"
+#include "algorithms/training/estimators.h"
+#include "algorithms/training/weight_sync.h"
 #include "engine/base/check.h"
 #include "engine/base/text.h"
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "algorithms/cluster.h"
 #include "algorithms/rollout/sampling.h"
+#include "algorithms/training/cluster.h"
 
 namespace troupe::algorithms {
 

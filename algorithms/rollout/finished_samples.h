@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "actors/protocol/generate.h"
-#include "algorithms/weight_versions.h"
+#include "algorithms/training/weight_versions.h"
 
 namespace troupe::algorithms {
 

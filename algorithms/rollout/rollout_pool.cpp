@@ -1,6 +1,6 @@
 #include "algorithms/rollout/rollout_pool.h"
 
-#include "algorithms/weight_sync.h"
+#include "algorithms/training/weight_sync.h"
 
 namespace troupe::algorithms {
 

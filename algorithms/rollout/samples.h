@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "algorithms/cluster.h"
 #include "algorithms/rollout/async_config.h"
+#include "algorithms/training/cluster.h"
 #include "engine/base/fields.h"
 #include "engine/data/loader/loader.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/base/error.h"
-#include "engine/tokenizer/regex.h"
+#include "engine/tokenizer/base/regex.h"
 
 namespace troupe::engine::adapter {
 

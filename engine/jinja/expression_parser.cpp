@@ -4,7 +4,7 @@
 #include <charconv>
 
 #include "engine/base/text.h"
-#include "engine/jinja/filters/filters.h"
+#include "engine/jinja/filters.h"
 #include "engine/jinja/tests.h"
 
 namespace troupe::engine::jinja {

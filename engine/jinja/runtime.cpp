@@ -5,7 +5,7 @@
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
 #include "engine/jinja/container_methods.h"
-#include "engine/jinja/filters/filters.h"
+#include "engine/jinja/filters.h"
 #include "engine/jinja/operators.h"
 #include "engine/jinja/repr.h"
 #include "engine/jinja/string_methods.h"

@@ -4,7 +4,7 @@
 
 #include "engine/base/text.h"
 #include "engine/jinja/case.h"
-#include "engine/jinja/filters/filters.h"
+#include "engine/jinja/filters.h"
 #include "engine/jinja/operators.h"
 #include "engine/jinja/runtime.h"
 

@@ -1,6 +1,6 @@
 #include "engine/tokenizer/token_bytes.h"
 
-#include "engine/tokenizer/byte_alphabet.h"
+#include "engine/tokenizer/base/byte_alphabet.h"
 
 namespace troupe::engine::tokenizer {
 

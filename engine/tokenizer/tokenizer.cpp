@@ -5,9 +5,9 @@
 #include "engine/base/cancellation.h"
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
+#include "engine/tokenizer/base/growth.h"
 #include "engine/tokenizer/formats/tokenizer_file.h"
-#include "engine/tokenizer/growth.h"
-#include "engine/tokenizer/pipeline.h"
+#include "engine/tokenizer/pipeline/pipeline.h"
 
 namespace troupe::engine::tokenizer {
 namespace {

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "engine/base/error.h"
+#include "engine/tokenizer/base/vocabulary.h"
 #include "engine/tokenizer/decoders/decoder.h"
 #include "engine/tokenizer/formats/transformers5.h"
-#include "engine/tokenizer/vocabulary.h"
 
 namespace troupe::engine::tokenizer {
 

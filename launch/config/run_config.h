@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "algorithms/methods.h"
-#include "algorithms/weight_stream.h"
+#include "algorithms/training/weight_stream.h"
 #include "engine/adapter/lora_config.h"
 #include "engine/base/output_folder.h"
 #include "engine/base/ranges.h"

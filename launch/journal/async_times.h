@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "algorithms/journal.h"
+#include "algorithms/training/journal.h"
 
 namespace troupe::launch::journal {
 

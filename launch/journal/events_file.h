@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "algorithms/journal.h"
+#include "algorithms/training/journal.h"
 
 namespace troupe::launch::journal {
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "algorithms/journal.h"
+#include "algorithms/training/journal.h"
 
 namespace troupe::launch::journal {
 

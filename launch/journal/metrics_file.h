@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "algorithms/journal.h"
+#include "algorithms/training/journal.h"
 #include "engine/base/error.h"
 #include "engine/base/json.h"
 #include "engine/base/output_folder.h"

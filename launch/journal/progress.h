@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "algorithms/journal.h"
+#include "algorithms/training/journal.h"
 
 namespace troupe::launch::journal {
 

@@ -8,7 +8,7 @@
 
 #include "actors/runtime/ask_record.h"
 #include "algorithms/health.h"
-#include "algorithms/journal.h"
+#include "algorithms/training/journal.h"
 #include "engine/base/output_folder.h"
 #include "launch/journal/async_times.h"
 #include "launch/journal/commit_record.h"

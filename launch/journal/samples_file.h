@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "algorithms/journal.h"
+#include "algorithms/training/journal.h"
 #include "engine/base/output_folder.h"
 
 namespace troupe::launch::journal {

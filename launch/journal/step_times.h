@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "actors/runtime/ask_record.h"
-#include "algorithms/journal.h"
+#include "algorithms/training/journal.h"
 
 namespace troupe::launch::journal {
 

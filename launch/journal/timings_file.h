@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "algorithms/journal.h"
+#include "algorithms/training/journal.h"
 #include "engine/base/output_folder.h"
 #include "launch/journal/step_times.h"
 

@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "algorithms/work.h"
+#include "algorithms/training/work.h"
 #include "engine/models/flops.h"
 #include "engine/nn/forward_context.h"
 

@@ -3,8 +3,8 @@
 
 #include <type_traits>
 
-#include "engine/data/encode.h"
-#include "engine/data/text_encoder.h"
+#include "engine/data/layouts/encode.h"
+#include "engine/data/layouts/text_encoder.h"
 #include "launch/recipes/recipe.h"
 
 namespace troupe::launch::recipes {

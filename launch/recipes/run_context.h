@@ -3,8 +3,8 @@
 #pragma once
 
 #include "actors/runtime/task.h"
-#include "algorithms/cluster.h"
-#include "algorithms/plan.h"
+#include "algorithms/training/cluster.h"
+#include "algorithms/training/plan.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/data/loader/loader.h"

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "actors/roles/rules/rule.h"
-#include "engine/data/encode.h"
+#include "engine/data/layouts/encode.h"
 #include "engine/generate/sampling_params.h"
 #include "launch/recipes/validate.h"
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <optional>
 
-#include "algorithms/estimators.h"
+#include "algorithms/training/estimators.h"
 #include "engine/base/text.h"
 #include "launch/recipes/held_out.h"
 #include "launch/recipes/recipes.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "algorithms/model_selection.h"
+#include "algorithms/training/model_selection.h"
 #include "launch/recipes/validate.h"
 
 namespace troupe::launch::recipes {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "algorithms/weight_versions.h"
+#include "algorithms/training/weight_versions.h"
 
 namespace troupe::launch::run {
 

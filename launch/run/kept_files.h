@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "algorithms/weight_versions.h"
+#include "algorithms/training/weight_versions.h"
 #include "engine/base/output_folder.h"
 #include "engine/data/experience_checks.h"
 #include "engine/models/spec.h"

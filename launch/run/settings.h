@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "algorithms/plan.h"
+#include "algorithms/training/plan.h"
 #include "engine/data/loader/dataset.h"
 #include "engine/data/loader/loader.h"
 #include "engine/generate/generator.h"

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "engine/data/text_encoder.h"
+#include "engine/data/layouts/text_encoder.h"
 #include "engine/generate/generator.h"
 #include "engine/models/spec.h"
 #include "engine/tokenizer/chat_template.h"

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "algorithms/weight_versions.h"
+#include "algorithms/training/weight_versions.h"
 #include "launch/run/session.h"
 
 namespace troupe::launch::run {

@@ -1,5 +1,5 @@
 // pass@k and confidence intervals against plain loops and published values.
-#include "algorithms/estimators.h"
+#include "algorithms/training/estimators.h"
 
 #include <gtest/gtest.h>
 

@@ -7,11 +7,11 @@
 
 #include <set>
 
-#include "algorithms/estimators.h"
 #include "algorithms/grpo.h"
 #include "algorithms/ppo.h"
 #include "algorithms/row_training.h"
 #include "algorithms/sft.h"
+#include "algorithms/training/estimators.h"
 #include "tests/algorithms/stage.h"
 
 namespace troupe::algorithms {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "actors/runtime/message.h"
-#include "algorithms/cluster.h"
+#include "algorithms/training/cluster.h"
 #include "engine/base/text.h"
 
 namespace troupe::algorithms {

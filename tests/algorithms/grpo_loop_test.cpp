@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "algorithms/dynamic_sampling.h"
 #include "algorithms/grpo.h"
-#include "algorithms/rollout/dynamic_sampling.h"
-#include "algorithms/rollout/grpo_minibatches.h"
+#include "algorithms/grpo_minibatches.h"
 #include "tests/algorithms/stage.h"
 
 namespace troupe::algorithms {

@@ -1,6 +1,6 @@
 // Model selection: directions of metrics, the best step, the counter of early stopping and its
 // state in checkpoints.
-#include "algorithms/model_selection.h"
+#include "algorithms/training/model_selection.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

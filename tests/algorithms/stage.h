@@ -9,7 +9,7 @@
 #include "actors/runtime/run.h"
 #include "actors/runtime/thread_scheduler.h"
 #include "actors/runtime/virtual_scheduler.h"
-#include "algorithms/plan.h"
+#include "algorithms/training/plan.h"
 #include "engine/data/loader/loader.h"
 #include "tests/algorithms/fakes.h"
 #include "transports/inproc/loopback.h"

@@ -8,7 +8,7 @@
 #include "actors/runtime/node.h"
 #include "actors/runtime/run.h"
 #include "actors/runtime/virtual_scheduler.h"
-#include "algorithms/weight_stream.h"
+#include "algorithms/training/weight_stream.h"
 #include "engine/base/random.h"
 #include "transports/inproc/loopback.h"
 

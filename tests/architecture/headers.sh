@@ -22,7 +22,7 @@ one() {
 export -f one
 export build compiler flags="$*"
 # Left out: what needs Arrow or MPI, which are optional, and vector headers on another kind of processor.
-left_out='engine/data/readers/parquet/|transports/mpi/mpi_session'
+left_out='engine/data/readers/(arrow_json|arrow_reader|parquet_reader)|transports/mpi/mpi_session'
 [ "$(uname -m)" = x86_64 ] || left_out+='|engine/ops/cpu/.*(avx|x86)'
 headers=$(find engine transports actors algorithms launch tests benchmarks -name '*.h' | grep -vE "^($left_out)" | sort)
 alone=()

@@ -1,5 +1,6 @@
 #!/bin/bash
 # The one arrow: launch -> algorithms -> actors -> transports -> engine. A file includes its own folder and what is to the right.
+# Within launch, the server stands beside algorithms: launch/serve includes of launch only launch/model, which includes nothing else of it.
 cd "$1" || exit 2
 order=(engine transports actors algorithms launch)
 bad=0
@@ -11,4 +12,12 @@ for i in "${!order[@]}"; do
     echo "$found"
   done
 done
+beside() {  # beside FOLDER ALLOWED: FOLDER includes of launch and algorithms only ALLOWED, a pattern
+  found=$(grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*[<"](launch|algorithms)/' "$1" 2>/dev/null | grep -vE "[<\"]($2)/") || return 0
+  bad=1
+  echo "$1 may include of launch and algorithms only $2:"
+  echo "$found"
+}
+beside launch/serve 'launch/serve|launch/model'
+beside launch/model 'launch/model'
 exit $bad

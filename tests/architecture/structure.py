@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """The rules for single files, functions and statements: structure.py RULE ROOT. Prints what breaks RULE and exits with 1.
-Rules: own-header, commas, errors, columns, functions, friends, launch-ties."""
+Rules: own-header, commas, errors, columns, functions, friends, ties."""
 import os
 import re
 import sys
 
 import source
 
-MAX_LINES, MAX_PARAMETERS, MAX_COLUMNS, MAX_FRIENDS, MAX_TIES = 40, 8, 100, 6, 4
+MAX_LINES, MAX_PARAMETERS, MAX_COLUMNS, MAX_FRIENDS = 40, 8, 100, 6
 PRODUCT = source.FOLDERS[:5]
 
 
@@ -73,18 +73,16 @@ def friends(root):
         yield from found
 
 
-def launch_ties(root):
-    """Pairs of launch's folders that include each other."""
+def ties(root):
+    """Pairs of folders that include each other, at any depth."""
     includes = {}
-    for path in source.files(root, ("launch",)):
+    for path in source.files(root, PRODUCT):
         folder = os.path.dirname(path)
-        for other in re.findall(r'^#include "(launch/[^"]+)"', source.read(root, path), re.M):
+        for other in re.findall(r'^#include "([^"]+/[^"]+)"', source.read(root, path), re.M):
             if os.path.dirname(other) != folder:
                 includes.setdefault((folder, os.path.dirname(other)), f"{path} includes {other}")
-    ties = [(a, b) for a, b in includes if a < b and (b, a) in includes]
-    if len(ties) > MAX_TIES:
-        yield f"{len(ties)} pairs of launch's folders include each other, at most {MAX_TIES}:"
-        for a, b in sorted(ties):
+    for a, b in sorted(includes):
+        if a < b and (b, a) in includes:
             yield f"{a} <-> {b}: {includes[a, b]}; {includes[b, a]}"
 
 
@@ -95,7 +93,7 @@ RULES = {
     "columns": columns,
     "functions": functions,
     "friends": friends,
-    "launch-ties": launch_ties,
+    "ties": ties,
 }
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@
 
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
-#include "engine/tokenizer/regex.h"
+#include "engine/tokenizer/base/regex.h"
 #include "tests/fuzz/scratch_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

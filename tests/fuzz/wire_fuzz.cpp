@@ -10,7 +10,7 @@
 #include "actors/protocol/reward.h"
 #include "actors/protocol/train.h"
 #include "tests/transports/random_value.h"
-#include "transports/wire/frame.h"
+#include "transports/frame.h"
 
 namespace {
 

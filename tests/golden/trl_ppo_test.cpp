@@ -3,7 +3,7 @@
 // means over an update's epochs, within 2e-5 (relative above 1).
 #include <numeric>
 
-#include "algorithms/rollout/ppo_minibatches.h"
+#include "algorithms/ppo_minibatches.h"
 #include "tests/golden/scored.h"
 
 namespace troupe::algorithms {

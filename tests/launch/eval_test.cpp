@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "algorithms/estimators.h"
+#include "algorithms/training/estimators.h"
 #include "engine/base/file.h"
 #include "engine/base/text.h"
 #include "launch/commands/eval/output_file.h"

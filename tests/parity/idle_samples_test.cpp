@@ -1,7 +1,7 @@
 // GRPO leaves samples without advantage out of its updates: no bit of the gradient may know.
 #include <gtest/gtest.h>
 
-#include "algorithms/rollout/grpo_minibatches.h"
+#include "algorithms/grpo_minibatches.h"
 #include "engine/ops/cpu/cpu_options.h"
 #include "engine/train/trainer.h"
 #include "tests/support/random_decoder.h"

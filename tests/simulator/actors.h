@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "actors/runtime/node.h"
-#include "algorithms/cluster.h"
+#include "algorithms/training/cluster.h"
 #include "tests/simulator/ledger.h"
 
 namespace troupe::simulator {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/base/text.h"
-#include "engine/jinja/filters/filters.h"
+#include "engine/jinja/filters.h"
 #include "engine/jinja/string_methods.h"
 #include "engine/jinja/tests.h"
 

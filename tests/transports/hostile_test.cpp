@@ -6,7 +6,7 @@
 #include <zmq.hpp>
 
 #include "tests/transports/star.h"
-#include "transports/wire/frame.h"
+#include "transports/frame.h"
 
 namespace troupe::transports {
 namespace {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/transports/star.h"
-#include "transports/wire/frame.h"
+#include "transports/frame.h"
 
 namespace troupe::transports {
 namespace {

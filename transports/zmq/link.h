@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "transports/wire/frame.h"
+#include "transports/frame.h"
 
 namespace troupe::transports {
 

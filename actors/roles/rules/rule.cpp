@@ -4,15 +4,15 @@
 #include <memory>
 #include <utility>
 
-#include "actors/roles/rules/command/command.h"
+#include "actors/roles/rules/command.h"
 #include "actors/roles/rules/math_answer.h"
 #include "actors/roles/rules/math_number.h"
 #include "actors/roles/rules/published_math.h"
-#include "actors/roles/rules/python/python_function.h"
+#include "actors/roles/rules/python_function.h"
 #include "actors/roles/rules/text_rules.h"
 #include "engine/base/fields.h"
 #include "engine/base/text.h"
-#include "engine/tokenizer/regex.h"
+#include "engine/tokenizer/base/regex.h"
 
 namespace troupe::actors::rules {
 namespace {

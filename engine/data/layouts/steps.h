@@ -2,8 +2,8 @@
 // at the end of each step.
 #pragma once
 
-#include "engine/data/encode.h"
 #include "engine/data/layouts/columns.h"
+#include "engine/data/layouts/encode.h"
 
 namespace troupe::engine::data {
 

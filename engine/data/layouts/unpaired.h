@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "engine/data/encode.h"
 #include "engine/data/layouts/columns.h"
+#include "engine/data/layouts/encode.h"
 
 namespace troupe::engine::data {
 

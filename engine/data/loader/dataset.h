@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/base/error.h"
-#include "engine/data/encode.h"
+#include "engine/data/layouts/encode.h"
 #include "engine/data/layouts/unpaired.h"
 #include "engine/data/loader/row_selection.h"
 

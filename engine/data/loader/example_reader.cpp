@@ -7,9 +7,9 @@
 #include "engine/base/fields.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
+#include "engine/data/layouts/shown.h"
 #include "engine/data/layouts/steps.h"
 #include "engine/data/readers/file_list.h"
-#include "engine/data/shown.h"
 
 namespace troupe::engine::data {
 namespace {

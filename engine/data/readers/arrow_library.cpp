@@ -4,8 +4,8 @@
 
 #include "engine/base/module.h"
 #include "engine/base/text.h"
-#include "engine/data/readers/parquet/arrow_reader.h"
-#include "engine/data/readers/parquet/parquet_reader.h"
+#include "engine/data/readers/arrow_reader.h"
+#include "engine/data/readers/parquet_reader.h"
 
 namespace troupe::engine::data {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
-#include "engine/tokenizer/byte_alphabet.h"
+#include "engine/tokenizer/base/byte_alphabet.h"
 
 namespace troupe::engine::tokenizer {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "engine/tokenizer/base/replacement.h"
 #include "engine/tokenizer/decoders/decoder.h"
-#include "engine/tokenizer/replacement.h"
 
 namespace troupe::engine::tokenizer {
 

@@ -6,8 +6,8 @@
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
+#include "engine/tokenizer/base/growth.h"
 #include "engine/tokenizer/decoders/decode_stages.h"
-#include "engine/tokenizer/growth.h"
 
 namespace troupe::engine::tokenizer {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engine/base/json.h"
-#include "engine/tokenizer/added_tokens.h"
+#include "engine/tokenizer/base/added_tokens.h"
 
 namespace troupe::engine::tokenizer {
 

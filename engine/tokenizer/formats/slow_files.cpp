@@ -5,7 +5,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/text.h"
-#include "engine/tokenizer/vocabulary.h"
+#include "engine/tokenizer/base/vocabulary.h"
 
 namespace troupe::engine::tokenizer {
 namespace {

@@ -9,9 +9,9 @@
 
 #include "engine/base/file.h"
 #include "engine/base/text.h"
-#include "engine/tokenizer/base64.h"
-#include "engine/tokenizer/byte_alphabet.h"
-#include "engine/tokenizer/vocabulary.h"
+#include "engine/tokenizer/base/base64.h"
+#include "engine/tokenizer/base/byte_alphabet.h"
+#include "engine/tokenizer/base/vocabulary.h"
 
 namespace troupe::engine::tokenizer {
 namespace {

@@ -6,13 +6,13 @@
 #include "engine/base/file.h"
 #include "engine/base/json.h"
 #include "engine/base/text.h"
+#include "engine/tokenizer/base/growth.h"
 #include "engine/tokenizer/formats/config_tokens.h"
 #include "engine/tokenizer/formats/known_members.h"
 #include "engine/tokenizer/formats/slow_files.h"
 #include "engine/tokenizer/formats/tiktoken_file.h"
-#include "engine/tokenizer/growth.h"
 #include "engine/tokenizer/models/sentence_piece.h"
-#include "engine/tokenizer/pipeline.h"
+#include "engine/tokenizer/pipeline/pipeline.h"
 
 namespace troupe::engine::tokenizer {
 

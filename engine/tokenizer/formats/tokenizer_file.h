@@ -8,7 +8,7 @@
 
 #include "engine/base/error.h"
 #include "engine/tokenizer/formats/transformers5.h"
-#include "engine/tokenizer/pipeline.h"
+#include "engine/tokenizer/pipeline/pipeline.h"
 
 namespace troupe::engine::tokenizer {
 

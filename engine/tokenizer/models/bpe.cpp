@@ -6,7 +6,7 @@
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
-#include "engine/tokenizer/byte_alphabet.h"
+#include "engine/tokenizer/base/byte_alphabet.h"
 #include "engine/tokenizer/models/bpe_merge.h"
 #include "engine/tokenizer/models/word_cache.h"
 

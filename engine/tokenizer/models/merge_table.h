@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-#include "engine/tokenizer/vocabulary.h"
+#include "engine/tokenizer/base/vocabulary.h"
 
 namespace troupe::engine::tokenizer {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/tokenizer/vocabulary.h"
+#include "engine/tokenizer/base/vocabulary.h"
 
 namespace troupe::engine::tokenizer {
 

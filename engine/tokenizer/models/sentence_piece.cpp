@@ -5,7 +5,7 @@
 #include "engine/base/check.h"
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
-#include "engine/tokenizer/byte_alphabet.h"
+#include "engine/tokenizer/base/byte_alphabet.h"
 #include "engine/tokenizer/decoders/decode_stages.h"
 
 namespace troupe::engine::tokenizer {

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "engine/tokenizer/decoders/decoder.h"
-#include "engine/tokenizer/formats/sentence_piece_file.h"
 #include "engine/tokenizer/models/model.h"
+#include "engine/tokenizer/models/sentence_piece_file.h"
 
 namespace troupe::engine::tokenizer {
 

@@ -5,7 +5,7 @@
 
 #include <array>
 
-#include "engine/tokenizer/byte_trie.h"
+#include "engine/tokenizer/base/byte_trie.h"
 #include "engine/tokenizer/models/model.h"
 
 namespace troupe::engine::tokenizer {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "engine/tokenizer/byte_trie.h"
+#include "engine/tokenizer/base/byte_trie.h"
 #include "engine/tokenizer/models/model.h"
 
 namespace troupe::engine::tokenizer {

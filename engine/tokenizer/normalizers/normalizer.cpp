@@ -6,11 +6,11 @@
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
-#include "engine/tokenizer/byte_alphabet.h"
-#include "engine/tokenizer/growth.h"
+#include "engine/tokenizer/base/byte_alphabet.h"
+#include "engine/tokenizer/base/growth.h"
+#include "engine/tokenizer/base/replacement.h"
 #include "engine/tokenizer/normalizers/precompiled.h"
 #include "engine/tokenizer/normalizers/unicode.h"
-#include "engine/tokenizer/replacement.h"
 
 namespace troupe::engine::tokenizer {
 namespace {

@@ -10,8 +10,8 @@
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
-#include "engine/tokenizer/base64.h"
-#include "engine/tokenizer/growth.h"
+#include "engine/tokenizer/base/base64.h"
+#include "engine/tokenizer/base/growth.h"
 
 namespace troupe::engine::tokenizer {
 namespace {

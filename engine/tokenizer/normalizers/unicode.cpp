@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "engine/base/check.h"
-#include "engine/tokenizer/growth.h"
+#include "engine/tokenizer/base/growth.h"
 #include "engine/tokenizer/normalizers/mark_runs.h"
 
 namespace troupe::engine::tokenizer {

@@ -4,9 +4,9 @@
 
 #include "engine/base/json.h"
 #include "engine/base/text.h"
+#include "engine/tokenizer/base/replacement.h"
 #include "engine/tokenizer/pre_tokenizers/rewriters.h"
 #include "engine/tokenizer/pre_tokenizers/splitters.h"
-#include "engine/tokenizer/replacement.h"
 
 namespace troupe::engine::tokenizer {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "engine/base/error.h"
-#include "engine/tokenizer/growth.h"
-#include "engine/tokenizer/regex.h"
+#include "engine/tokenizer/base/growth.h"
+#include "engine/tokenizer/base/regex.h"
 
 namespace troupe {
 class Json;

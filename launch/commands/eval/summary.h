@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "algorithms/estimators.h"
+#include "algorithms/training/estimators.h"
 #include "engine/base/json.h"
 
 namespace troupe::launch::commands {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "engine/data/layouts/text_encoder.h"
 #include "engine/data/loader/dataset.h"
 #include "engine/data/sample_parts.h"
-#include "engine/data/text_encoder.h"
 #include "launch/config/run_config.h"
 
 namespace troupe::launch::commands {

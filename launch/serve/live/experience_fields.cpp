@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "actors/roles/rules/command/json_lines.h"
+#include "actors/roles/rules/json_lines.h"
 #include "engine/base/text.h"
 #include "engine/data/experience_checks.h"
 #include "launch/serve/api/failure.h"

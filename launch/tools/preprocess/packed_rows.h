@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "engine/data/encode.h"
+#include "engine/data/layouts/encode.h"
 #include "launch/run/text_model.h"
 #include "launch/tools/preprocess/handlers.h"
 #include "launch/tools/preprocess/row_encoder.h"

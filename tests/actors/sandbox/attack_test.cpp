@@ -13,7 +13,7 @@
 #include <set>
 #include <thread>
 
-#include "actors/roles/rules/command/command.h"
+#include "actors/roles/rules/command.h"
 #include "actors/sandbox/census.h"
 #include "actors/sandbox/landlock.h"
 #include "engine/base/file.h"

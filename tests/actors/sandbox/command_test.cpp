@@ -1,6 +1,6 @@
 // Reward programs that hang, fork, flood, crash and lie: each is contained and counted as one
 // failure, and the next request is scored.
-#include "actors/roles/rules/command/command.h"
+#include "actors/roles/rules/command.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

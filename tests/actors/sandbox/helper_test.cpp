@@ -13,7 +13,7 @@
 #include <fstream>
 #include <future>
 
-#include "actors/roles/rules/command/command.h"
+#include "actors/roles/rules/command.h"
 #include "actors/sandbox/temp_folder.h"
 #include "engine/base/text.h"
 #include "tests/actors/sandbox/marked.h"

@@ -1,9 +1,9 @@
-#include "actors/roles/rules/command/json_lines.h"
+#include "actors/roles/rules/json_lines.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "actors/roles/rules/command/worker.h"
+#include "actors/roles/rules/command_worker.h"
 #include "engine/base/text.h"
 
 namespace troupe::actors::rules {

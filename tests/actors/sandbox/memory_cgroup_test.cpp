@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "actors/roles/rules/command/command.h"
+#include "actors/roles/rules/command.h"
 #include "engine/base/file.h"
 #include "engine/base/text.h"
 #include "tests/actors/sandbox/marked.h"

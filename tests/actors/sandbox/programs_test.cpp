@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "actors/roles/rules/command/command.h"
+#include "actors/roles/rules/command.h"
 #include "engine/base/text.h"
 #include "tests/actors/sandbox/marked.h"
 

@@ -1,6 +1,6 @@
 // The rule `python`: published reward functions of TRL, verl and OpenRLHF are called unchanged and
 // give the values that they give in plain Python; what is wrong with a function is named.
-#include "actors/roles/rules/python/python_function.h"
+#include "actors/roles/rules/python_function.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 #include <memory>
 #include <sstream>
 
-#include "actors/roles/rules/python/environment.h"
+#include "actors/roles/rules/python_environment.h"
 #include "actors/roles/rules/rules.h"
 #include "engine/base/file.h"
 #include "engine/base/text.h"

@@ -1,6 +1,6 @@
 // The arithmetic of a PPO rollout step: advantages and returns from rewards, process rewards,
 // reference and critic.
-#include "algorithms/rollout/ppo_minibatches.h"
+#include "algorithms/ppo_minibatches.h"
 
 #include <gtest/gtest.h>
 

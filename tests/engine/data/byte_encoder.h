@@ -6,7 +6,7 @@
 #include <string>
 
 #include "engine/data/layouts/messages.h"
-#include "engine/data/text_encoder.h"
+#include "engine/data/layouts/text_encoder.h"
 
 namespace troupe::engine::data {
 

@@ -1,4 +1,4 @@
-#include "engine/data/encode.h"
+#include "engine/data/layouts/encode.h"
 
 #include <gmock/gmock.h>
 

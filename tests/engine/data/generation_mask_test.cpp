@@ -1,7 +1,7 @@
 // Training on a chat template's generation blocks.
 #include <gtest/gtest.h>
 
-#include "engine/data/marked_text.h"
+#include "engine/data/layouts/marked_text.h"
 #include "engine/tokenizer/prompt_types.h"
 
 namespace troupe::engine::data {

@@ -9,11 +9,11 @@
 
 #include "engine/base/file.h"
 #include "engine/base/text.h"
-#include "engine/data/encode.h"
+#include "engine/data/layouts/encode.h"
+#include "engine/data/layouts/shown.h"
 #include "engine/data/layouts/steps.h"
 #include "engine/data/layouts/unpaired.h"
 #include "engine/data/readers/row_reader.h"
-#include "engine/data/shown.h"
 #include "tests/engine/data/byte_encoder.h"
 
 namespace troupe::engine::data::row_fuzz {

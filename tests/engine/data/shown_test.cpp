@@ -1,10 +1,10 @@
 // What a chat template does not show is refused by name or listed.
-#include "engine/data/shown.h"
+#include "engine/data/layouts/shown.h"
 
 #include <gmock/gmock.h>
 
 #include "engine/base/text.h"
-#include "engine/data/encode.h"
+#include "engine/data/layouts/encode.h"
 #include "engine/tokenizer/chat_template.h"
 #include "tests/engine/data/byte_encoder.h"
 

@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "engine/base/text.h"
-#include "engine/tokenizer/regex.h"
+#include "engine/tokenizer/base/regex.h"
 #include "engine/tokenizer/tokenizer.h"
 
 namespace troupe::engine::tokenizer {

@@ -12,7 +12,7 @@
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
-#include "engine/tokenizer/growth.h"
+#include "engine/tokenizer/base/growth.h"
 #include "engine/tokenizer/normalizers/normalizer.h"
 #include "engine/tokenizer/normalizers/unicode.h"
 #include "engine/tokenizer/tokenizer.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/tokenizer/regex.h"
+#include "engine/tokenizer/base/regex.h"
 
 namespace troupe::engine::tokenizer {
 

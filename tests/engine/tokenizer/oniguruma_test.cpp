@@ -8,7 +8,7 @@
 #include "engine/base/character_classes.h"
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
-#include "engine/tokenizer/regex.h"
+#include "engine/tokenizer/base/regex.h"
 #include "tests/engine/tokenizer/oniguruma_oracle.h"
 
 namespace troupe::engine::tokenizer {

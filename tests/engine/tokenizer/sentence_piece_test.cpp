@@ -7,7 +7,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/json.h"
-#include "engine/tokenizer/formats/sentence_piece_file.h"
+#include "engine/tokenizer/models/sentence_piece_file.h"
 #include "engine/tokenizer/tokenizer.h"
 #include "tests/engine/tokenizer/test_data.h"
 

@@ -9,7 +9,7 @@
 #include <numeric>
 
 #include "engine/base/text.h"
-#include "engine/tokenizer/byte_alphabet.h"
+#include "engine/tokenizer/base/byte_alphabet.h"
 #include "tests/engine/tokenizer/test_data.h"
 
 namespace troupe::engine::tokenizer {

@@ -76,7 +76,7 @@ TEST(Inference, FlagsHaveTheDefaultsOfTheScript) {
   EXPECT_EQ(run.sampling.dump(), R"({"top_k":50,"top_p":0.95,"temperature":0.7})");
   EXPECT_EQ(run.options.chat_template, "empty");
   EXPECT_EQ(run.options.history_turns, 3);
-  EXPECT_EQ(run.options.model.dtype, "f32");
+  EXPECT_EQ(run.options.model.dtype, engine::ops::Precision::f32);
 }
 
 TEST(Inference, FlagsChangeTheSettings) {
@@ -106,7 +106,7 @@ TEST(Inference, FlagsChangeTheSettings) {
   EXPECT_EQ(run.beams.dump(), R"({"num_beams":4})");
   EXPECT_EQ(run.options.chat_template, "qwen");
   EXPECT_EQ(run.options.history_turns, 2);
-  EXPECT_EQ(run.options.model.dtype, "bf16");
+  EXPECT_EQ(run.options.model.dtype, engine::ops::Precision::bf16);
   EXPECT_EQ(run_of({"--hf-chat-template"}).options.chat_template, "");
 }
 

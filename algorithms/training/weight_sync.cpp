@@ -1,0 +1,99 @@
+#include "algorithms/training/weight_sync.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "actors/runtime/when_all.h"
+#include "engine/base/text.h"
+
+namespace troupe::algorithms {
+namespace {
+
+// Tolerance of the probe's log-probabilities, in nats. Equal grids and precisions give equal bits;
+// other grids sum in another order. A misplaced tensor differs by far more.
+constexpr double probe_tolerance = 0.05;
+
+double max_abs_diff(const std::vector<float>& a, const std::vector<float>& b) {
+  if (a.size() != b.size()) return std::numeric_limits<double>::infinity();
+  double max = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double difference = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
+    max = difference <= max ? max : difference;  // NaN counts as a difference
+  }
+  return max;
+}
+
+}  // namespace
+
+void check_probe(const protocol::Weights& weights, const std::vector<float>& logp,
+                 const transports::Address& who) {
+  const double difference = max_abs_diff(weights.probe.logp, logp);
+  if (difference <= probe_tolerance) return;
+  throw Failure({Errc::corrupt,
+                 cat(to_string(who), ": with weights version ", weights.version,
+                     " the log-probabilities of the probe differ by ", difference,
+                     " nats from the policy's (expected at most ", probe_tolerance,
+                     "): it has another model, or tensors are misplaced; no rollout uses them")});
+}
+
+Task<protocol::Weights> publish_weights(Cluster& c, std::int64_t batches) {
+  const auto version = static_cast<std::uint64_t>(batches);
+  if (c.stream) {
+    WeightStream::Source source(c.policy.asker(), c.policy.address());
+    auto fetching = c.stream->fetch(source, version);
+    co_return co_await fetching;
+  }
+  protocol::Publish publish{version};
+  auto publishing = c.policy.ask(std::move(publish), c.timeout);
+  co_return co_await publishing.get();
+}
+
+Task<void> prepare_weights(Cluster& c, WeightReceiver receiver, const protocol::Weights& weights) {
+  protocol::PrepareWeights message{weights};
+  if (c.stream) {
+    WeightStream::Receiver to(receiver.asker(), receiver.address());
+    co_await c.stream->send(to, weights);
+    message.weights.values = {};
+  }
+  auto preparing = receiver.ask(std::move(message), c.timeout);
+  const auto logp = co_await preparing.get();
+  check_probe(weights, logp, receiver.address());
+}
+
+Task<void> sync_weights(Cluster& c, std::int64_t batches) {
+  auto publishing = publish_weights(c, batches);
+  const auto weights = co_await publishing;
+  std::vector<Task<void>> preparing;
+  for (auto& rollout : c.rollouts) preparing.push_back(prepare_weights(c, rollout, weights));
+  co_await actors::when_all(std::move(preparing));
+  std::vector<actors::Reply<void>> committing;
+  for (auto& rollout : c.rollouts) {
+    protocol::CommitWeights message{weights.version};
+    committing.push_back(rollout.ask(std::move(message), c.timeout));
+  }
+  for (auto& reply : committing) co_await reply.get();
+  if (!c.stream) co_return;
+  for (auto& rollout : c.rollouts) c.stream->committed(rollout.address(), weights);
+}
+
+Task<void> sync_reference(Cluster& c, std::int64_t batches, double share) {
+  auto publishing = publish_weights(c, batches);
+  const auto weights = co_await publishing;
+  co_await prepare_weights(c, *c.synced_reference, weights);
+  protocol::MixWeights mix{weights.version, share};
+  auto mixing = c.synced_reference->ask(std::move(mix), c.timeout);
+  co_await mixing.get();
+}
+
+Task<bool> finish_step(Cluster& c, Plan& plan, std::int64_t step, Metrics metrics,
+                       ReferenceSync sync, Json data) {
+  record_step(c, plan, step, metrics);
+  if (sync.due(step)) {
+    co_await sync_reference(c, step, sync.share);  // a step has one batch
+  }
+  protocol::RunState state{std::move(data), {}};
+  const bool more = co_await end_step(c, plan, step - 1, step, std::move(state));
+  co_return more;
+}
+
+}  // namespace troupe::algorithms
