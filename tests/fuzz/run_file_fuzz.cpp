@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "launch/recipes/resolve.h"
 #include "launch/config/yaml.h"
+#include "launch/recipes/resolve.h"
 #include "tests/fuzz/scratch_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -6,8 +6,8 @@
 #include <map>
 
 #include "engine/checkpoint/pickle/torch_file.h"
-#include "tests/launch/program.h"
 #include "tests/launch/convert/small_model.h"
+#include "tests/launch/program.h"
 
 namespace troupe::launch {
 namespace {

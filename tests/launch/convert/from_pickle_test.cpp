@@ -6,8 +6,8 @@
 
 #include "engine/checkpoint/pickle/torch_writer.h"
 #include "engine/checkpoint/safetensors_folder.h"
-#include "tests/launch/program.h"
 #include "tests/launch/convert/small_model.h"
+#include "tests/launch/program.h"
 
 namespace troupe::launch {
 namespace {

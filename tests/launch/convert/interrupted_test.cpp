@@ -7,9 +7,9 @@
 #include "engine/base/file_stamp.h"
 #include "engine/checkpoint/manifest.h"
 #include "launch/tools/convert/convert.h"
-#include "tests/launch/program.h"
 #include "tests/launch/convert/folders.h"
 #include "tests/launch/convert/small_model.h"
+#include "tests/launch/program.h"
 #include "tests/support/sanitized.h"
 #include "tests/system/child.h"
 

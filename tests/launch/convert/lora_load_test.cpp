@@ -9,8 +9,8 @@
 #include "engine/checkpoint/pickle/torch_writer.h"
 #include "engine/checkpoint/safetensors.h"
 #include "launch/tools/convert/convert.h"
-#include "tests/launch/program.h"
 #include "tests/launch/convert/small_model.h"
+#include "tests/launch/program.h"
 
 namespace troupe::launch {
 namespace {

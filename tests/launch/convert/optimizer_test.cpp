@@ -5,8 +5,8 @@
 #include <filesystem>
 
 #include "launch/tools/convert/convert.h"
-#include "tests/launch/program.h"
 #include "tests/launch/convert/small_model.h"
+#include "tests/launch/program.h"
 
 namespace troupe::launch {
 namespace {

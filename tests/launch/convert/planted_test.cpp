@@ -9,9 +9,9 @@
 #include "launch/tools/convert/convert.h"
 #include "launch/tools/convert/from_pickle.h"
 #include "tests/engine/checkpoint/pickle/pickles.h"
-#include "tests/launch/program.h"
 #include "tests/launch/convert/folders.h"
 #include "tests/launch/convert/small_model.h"
+#include "tests/launch/program.h"
 
 namespace troupe::launch {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <filesystem>
 
-#include "tests/launch/program.h"
 #include "tests/launch/convert/small_model.h"
+#include "tests/launch/program.h"
 
 namespace troupe::launch {
 namespace {

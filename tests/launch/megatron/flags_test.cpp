@@ -13,8 +13,8 @@
 #include "engine/models/stages.h"
 #include "launch/tools/convert/layer_split.h"
 #include "launch/tools/megatron/training.h"
-#include "tests/launch/program.h"
 #include "tests/launch/convert/small_model.h"
+#include "tests/launch/program.h"
 
 namespace troupe::launch::tools::megatron {
 namespace {
