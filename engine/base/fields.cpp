@@ -9,7 +9,7 @@ namespace troupe {
 bool contains(const Range& range, double value) {
   const bool low = range.above_low ? value > range.low : value >= range.low;
   const bool high = range.below_high ? value < range.high : value <= range.high;
-  return std::isfinite(value) && low && high;
+  return std::isfinite(value) && ((low && high) || (range.or_zero && value == 0));
 }
 
 std::string range_text(const Range& range) {
@@ -19,7 +19,7 @@ std::string range_text(const Range& range) {
   if (range.high < unbounded)
     parts.push_back(cat(range.below_high ? "below " : "at most ",
                         range.high > 1000 ? to_text(range.high, 0) : to_text(range.high)));
-  return join(parts, ", ");
+  return cat(range.or_zero ? "0, or " : "", join(parts, ", "));
 }
 
 namespace detail {

@@ -46,11 +46,12 @@ struct Range {
   double high = std::numeric_limits<double>::infinity();
   bool above_low = false;   ///< excludes low
   bool below_high = false;  ///< excludes high
+  bool or_zero = false;     ///< 0 is allowed, too
 };
 
 /// True for a finite number within the range.
 bool contains(const Range& range, double value);
-/// "above 0, at most 1"; empty if every number is allowed.
+/// "above 0, at most 1", "0, or at least 0.001"; empty if every number is allowed.
 std::string range_text(const Range& range);
 
 /// Calls visit(number, whole) for each number of a value: of a number, a list or an array of

@@ -391,6 +391,7 @@ void Generator::Impl::append(const SampledToken& sampled, bool computed) {
 }
 
 Result<> Generator::submit(Request request) {
+  RETURN_IF_ERROR(resolve_bad_words(request.params, impl_->config.encode));
   RETURN_IF_ERROR(impl_->validate(request));
   if (impl_->numbers.contains(request.id)) {
     return fail(Errc::usage,
@@ -400,7 +401,8 @@ Result<> Generator::submit(Request request) {
   return {};
 }
 
-Result<> Generator::check_request(const Request& request) const {
+Result<> Generator::check_request(Request request) const {
+  RETURN_IF_ERROR(resolve_bad_words(request.params, impl_->config.encode));
   return impl_->validate(request);
 }
 

@@ -164,6 +164,7 @@ struct GeneratorConfig {
   std::int64_t scored_logits = 1 << 23;
   std::vector<std::int32_t> eos_ids;  ///< end tokens (config.json, generation_config.json)
   TextDecoder decode;                 ///< required for stop strings
+  EncodeText encode;                  ///< required for texts in bad_words
   TokenCallback on_token;
   PromptCallback on_prompt;
   /// Asked before each step of generate_all() and of beam_search(): true ends it.
@@ -197,7 +198,7 @@ class Generator {
   Result<> submit(Request request);
   /// The checks of submit(), except for an id in use. May be called while another thread is in
   /// step().
-  Result<> check_request(const Request& request) const;
+  Result<> check_request(Request request) const;
   /// Runs one forward pass over the scheduled rows and samples a token for each sequence that is
   /// ready. Returns the requests that finished or were cancelled since the last call, in order of
   /// arrival. Throws RequestFailure when a logit is not finite or every token is banned; the state

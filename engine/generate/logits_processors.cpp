@@ -114,7 +114,8 @@ void sequence_bias(LogitsRow& row, const ProcessorContext& context) {
 
 void bad_words(LogitsRow& row, const ProcessorContext& context) {
   std::set<std::int32_t> banned;
-  for (const auto& ids : context.params.token_rules.bad_words) {
+  for (const BadWord& word : context.params.token_rules.bad_words) {
+    const auto& ids = word.ids;
     const bool end =
         ids.size() == 1 && std::ranges::find(context.ends, ids.back()) != context.ends.end();
     if (!end && would_end(ids, context)) banned.insert(ids.back());

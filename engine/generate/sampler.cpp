@@ -18,7 +18,7 @@ LogitsRow run_chain(std::span<const Value> logits, const ProcessorContext& conte
   if (row.kept.empty()) {
     throw Failure(Error{Errc::usage,
                         cat("generate: penalties and bans (min_new_tokens, no_repeat_ngram_size, "
-                            "bad_words_ids, suppress_tokens, forced "
+                            "bad_words, suppress_tokens, forced "
                             "tokens, a constraint) ban every token of the vocabulary at position ",
                             context.tokens.size(), "; relax one of them")});
   }

@@ -1,5 +1,6 @@
 #include "engine/generate/sampling_params.h"
 
+#include <algorithm>
 #include <cmath>
 #include <span>
 #include <utility>
@@ -32,33 +33,18 @@ Result<> all_of(std::span<const Rule> rules) {
 }
 
 Result<> validate_numbers(const SamplingParams& p) {
-  const auto within = [](double x, double low, double high) {
-    return x >= low && x <= high;
-  };  // false for nan
+  Result<> done;
+  SamplingParams::each_field(p, [&](const char* name, const auto& value, const auto&... rest) {
+    const Range range = detail::range_of(rest...);
+    each_number(value, [&](double each, bool) {
+      if (done && !contains(range, each))
+        done = fail(Errc::usage, cat(name, " is ", each, "; allowed: ", range_text(range)));
+    });
+  });
+  RETURN_IF_ERROR(done);
   const Rule rules[] = {
-      {"temperature", p.temperature, p.temperature == 0 || within(p.temperature, 1e-3, 1e3),
-       "0 (greedy), or 0.001 to 1000"},
-      {"top_k", static_cast<double>(p.top_k), p.top_k >= 0, "0 (all tokens) or more"},
-      {"top_p", p.top_p, p.top_p > 0 && p.top_p <= 1, "above 0, at most 1 (all tokens)"},
-      {"min_p", p.min_p, within(p.min_p, 0, 1), "0 (all tokens) to 1"},
-      {"typical_p", p.typical_p, p.typical_p > 0 && p.typical_p <= 1,
-       "above 0, at most 1 (all tokens)"},
-      {"epsilon_cutoff", p.epsilon_cutoff, p.epsilon_cutoff >= 0 && p.epsilon_cutoff < 1,
-       "0 (all tokens) or more, below 1"},
-      {"eta_cutoff", p.eta_cutoff, p.eta_cutoff >= 0 && p.eta_cutoff < 1,
-       "0 (all tokens) or more, below 1"},
-      {"top_h", p.top_h, within(p.top_h, 0, 1), "0 (all tokens) to 1"},
-      {"repetition_penalty", p.repetition_penalty, within(p.repetition_penalty, 1e-3, 1e3),
-       "0.001 to 1000, 1 for none"},
-      {"presence_penalty", p.presence_penalty, within(p.presence_penalty, -1e3, 1e3),
-       "-1000 to 1000, 0 for none"},
-      {"frequency_penalty", p.frequency_penalty, within(p.frequency_penalty, -1e3, 1e3),
-       "-1000 to 1000, 0 for none"},
-      {"no_repeat_ngram_size", static_cast<double>(p.no_repeat_ngram), p.no_repeat_ngram >= 0,
-       "0 (off) or more"},
-      {"max_new_tokens", static_cast<double>(p.max_new_tokens), p.max_new_tokens >= 1, "1 or more"},
       {"min_new_tokens", static_cast<double>(p.min_new_tokens),
-       p.min_new_tokens >= 0 && p.min_new_tokens <= p.max_new_tokens, "0 to max_new_tokens"},
+       p.min_new_tokens <= p.max_new_tokens, "0 to max_new_tokens"},
       {"top_logprobs", static_cast<double>(p.top_logprobs),
        p.top_logprobs >= 0 && p.top_logprobs <= max_logprobs, "0 to 1000"},
   };
@@ -122,8 +108,8 @@ Result<> validate_token_rules(const TokenRules& w, std::int64_t vocabulary) {
        w.decay_factor > 0 && w.decay_factor <= 1e3, "a factor above 0, at most 1000"},
       {"exponential_decay_length_penalty", static_cast<double>(w.decay_start), w.decay_start >= 0,
        "to start after 0 tokens or more"},
-      {"bad_words_ids", static_cast<double>(w.bad_words.size()),
-       w.bad_words.size() <= max_token_lists, "at most 65536 lists"},
+      {"bad_words", static_cast<double>(w.bad_words.size()), w.bad_words.size() <= max_token_lists,
+       "at most 65536 lists"},
       {"sequence_bias", static_cast<double>(w.sequence_bias.size()),
        w.sequence_bias.size() <= max_token_lists, "at most 65536 lists"},
   };
@@ -135,8 +121,11 @@ Result<> validate_token_rules(const TokenRules& w, std::int64_t vocabulary) {
                                   Named{"forced_eos_token_id", &w.forced_last}}) {
     RETURN_IF_ERROR(validate_ids(name, *ids, vocabulary));
   }
-  for (const auto& ids : w.bad_words) {
-    RETURN_IF_ERROR(validate_token_list("bad_words_ids", ids, vocabulary));
+  for (const BadWord& word : w.bad_words) {
+    if (!word.text.empty())
+      return fail(Errc::usage, cat("bad_words: ", quote(word.text, 60),
+                                   " is a text, and there is no tokenizer; give lists of ids"));
+    RETURN_IF_ERROR(validate_token_list("bad_words", word.ids, vocabulary));
   }
   for (const SequenceBias& each : w.sequence_bias) {
     RETURN_IF_ERROR(validate_token_list("sequence_bias", each.ids, vocabulary));
@@ -168,6 +157,57 @@ Result<> validate_stops(const SamplingParams& p, std::int64_t vocabulary) {
 }
 
 }  // namespace
+
+SamplingParams SamplingParams::distribution() const {
+  SamplingParams out = *this;
+  const SamplingParams defaults;
+  out.max_new_tokens = defaults.max_new_tokens;
+  out.min_new_tokens = defaults.min_new_tokens;
+  out.stop_strings = defaults.stop_strings;
+  out.stop_tokens = defaults.stop_tokens;
+  out.ignore_eos = defaults.ignore_eos;
+  return out;
+}
+
+bool SamplingParams::changes_distribution(std::string_view name) {
+  bool found = name == "min_new_tokens";
+  const SamplingParams params;
+  const auto compare = [&](std::string_view each, const auto&...) {
+    found = found || each == name;
+  };
+  each_filter(params, compare);
+  each_penalty(params, compare);
+  return found && name != "temperature";
+}
+
+Result<> resolve_bad_words(SamplingParams& params, const EncodeText& encode) {
+  const auto& words = params.token_rules.bad_words;
+  const auto texts =
+      std::ranges::count_if(words, [](const auto& word) { return !word.text.empty(); });
+  if (std::cmp_greater(texts, max_bad_words))
+    return fail(Errc::usage, cat("bad_words: ", texts, " texts; allowed: at most ", max_bad_words));
+  std::vector<BadWord> resolved;
+  for (BadWord& word : params.token_rules.bad_words) {
+    if (!word.ids.empty() || !encode) {
+      resolved.push_back(std::move(word));
+      continue;
+    }
+    if (word.text.size() > max_bad_word_bytes)
+      return fail(Errc::usage, cat("bad_words: ", quote(word.text, 60), " has ", word.text.size(),
+                                   " bytes; allowed: at most ", max_bad_word_bytes));
+    const std::string text =
+        word.text.substr(std::min(word.text.find_first_not_of(' '), word.text.size()));
+    if (text.empty()) return fail(Errc::usage, "bad_words: a text is empty");
+    auto alone = encode(text), within = encode(" " + text);
+    RETURN_IF_ERROR(alone);
+    RETURN_IF_ERROR(within);
+    const bool same = *alone == *within;
+    resolved.push_back({"", std::move(*alone)});
+    if (!same) resolved.push_back({"", std::move(*within)});
+  }
+  params.token_rules.bad_words = std::move(resolved);
+  return {};
+}
 
 Result<> validate(const SamplingParams& params, std::int64_t vocabulary) {
   RETURN_IF_ERROR(validate_numbers(params));

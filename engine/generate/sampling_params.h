@@ -5,12 +5,14 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <tuple>
 #include <vector>
 
 #include "engine/base/error.h"
+#include "engine/base/fields.h"
 
 namespace troupe::engine::generate {
 
@@ -33,11 +35,20 @@ inline auto fields(SequenceBias& w) {
   return std::tie(w.ids, w.bias);
 }
 
+/// A text or a token sequence that must not occur.
+struct BadWord {
+  std::string text;               ///< "" where there are ids (resolve_bad_words)
+  std::vector<std::int32_t> ids;  ///< a single end token is not banned
+  bool operator==(const BadWord&) const = default;
+};
+inline auto fields(BadWord& w) {
+  return std::tie(w.text, w.ids);
+}
+
 /// Tokens and token sequences that are biased, banned or forced.
 struct TokenRules {
   std::vector<SequenceBias> sequence_bias;
-  /// Token sequences that must not occur; single end tokens are not banned.
-  std::vector<std::vector<std::int32_t>> bad_words;
+  std::vector<BadWord> bad_words;
   std::vector<std::int32_t> suppress_tokens;  ///< never sampled
   /// Never sampled as the first token of an output.
   std::vector<std::int32_t> begin_suppress_tokens;
@@ -85,6 +96,9 @@ inline auto fields(Beams& b) {
   return std::tie(b.count, b.length_penalty, b.early_stopping, b.renormalize, b.returned);
 }
 
+/// A parameter that users set has its name, range and description in each_field() and nowhere else:
+/// `rollout.*`, the options of `generate` and `chat`, JSON lines, generation_config.json and
+/// requests of the server are made of this list.
 struct SamplingParams {
   bool greedy = false;     ///< argmax after penalties and bans; ignores temperature and filters
   double temperature = 1;  ///< divides the logits; 0: greedy
@@ -114,8 +128,63 @@ struct SamplingParams {
   TokenRules token_rules;
   Beams beams;
 
+  /// These filters and penalties, with the lengths and ends of a default.
+  SamplingParams distribution() const;
   bool is_greedy() const { return greedy || temperature == 0; }
   bool operator==(const SamplingParams&) const = default;
+
+  /// True for a field that changes the distribution of samples in another way than the temperature.
+  static bool changes_distribution(std::string_view name);
+
+  /// Without effect on greedy outputs.
+  static void each_filter(auto& self, auto&& field) {
+    field("temperature", self.temperature, Range{.low = 1e-3, .high = 1e3, .or_zero = true},
+          "divides the logits; 1: the model's own distribution; 0: the most likely token");
+    field("top_k", self.top_k, Range{0, 1e12}, "sample from the k most likely tokens; 0: all");
+    field("top_p", self.top_p, above_0_to_1,
+          "sample from the most likely tokens up to this total probability; 1: all");
+    field("min_p", self.min_p, from_0_to_1,
+          "sample from tokens with at least this fraction of the highest probability; 0: all");
+    field("typical_p", self.typical_p, above_0_to_1,
+          "locally typical sampling: mass of the tokens whose information is nearest to the "
+          "entropy; 1: all");
+    field("epsilon_cutoff", self.epsilon_cutoff, from_0_below_1,
+          "sample from tokens with at least this probability; 0: all");
+    field("eta_cutoff", self.eta_cutoff, from_0_below_1,
+          "eta sampling: a cutoff of the probability that is lower where the entropy is high; 0: "
+          "none");
+    field("top_h", self.top_h, from_0_to_1,
+          "sample from the most likely tokens up to this fraction of their entropy; 0: all");
+  }
+  static void each_penalty(auto& self, auto&& field) {
+    field("repetition_penalty", self.repetition_penalty, Range{1e-3, 1e3},
+          "above 1: lowers the logits of tokens already in the prompt or the output; 1: none");
+    field("presence_penalty", self.presence_penalty, Range{-1e3, 1e3},
+          "subtracted from the logits of tokens already generated");
+    field("frequency_penalty", self.frequency_penalty, Range{-1e3, 1e3},
+          "subtracted from the logit of a token once for each time it was generated");
+    field("no_repeat_ngram_size", self.no_repeat_ngram, Range{0, 1 << 20},
+          "never repeat an n-gram of this size; 0: off");
+    field("suppress_tokens", self.token_rules.suppress_tokens, "ids that are never sampled");
+    field("bad_words", self.token_rules.bad_words,
+          "texts, or lists of token ids, that are not written");
+    field(
+        "sequence_bias", self.token_rules.sequence_bias,
+        "pairs of ids and a bias, which is added to the logit of the last id where the others are "
+        "the latest tokens");
+  }
+  static void each_limit(auto& self, auto&& field) {
+    field("max_new_tokens", self.max_new_tokens, Range{1, 1 << 24}, "maximum tokens of an output");
+    field("min_new_tokens", self.min_new_tokens, Range{0, 1 << 24},
+          "tokens before which end and stop tokens are not sampled and stop strings do not end");
+    field("stop", self.stop_strings, "texts that end the output, which ends before them");
+    field("ignore_eos", self.ignore_eos, "the model's end tokens do not end the output");
+  }
+  static void each_field(auto& self, auto&& field) {
+    each_filter(self, field);
+    each_penalty(self, field);
+    each_limit(self, field);
+  }
 };
 inline auto fields(SamplingParams& p) {
   return std::tie(p.greedy, p.temperature, p.top_k, p.top_p, p.min_p, p.typical_p, p.epsilon_cutoff,
@@ -128,6 +197,14 @@ inline auto fields(SamplingParams& p) {
 /// Bounds of what one prompt may ask for: outputs, and tokens of all its outputs together.
 inline constexpr int max_return_sequences = 4096;
 inline constexpr std::int64_t max_returned_tokens = 1 << 26;
+
+/// Tokens of a text, without special tokens.
+using EncodeText = std::function<Result<std::vector<std::int32_t>>(std::string_view text)>;
+
+/// Replaces the texts of bad_words by ids. A word has other tokens within a text than at its
+/// beginning, so it stands for both. Errors of `encode`; Errc::usage for an empty text, and for any
+/// text where `encode` is empty.
+Result<> resolve_bad_words(SamplingParams& params, const EncodeText& encode);
 
 /// Errc::usage for invalid values, naming the setting, its value and the allowed values.
 /// `vocabulary` limits token ids.

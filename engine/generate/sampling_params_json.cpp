@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
-#include <variant>
+#include <utility>
 
 #include "engine/base/text.h"
 
@@ -13,81 +13,36 @@ namespace {
 
 using Ids = std::vector<std::int32_t>;
 
-/// do_sample: the negation of greedy.
-struct DoSample {
-  bool* greedy;
-};
-/// An object from ids in decimal to biases of their logits.
-struct LogitBias {
-  std::vector<SequenceBias>* to;
-};
-struct Decay {
-  std::int32_t* start;
-  double* factor;
-};
-using Slot = std::variant<double*, std::int32_t*, std::int64_t*, std::uint64_t*, bool*, DoSample,
-                          EarlyStopping*, Ids*, std::vector<Ids>*, std::vector<std::string>*,
-                          std::vector<SequenceBias>*, LogitBias, Decay>;
-
-struct Setting {
-  std::string_view key;
-  Slot (*slot)(SamplingParams&);
-  bool requires_sampling = false;
-};
-
-constexpr Setting settings[] = {
-    {"temperature", [](SamplingParams& p) -> Slot { return &p.temperature; }, true},
-    {"top_k", [](SamplingParams& p) -> Slot { return &p.top_k; }, true},
-    {"top_p", [](SamplingParams& p) -> Slot { return &p.top_p; }, true},
-    {"min_p", [](SamplingParams& p) -> Slot { return &p.min_p; }, true},
-    {"typical_p", [](SamplingParams& p) -> Slot { return &p.typical_p; }, true},
-    {"epsilon_cutoff", [](SamplingParams& p) -> Slot { return &p.epsilon_cutoff; }, true},
-    {"eta_cutoff", [](SamplingParams& p) -> Slot { return &p.eta_cutoff; }, true},
-    {"top_h", [](SamplingParams& p) -> Slot { return &p.top_h; }, true},
-    {"repetition_penalty", [](SamplingParams& p) -> Slot { return &p.repetition_penalty; }},
-    {"presence_penalty", [](SamplingParams& p) -> Slot { return &p.presence_penalty; }},
-    {"frequency_penalty", [](SamplingParams& p) -> Slot { return &p.frequency_penalty; }},
-    {"no_repeat_ngram_size", [](SamplingParams& p) -> Slot { return &p.no_repeat_ngram; }},
-    {"encoder_repetition_penalty",
-     [](SamplingParams& p) -> Slot { return &p.token_rules.prompt_repetition_penalty; }},
-    {"encoder_no_repeat_ngram_size",
-     [](SamplingParams& p) -> Slot { return &p.token_rules.prompt_no_repeat_ngram; }},
-    {"max_new_tokens", [](SamplingParams& p) -> Slot { return &p.max_new_tokens; }},
-    {"max_tokens", [](SamplingParams& p) -> Slot { return &p.max_new_tokens; }},
-    {"min_new_tokens", [](SamplingParams& p) -> Slot { return &p.min_new_tokens; }},
-    {"do_sample", [](SamplingParams& p) -> Slot { return DoSample{&p.greedy}; }},
-    {"num_beams", [](SamplingParams& p) -> Slot { return &p.beams.count; }},
-    {"length_penalty", [](SamplingParams& p) -> Slot { return &p.beams.length_penalty; }},
-    {"early_stopping", [](SamplingParams& p) -> Slot { return &p.beams.early_stopping; }},
-    {"num_return_sequences", [](SamplingParams& p) -> Slot { return &p.beams.returned; }},
-    {"renormalize_logits", [](SamplingParams& p) -> Slot { return &p.beams.renormalize; }},
-    {"bad_words_ids", [](SamplingParams& p) -> Slot { return &p.token_rules.bad_words; }},
-    {"sequence_bias", [](SamplingParams& p) -> Slot { return &p.token_rules.sequence_bias; }},
-    {"logit_bias",
-     [](SamplingParams& p) -> Slot { return LogitBias{&p.token_rules.sequence_bias}; }},
-    {"suppress_tokens", [](SamplingParams& p) -> Slot { return &p.token_rules.suppress_tokens; }},
-    {"begin_suppress_tokens",
-     [](SamplingParams& p) -> Slot { return &p.token_rules.begin_suppress_tokens; }},
-    {"forced_bos_token_id", [](SamplingParams& p) -> Slot { return &p.token_rules.forced_first; }},
-    {"forced_eos_token_id", [](SamplingParams& p) -> Slot { return &p.token_rules.forced_last; }},
-    {"exponential_decay_length_penalty",
-     [](SamplingParams& p) -> Slot {
-       return Decay{&p.token_rules.decay_start, &p.token_rules.decay_factor};
-     }},
-    {"stop", [](SamplingParams& p) -> Slot { return &p.stop_strings; }},
-    {"stop_strings", [](SamplingParams& p) -> Slot { return &p.stop_strings; }},
-    {"stop_token_ids", [](SamplingParams& p) -> Slot { return &p.stop_tokens; }},
-    {"ignore_eos", [](SamplingParams& p) -> Slot { return &p.ignore_eos; }},
-    {"top_logprobs", [](SamplingParams& p) -> Slot { return &p.top_logprobs; }},
-    {"seed", [](SamplingParams& p) -> Slot { return &p.seed; }},
-};
-
-const Setting* find_setting(std::string_view key) {
-  const auto* found = std::ranges::find(settings, key, &Setting::key);
-  return found == std::end(settings) ? nullptr : found;
+/// What beam search, special prompts and reports have; `field` is called as by each_field().
+template <class Field>
+void each_other(SamplingParams& p, const Field& field) {
+  field("encoder_repetition_penalty", p.token_rules.prompt_repetition_penalty);
+  field("encoder_no_repeat_ngram_size", p.token_rules.prompt_no_repeat_ngram);
+  field("num_beams", p.beams.count);
+  field("length_penalty", p.beams.length_penalty);
+  field("early_stopping", p.beams.early_stopping);
+  field("num_return_sequences", p.beams.returned);
+  field("renormalize_logits", p.beams.renormalize);
+  field("begin_suppress_tokens", p.token_rules.begin_suppress_tokens);
+  field("forced_bos_token_id", p.token_rules.forced_first);
+  field("forced_eos_token_id", p.token_rules.forced_last);
+  field("stop_token_ids", p.stop_tokens);
+  field("top_logprobs", p.top_logprobs);
+  field("seed", p.seed);
 }
 
-/// Converts a value to the type of a slot.
+template <class Field>
+void each_param(SamplingParams& params, const Field& field) {
+  SamplingParams::each_field(params, field);
+  each_other(params, field);
+}
+
+/// Forms of other parameters: the negation of greedy, an object from ids to biases, [start,
+/// factor].
+constexpr std::string_view other_forms[] = {"do_sample", "logit_bias",
+                                            "exponential_decay_length_penalty"};
+
+/// Converts a value to the type of a parameter.
 struct Reader {
   std::string_view key;
   const Json& value;
@@ -109,21 +64,16 @@ struct Reader {
   operator()(Integer* to) const {
     if (!value.is_integer()) return wrong("an integer");
     constexpr auto high = std::int64_t{std::numeric_limits<std::int32_t>::max()};
-    if (value.integer() < 0 || value.integer() > high) {
+    // Others are checked by the range of the field.
+    constexpr bool ranged = std::same_as<Integer, std::int64_t>;
+    if (!ranged && (value.integer() < 0 || value.integer() > high))
       return fail(Errc::bad_input, cat(key, " is ", value.integer(), "; allowed: 0 to ", high));
-    }
     *to = static_cast<Integer>(value.integer());
     return {};
   }
   Result<> operator()(bool* to) const {
     if (!value.is_bool()) return wrong("true or false");
     *to = value.boolean();
-    return {};
-  }
-  Result<> operator()(DoSample to) const {
-    bool do_sample = false;
-    RETURN_IF_ERROR((*this)(&do_sample));
-    *to.greedy = !do_sample;
     return {};
   }
   Result<> operator()(EarlyStopping* to) const {
@@ -144,9 +94,13 @@ struct Reader {
     return {};
   }
   Result<> operator()(Ids* to) const { return list(*to, items()); }
-  Result<> operator()(std::vector<Ids>* to) const {
-    if (!value.is_array()) return wrong("a list of lists of ids");
-    return list(*to, value.array());
+  Result<> operator()(BadWord* to) const {
+    if (!value.is_string() && !value.is_array()) return wrong("a text or a list of ids");
+    return value.is_string() ? (*this)(&to->text) : (*this)(&to->ids);
+  }
+  Result<> operator()(std::vector<BadWord>* to) const {
+    if (!value.is_array() && !value.is_string()) return wrong("a list of texts and lists of ids");
+    return list(*to, items());
   }
   Result<> operator()(std::string* to) const {
     if (!value.is_string()) return wrong("a text or a list of texts");
@@ -163,7 +117,8 @@ struct Reader {
     if (!value.is_array()) return wrong("a list of pairs [ids, bias]");
     return list(*to, value.array());
   }
-  Result<> operator()(LogitBias to) const {
+  /// An object from ids in decimal to biases of their logits.
+  Result<> logit_bias(std::vector<SequenceBias>& to) const {
     if (!value.is_object()) return wrong("an object from ids to numbers");
     std::vector<SequenceBias> all;
     for (const auto& [name, bias] : value.object()) {
@@ -175,35 +130,79 @@ struct Reader {
       all.push_back({{id}, 0});
       RETURN_IF_ERROR(at(bias)(&all.back().bias));
     }
-    *to.to = std::move(all);
+    to = std::move(all);
     return {};
   }
-  Result<> operator()(Decay to) const {
+  Result<> decay(TokenRules& to) const {
     if (!value.is_array() || value.array().size() != 2) return wrong("[start, factor]");
-    RETURN_IF_ERROR(at(value.array()[0])(to.start));
-    return at(value.array()[1])(to.factor);
+    RETURN_IF_ERROR(at(value.array()[0])(&to.decay_start));
+    return at(value.array()[1])(&to.decay_factor);
+  }
+  Result<> other_form(SamplingParams& params) const {
+    if (key == "logit_bias") return logit_bias(params.token_rules.sequence_bias);
+    if (key == "exponential_decay_length_penalty") return decay(params.token_rules);
+    bool do_sample = false;
+    RETURN_IF_ERROR((*this)(&do_sample));
+    params.greedy = !do_sample;
+    return {};
   }
 };
 
+template <class T>
+Result<> check_range(std::string_view key, const T& value, const Range& range) {
+  Result<> done;
+  each_number(value, [&](double each, bool) {
+    if (done && !contains(range, each))
+      done = fail(Errc::bad_input, cat(key, " is ", each, "; allowed: ", range_text(range)));
+  });
+  return done;
+}
+
 }  // namespace
 
+std::string_view sampling_param_named(std::string_view name) {
+  constexpr std::pair<std::string_view, std::string_view> aliases[] = {
+      {"max_tokens", "max_new_tokens"},
+      {"min_tokens", "min_new_tokens"},
+      {"stop_strings", "stop"},
+      {"bad_words_ids", "bad_words"}};
+  const auto* found = std::ranges::find(aliases, name, [](const auto& each) { return each.first; });
+  return found == std::end(aliases) ? name : found->second;
+}
+
 Result<bool> read_sampling_param(std::string_view key, const Json& value, SamplingParams& params) {
-  const Setting* setting = find_setting(key);
-  if (!setting) return false;
-  if (value.is_null()) return true;
-  RETURN_IF_ERROR(std::visit(Reader{key, value}, setting->slot(params)));
-  return true;
+  const std::string_view name = sampling_param_named(key);
+  const Reader reader{key, value};
+  const bool other = std::ranges::find(other_forms, name) != std::end(other_forms);
+  if (other && !value.is_null()) RETURN_IF_ERROR(reader.other_form(params));
+  if (other) return true;
+  bool known = false;
+  Result<> done;
+  each_param(params, [&](std::string_view each, auto& member, const auto&... rest) {
+    if (each != name) return;
+    known = true;
+    if (value.is_null()) return;
+    done = reader(&member);
+    if (done) done = check_range(key, member, detail::range_of(rest...));
+  });
+  RETURN_IF_ERROR(done);
+  return known;
 }
 
 std::vector<std::string_view> sampling_param_names() {
-  std::vector<std::string_view> names;
-  for (const Setting& setting : settings) names.push_back(setting.key);
+  std::vector<std::string_view> names{"max_tokens", "min_tokens", "stop_strings", "bad_words_ids"};
+  names.insert(names.end(), std::begin(other_forms), std::end(other_forms));
+  SamplingParams params;
+  each_param(params, [&](const char* name, const auto&...) { names.emplace_back(name); });
   return names;
 }
 
 bool requires_sampling(std::string_view key) {
-  const Setting* setting = find_setting(key);
-  return setting && setting->requires_sampling;
+  bool found = false;
+  SamplingParams params;
+  SamplingParams::each_filter(
+      params, [&](std::string_view name, const auto&...) { found = found || name == key; });
+  return found;
 }
 
 }  // namespace troupe::engine::generate

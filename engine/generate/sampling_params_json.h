@@ -9,18 +9,19 @@
 
 namespace troupe::engine::generate {
 
+/// The name of a parameter in SamplingParams::each_field() for a name of it elsewhere: "max_tokens"
+/// of OpenAI is max_new_tokens, "bad_words_ids" of transformers bad_words. Other names are their
+/// own.
+std::string_view sampling_param_named(std::string_view name);
+
 /// Sets the parameter `key`; null leaves it unchanged. False: SamplingParams has no such parameter.
-/// Values of the wrong type and integers out of range are Errc::bad_input; validate() checks the
-/// rest.
+/// Errc::bad_input for values of the wrong type or out of their range, by the key.
 ///
-/// Known: temperature, top_k, top_p, min_p, typical_p, epsilon_cutoff, eta_cutoff, top_h,
-/// repetition_penalty, presence_penalty, frequency_penalty, no_repeat_ngram_size,
-/// encoder_repetition_penalty, encoder_no_repeat_ngram_size, max_new_tokens or max_tokens,
-/// min_new_tokens, do_sample, num_beams, length_penalty, early_stopping (true, false, "never"),
-/// num_return_sequences, renormalize_logits, bad_words_ids, sequence_bias (a list of [ids, bias]),
-/// logit_bias ({"id": bias}), suppress_tokens, begin_suppress_tokens, forced_bos_token_id,
-/// forced_eos_token_id, exponential_decay_length_penalty ([start, factor]), stop or stop_strings (a
-/// text or a list), stop_token_ids, ignore_eos, top_logprobs, seed.
+/// Known: those of SamplingParams::each_field() with their aliases, and encoder_repetition_penalty,
+/// encoder_no_repeat_ngram_size, do_sample, num_beams, length_penalty, early_stopping (true, false,
+/// "never"), num_return_sequences, renormalize_logits, logit_bias ({"id": bias}),
+/// begin_suppress_tokens, forced_bos_token_id, forced_eos_token_id,
+/// exponential_decay_length_penalty ([start, factor]), stop_token_ids, top_logprobs, seed.
 Result<bool> read_sampling_param(std::string_view key, const Json& value, SamplingParams& params);
 
 /// The keys that read_sampling_param() knows.

@@ -8,6 +8,7 @@
 #include "engine/base/json.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
+#include "engine/generate/sampling_params_json.h"
 #include "launch/commands/arguments.h"
 #include "launch/config/paths.h"
 #include "launch/recipes/recipes.h"
@@ -16,43 +17,95 @@ namespace troupe::launch::commands {
 
 namespace {
 
-/// An option for one sampling setting (engine/generate/sampling_params_json.h).
+/// Takes a sampling setting (engine/generate/sampling_params_json.h), or refuses it by its option.
+void take_setting(GenerateOptions& options, const std::string& option, const char* key,
+                  Json value) {
+  engine::generate::SamplingParams scratch;
+  if (auto read = engine::generate::read_sampling_param(key, value, scratch); !read)
+    throw ArgumentProblem(cat(option, ": ", read.error().what));
+  options.settings.set(key, std::move(value));
+}
+
+/// An option for one sampling setting. `option`: "--max-new-tokens,--max-tokens".
 template <class Value>
-CLI::Option* add_setting(CLI::App& command, const char* option, const char* key,
-                         GenerateOptions& options, const char* help) {
+CLI::Option* add_setting(CLI::App& command, const std::string& option, const char* key,
+                         GenerateOptions& options, const std::string& help) {
+  const std::string first = option.substr(0, option.find(','));
   return command.add_option_function<Value>(
-      option, [key, &options](const Value& given) { options.settings.set(key, Json(given)); },
+      option,
+      [key, first, &options](const Value& given) {
+        take_setting(options, first, key, Json(given));
+      },
       help);
 }
 
 /// An option that may be given several times.
 template <class Value>
-void add_list(CLI::App& command, const char* option, const char* key, GenerateOptions& options,
-              const char* help) {
-  const auto take = [key, &options](const std::vector<Value>& given) {
-    options.settings.set(key, Json::Array(given.begin(), given.end()));
+void add_list(CLI::App& command, const std::string& option, const char* key,
+              GenerateOptions& options, const std::string& help) {
+  const auto take = [key, option, &options](const std::vector<Value>& given) {
+    take_setting(options, option, key, Json::Array(given.begin(), given.end()));
   };
-  command.add_option_function<std::vector<Value>>(option, take, help)->allow_extra_args(false);
+  command
+      .add_option_function<std::vector<Value>>(option, take,
+                                               cat(help, "; may be given several times"))
+      ->allow_extra_args(false);
 }
 
-void add_sampling_filters(CLI::App& command, GenerateOptions& o) {
+/// An option of JSON values: texts that are no JSON stand for themselves.
+void add_json_list(CLI::App& command, const std::string& option, const char* key,
+                   GenerateOptions& options, const std::string& help) {
+  const auto take = [key, option, &options](const std::vector<std::string>& given) {
+    Json::Array list;
+    for (const std::string& each : given) {
+      auto json = each.starts_with('[') ? parse_json(each, option) : Result<Json>(Json(each));
+      if (!json) throw ArgumentProblem(json.error().what);
+      list.push_back(std::move(*json));
+    }
+    take_setting(options, option, key, std::move(list));
+  };
+  command
+      .add_option_function<std::vector<std::string>>(option, take,
+                                                     cat(help, "; may be given several times"))
+      ->allow_extra_args(false);
+}
+
+/// The option of one field of SamplingParams.
+template <class T>
+void add_field(CLI::App& command, const std::string& option, const char* key,
+               GenerateOptions& options, const std::string& help) {
+  if constexpr (std::is_same_v<T, bool>)
+    command.add_flag_callback(
+        option, [key, &options] { options.settings.set(key, true); }, help);
+  else if constexpr (std::is_integral_v<T>)
+    add_setting<std::int64_t>(command, option, key, options, help);
+  else if constexpr (std::is_floating_point_v<T>)
+    add_setting<double>(command, option, key, options, help);
+  else if constexpr (std::is_same_v<T, std::vector<std::string>>)
+    add_list<std::string>(command, option, key, options, help);
+  else if constexpr (std::is_same_v<T, std::vector<std::int32_t>>)
+    add_list<std::int64_t>(command, option, key, options, help);
+  else
+    add_json_list(command, option, key, options, help);
+}
+
+void add_sampling_params(CLI::App& command, GenerateOptions& o) {
   command.add_flag_callback(
       "--greedy", [&o] { o.settings.set("do_sample", false); },
       "always take the most likely token; overrides generation_config.json");
-  add_setting<double>(command, "--temperature", "temperature", o,
-                      "sample with this temperature; 1: the model's own distribution");
-  add_setting<std::int64_t>(command, "--top-k", "top_k", o,
-                            "sample from the k most likely tokens; 0: all");
-  add_setting<double>(command, "--top-p", "top_p", o,
-                      "sample from the most likely tokens up to this total probability");
-  add_setting<double>(command, "--min-p", "min_p", o,
-                      "sample from tokens with at least this fraction of the highest probability");
-  add_setting<double>(command, "--typical-p", "typical_p", o, "locally typical sampling mass");
-  add_setting<double>(command, "--epsilon-cutoff", "epsilon_cutoff", o,
-                      "sample from tokens with at least this probability");
-  add_setting<double>(command, "--eta-cutoff", "eta_cutoff", o,
-                      "eta sampling: epsilon cutoff, lower where the entropy is high");
+  const engine::generate::SamplingParams params;
+  engine::generate::SamplingParams::each_field(params, [&](const char* name, const auto& value,
+                                                           const auto&... rest) {
+    std::string option = cat("--", name), help = std::get<sizeof...(rest) - 1>(std::tie(rest...));
+    std::ranges::replace(option, '_', '-');
+    if (option == "--max-new-tokens") {
+      option += ",--max-tokens";
+      help += "; 256 if generation_config.json has none";
+    }
+    add_field<std::remove_cvref_t<decltype(value)>>(command, option, name, o, help);
+  });
   add_setting<std::int64_t>(command, "--seed", "seed", o, "random seed for sampling");
+  add_list<std::int64_t>(command, "--stop-token", "stop_token_ids", o, "stop token id");
 }
 
 void add_beam_search(CLI::App& command, GenerateOptions& o) {
@@ -69,28 +122,6 @@ void add_beam_search(CLI::App& command, GenerateOptions& o) {
       .add_option_function<std::string>("--early-stopping", stopping,
                                         "beam search: true, false or never")
       ->check(CLI::IsMember({"true", "false", "never"}));
-}
-
-void add_penalties(CLI::App& command, GenerateOptions& o) {
-  add_setting<double>(command, "--repetition-penalty", "repetition_penalty", o,
-                      "above 1: lowers the logits of tokens already in the text");
-  add_setting<double>(command, "--presence-penalty", "presence_penalty", o,
-                      "subtracted from the logits of tokens already generated");
-  add_setting<double>(command, "--frequency-penalty", "frequency_penalty", o,
-                      "subtracted from the logit once per previous occurrence of the token");
-  add_setting<std::int64_t>(command, "--no-repeat-ngram-size", "no_repeat_ngram_size", o,
-                            "never repeat an n-gram of this size; 0: off");
-}
-
-// Options for the length and the end of a completion.
-void add_limits(CLI::App& command, GenerateOptions& o) {
-  add_setting<std::int64_t>(command, "--max-new-tokens,--max-tokens", "max_new_tokens", o,
-                            "maximum number of new tokens; 256 if generation_config.json has none");
-  add_setting<std::int64_t>(command, "--min-new-tokens", "min_new_tokens", o,
-                            "minimum number of new tokens (EOS suppressed until then)");
-  add_list<std::string>(command, "--stop", "stop", o, "stop string; may be given several times");
-  add_list<std::int64_t>(command, "--stop-token", "stop_token_ids", o,
-                         "stop token id; may be given several times");
 }
 
 }  // namespace
@@ -277,10 +308,8 @@ void add_sampling(CLI::App& command, GenerateOptions& o) {
   command.add_option("--draft-tokens", o.draft_tokens, "tokens per step of the draft model")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
-  add_sampling_filters(command, o);
+  add_sampling_params(command, o);
   add_beam_search(command, o);
-  add_penalties(command, o);
-  add_limits(command, o);
   add_setting<std::int64_t>(command, "--top-logprobs", "top_logprobs", o,
                             "number of most likely tokens to report at each position");
 }

@@ -5,7 +5,9 @@
 
 #include "engine/base/log.h"
 #include "engine/base/text.h"
+#include "engine/generate/sampling_params_json.h"
 #include "launch/commands/event_stream.h"
+#include "launch/serve/api/sampling_names.h"
 #include "launch/serve/http/access.h"
 #include "launch/terminal/interruption.h"
 
@@ -13,32 +15,21 @@ namespace troupe::launch::commands {
 
 namespace {
 
-/// Sampling settings and their names in requests: of the OpenAI API, and of vLLM.
-constexpr std::pair<std::string_view, const char*> request_names[] = {
-    {"temperature", "temperature"},
-    {"top_p", "top_p"},
-    {"top_k", "top_k"},
-    {"min_p", "min_p"},
-    {"seed", "seed"},
-    {"repetition_penalty", "repetition_penalty"},
-    {"presence_penalty", "presence_penalty"},
-    {"frequency_penalty", "frequency_penalty"},
-    {"max_new_tokens", "max_tokens"},
-    {"min_new_tokens", "min_tokens"},
-    {"ignore_eos", "ignore_eos"},
-    {"stop_strings", "stop"},
-    {"stop_token_ids", "stop_token_ids"}};
+/// The name of a setting in requests of the OpenAI API and vLLM, or "".
+std::string_view name_at_servers(std::string_view setting) {
+  if (setting == "seed" || setting == "stop_token_ids") return setting;
+  const auto* param = serve::api::request_param(engine::generate::sampling_param_named(setting));
+  return param ? param->request : std::string_view();
+}
 
 Result<Json> request_fields(const Json& settings) {
   Json fields = Json::Object{};
   for (const auto& [name, value] : settings.object()) {
-    const char* field = nullptr;
-    for (const auto& [known, request] : request_names)
-      if (known == name) field = request;
+    const std::string_view field = name_at_servers(name);
     if (name == "do_sample" && value == Json(false))
       fields.set("temperature", 0);
-    else if (field != nullptr)
-      fields.set(field, value);
+    else if (!field.empty())
+      fields.set(std::string(field), value);
     else
       return fail(Errc::usage, cat(name, " cannot be sent to a server; leave the option out"));
   }

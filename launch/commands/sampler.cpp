@@ -109,6 +109,11 @@ Sampler::Sampler(const GenerateOptions& options, engine::generate::TokenCallback
   config_.draft_tokens = options.draft_tokens;
   config_.eos_ids = defaults_.eos_ids;
   config_.decode = [this](std::span<const std::int32_t> ids) { return text_after_prompt(ids); };
+  config_.encode = [this](std::string_view text) -> Result<std::vector<std::int32_t>> {
+    const auto tokenizer = model_.tokenizer();
+    RETURN_IF_ERROR(tokenizer);
+    return (*tokenizer)->encode(text, false);
+  };
   config_.on_token = std::move(on_token);
   config_.stop = std::move(stop);
   if (group_ != nullptr) stop_in_group(std::move(config_.stop));
@@ -170,6 +175,7 @@ Result<std::vector<Generation>> Sampler::generate_in_group(const std::vector<std
 Result<std::vector<Generation>> Sampler::generate_here(const std::vector<std::int32_t>& prompt,
                                                        SamplingParams sampling,
                                                        std::uint64_t first_sample) {
+  RETURN_IF_ERROR(engine::generate::resolve_bad_words(sampling, config_.encode));
   if (!sampling.stop_strings.empty()) {
     RETURN_IF_ERROR(model_.tokenizer());
   }

@@ -43,17 +43,7 @@ struct RolloutConfig {
   double max_reward_failures = 0;
 
   static void each_field(auto& self, auto&& field) {
-    auto& s = self.sampling;
-    field("temperature", s.temperature, Range{0, 100}, "sampling temperature");
-    field("top_k", s.top_k, count_from_0, "sample from the k most likely tokens; 0: off");
-    field("top_p", s.top_p, above_0_to_1, "nucleus sampling mass");
-    field("min_p", s.min_p, from_0_to_1, "minimum probability relative to the most likely token");
-    field("repetition_penalty", s.repetition_penalty, above_0,
-          "repetition penalty; above 1 discourages tokens already in the text");
-    field("presence_penalty", s.presence_penalty, Range{-100, 100},
-          "subtracted from the logits of tokens already sampled");
-    field("max_new_tokens", s.max_new_tokens, Range{1, 1 << 24}, "maximum tokens per sample");
-    field("stop", s.stop_strings, "stop strings");
+    engine::generate::SamplingParams::each_field(self.sampling, field);
     field("max_sequences", self.max_sequences, Range{1, 1 << 16}, "sequences decoded concurrently");
     field("weights", self.weights,
           "full: sample from the policy's weights; int8: from an 8-bit copy, for less memory and "

@@ -271,6 +271,29 @@ std::string read_value(MixSource& to, const YamlNode& node) {
   return "";
 }
 
+std::string yaml_text(const engine::generate::BadWord& word) {
+  return word.text.empty() ? yaml_text(word.ids) : yaml_text(word.text);
+}
+
+std::string yaml_text(const engine::generate::SequenceBias& bias) {
+  return cat('[', yaml_text(bias.ids), ", ", yaml_text(bias.bias), ']');
+}
+
+std::string read_value(engine::generate::BadWord& to, const YamlNode& node) {
+  if (node.kind == Kind::list) return read_value(to.ids, node);
+  if (node.kind != Kind::scalar || !json_of(node).is_string())
+    return expected("a text, or a list of token ids,", node);
+  to.text = node.text;
+  return "";
+}
+
+std::string read_value(engine::generate::SequenceBias& to, const YamlNode& node) {
+  if (node.kind != Kind::list || node.items.size() != 2 || node.items[0].kind != Kind::list)
+    return expected("a pair of token ids and a bias, [[1, 2], -5],", node);
+  std::string why = read_value(to.ids, node.items[0]);
+  return why.empty() ? read_value(to.bias, node.items[1]) : why;
+}
+
 Result<> add_override(model::ModelOverrides& to, const std::string& text) {
   const std::string pair =
       text.starts_with(override_prefix) ? text.substr(override_prefix.size()) : text;

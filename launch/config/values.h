@@ -34,12 +34,24 @@ enum class ValueKind {
   choices,
   map,
   rules,
-  sources
+  sources,
+  words,
+  biases
 };
-constexpr std::array<std::string_view, 11> names_of(ValueKind) {
-  return {"text", "whole number",  "number",          "true or false",
-          "word", "list of texts", "list of numbers", "list of words",
-          "map",  "list of rules", "list of sources"};
+constexpr std::array<std::string_view, 13> names_of(ValueKind) {
+  return {"text",
+          "whole number",
+          "number",
+          "true or false",
+          "word",
+          "list of texts",
+          "list of numbers",
+          "list of words",
+          "map",
+          "list of rules",
+          "list of sources",
+          "list of texts and lists of ids",
+          "list of [ids, bias]"};
 }
 /// Lists and maps, which --set accepts in YAML's flow style.
 constexpr bool is_collection(ValueKind kind) {
@@ -78,7 +90,12 @@ constexpr ValueKind kind_of() {
     return ValueKind::rules;
   else if constexpr (std::is_same_v<T, std::vector<MixSource>>)
     return ValueKind::sources;
-  else if constexpr (is_array<T> || std::is_same_v<T, std::vector<double>>)
+  else if constexpr (std::is_same_v<T, std::vector<engine::generate::BadWord>>)
+    return ValueKind::words;
+  else if constexpr (std::is_same_v<T, std::vector<engine::generate::SequenceBias>>)
+    return ValueKind::biases;
+  else if constexpr (is_array<T> || std::is_same_v<T, std::vector<double>> ||
+                     std::is_same_v<T, std::vector<std::int32_t>>)
     return ValueKind::numbers;
   else if constexpr (std::is_same_v<T, std::vector<std::string>>)
     return ValueKind::texts;
@@ -109,6 +126,8 @@ std::string yaml_text(const std::map<std::string, std::string>& map);
 std::string yaml_text(const model::ModelOverrides& overrides);
 std::string yaml_text(const RewardRule& rule);
 std::string yaml_text(const MixSource& source);
+std::string yaml_text(const engine::generate::BadWord& word);
+std::string yaml_text(const engine::generate::SequenceBias& bias);
 template <Named E>
 std::string yaml_text(E value) {
   return yaml_text(std::string(name_of(value)));
@@ -159,6 +178,8 @@ std::string read_value(std::map<std::string, std::string>& to, const YamlNode& n
 std::string read_value(model::ModelOverrides& to, const YamlNode& node);
 std::string read_value(RewardRule& to, const YamlNode& node);
 std::string read_value(MixSource& to, const YamlNode& node);
+std::string read_value(engine::generate::BadWord& to, const YamlNode& node);
+std::string read_value(engine::generate::SequenceBias& to, const YamlNode& node);
 template <Named E>
 std::string read_value(E& to, const YamlNode& node) {
   std::size_t index = 0;

@@ -6,13 +6,47 @@
 
 #include "actors/roles/rules/rules.h"
 #include "engine/base/text.h"
+#include "launch/config/schema.h"
 #include "launch/recipes/model_spec.h"
 #include "launch/recipes/recipes.h"
 #include "launch/recipes/rewards.h"
 
 namespace troupe::launch::recipes {
 
+namespace {
+
+using engine::generate::SamplingParams;
+
+/// The trainer knows the temperature; what else changes the distribution of samples does not change
+/// the one that is trained.
+void warn_of_other_distribution(Validation& v) {
+  for (const config::Field& field : config::fields())
+    if (field.key.starts_with("rollout.") &&
+        SamplingParams::changes_distribution(
+            field.key.substr(std::string_view("rollout.").size())) &&
+        config::value_text(field, v.config) != field.default_text)
+      v.warn(cat(v.named(field.key),
+                 ": samples come from another distribution than the policy's, and the loss is that "
+                 "of the whole distribution, so another policy is trained than the one that "
+                 "samples"));
+}
+
+/// What ranges do not say: lengths that contradict each other, ids that are no tokens.
+void validate_sampling(Validation& v) {
+  SamplingParams params = v.config.rollout.sampling;
+  std::erase_if(params.token_rules.bad_words, [](const auto& word) { return !word.text.empty(); });
+  const auto spec = spec_of(v.config, v.config.model);
+  const std::int64_t vocabulary =
+      spec ? spec->vocabulary : std::numeric_limits<std::int32_t>::max();
+  if (const auto valid = engine::generate::validate(params, vocabulary); !valid)
+    v.problem(cat("rollout.", valid.error().what));
+}
+
+}  // namespace
+
 void validate_rollout(Validation& v) {
+  validate_sampling(v);
+  warn_of_other_distribution(v);
   if (v.config.rollout.sampling.temperature == 0)
     v.problem(
         cat(v.named("rollout.temperature"),

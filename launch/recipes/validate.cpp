@@ -88,7 +88,7 @@ class General {
     const bool low_ok = r.above_low ? value > r.low : value >= r.low;
     std::string text = cat(named(field.key), ": must be ", config::allowed_text(field));
     const bool open = low_ok ? r.below_high : r.above_low;
-    const double bound = low_ok ? r.high : r.low;
+    const double bound = low_ok ? r.high : r.or_zero && value < r.low / 2 ? 0 : r.low;
     if (!open)
       text += cat("; the nearest valid value is ", whole ? to_text(bound, 0) : to_text(bound));
     v_.wrong_value(field.key, std::move(text));

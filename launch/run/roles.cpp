@@ -332,6 +332,9 @@ roles::Rollout make_rollout(const RoleParts& parts) {
   settings.decode = [text = parts.text](std::span<const std::int32_t> ids) {
     return text->decode(ids);
   };
+  settings.encode = [text = parts.text](std::string_view word) {
+    return text->encode(word, false);
+  };
   const auto empty = [&] {
     return std::make_unique<engine::models::Decoder>(parts.device, spec, false, part_of(parts));
   };

@@ -200,7 +200,7 @@ const std::vector<Case> cases = {
     {"LengthTwoToThe62", default_of("max_new_tokens", std::int64_t{1} << 62), draw, 3,
      "max_new_tokens", prompt},
     {"BadWordsOutsideTheVocabulary", default_of("bad_words_ids", Json::Array{Json::Array{99999}}),
-     draw, 3, "bad_words_ids", prompt},
+     draw, 3, "bad_words", prompt},
     {"GenerationCut", [](const Folder& f) { f.model().cut(generation, 20); }, score_ids, 3,
      "@/generation_config.json: not valid JSON at line 2, column 18: syntax error while parsing "
      "object key - invalid string: missing "

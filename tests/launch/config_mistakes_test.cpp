@@ -42,7 +42,9 @@ TEST(ConfigMistakes, EachIsOneProblemThatSaysWhatToWrite) {
         Mistake{"grpo.gruop_size=4", "did you mean grpo.group_size?"},
         Mistake{"train.num_epochs=2", "did you mean train.epochs?"},
         Mistake{"critic.learning_rat=1e-5", "did you mean critic.learning_rate?"},
-        Mistake{"rollout.temperature=-1", "rollout.temperature = -1 (--set): must be at least 0"},
+        Mistake{"rollout.temperature=-1",
+                "rollout.temperature = -1 (--set): must be 0, or at least 0.001, at most 1000; the "
+                "nearest valid value is 0"},
         Mistake{"reward.rule=boxed", "reward is one value and not a section; set all of it"},
         Mistake{"reward=[boxed", "the bracket [ is not closed"},
         Mistake{"reward=[{rule: boxed, wight: 2}]", "unknown key \"wight\"; did you mean weight?"},

@@ -313,7 +313,7 @@ TEST(Config, HarmlessOdditiesAreWarnings) {
 
 TEST(Config, TheResolvedFileReadsBackTheSame) {
   const auto first = with({"reward=[{rule: regex, weight: 0.5, pattern: \"a: [b]\\n\"}]",
-                           "rollout.stop=[\"#: x\", 'null', '', \"\\u009b\\u202e\\x1b\"]",
+                           "rollout.stop=[\"#: x\", 'null', ' ', \"\\u009b\\u202e\\x1b\"]",
                            "data.columns.prompt=the question",
                            "train.learning_rate=0.00012345678901234567", "train.betas=[0.1, 0.2]"},
                           "grpo");

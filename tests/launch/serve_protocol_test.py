@@ -3,13 +3,14 @@ import base64
 import json
 import math
 import os
+import re
 import struct
 import sys
 import tempfile
 import unittest
 
 from serve_pooling_test import ROWS, sigmoid, trained
-from served import STORIES, TOOLS, Server
+from served import SOURCE, STORIES, TOOLS, Server
 
 MESSAGES = [{"role": "user", "content": "Tell me a story."}]
 ADD = {"type": "function", "function": {"name": "add", "parameters": {"type": "object", "properties": {"a": {"type": "integer", "minimum": 0, "maximum": 9}},
@@ -89,6 +90,14 @@ class Text(unittest.TestCase):
         self.assertEqual(self.choice(max_tokens=60, bad_words=[" " + words[0]])["text"], self.choice(max_tokens=60, bad_words=words[0])["text"])
         for value in ([""], [" "], [5], ["a"] * 1025, "a" * 1025):
             self.assertTrue(self.error("/v1/completions", prompt="a", bad_words=value).startswith("bad_words"))
+
+    def test_every_sampling_parameter_refuses_values_beyond_its_range(self):
+        with open(os.path.join(SOURCE, "docs/request-fields.md")) as page:
+            rows = re.findall(r"^\| `(\w+)` \|[^|]*\|.*\((?:0, or )?(?:at least|above) (-?[\d.]+), (?:at most|below) ([\d.]+)\) \|$", page.read(), re.M)
+        self.assertGreaterEqual({name for name, _, _ in rows}, {"temperature", "top_k", "top_h", "presence_penalty", "min_tokens"})
+        for name, low, high in set(rows):
+            for value in (float(low) - 1, float(high) + 1):
+                self.assertEqual(self.error("/v1/completions", prompt="a", **{name: value}), name, value)
 
     def test_whole_numbers_may_have_a_point(self):
         self.assertEqual(self.choice(max_tokens=5.0), self.choice(max_tokens=5))

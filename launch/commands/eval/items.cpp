@@ -20,9 +20,10 @@ using actors::protocol::Completion;
 using actors::protocol::RewardResult;
 
 engine::generate::Generator make_generator(const config::RunConfig& config, model::Model& model,
-                                           const engine::generate::TextDecoder& decode) {
+                                           const std::shared_ptr<run::TextModel>& text) {
   auto settings = run::generator_settings(config, model.spec());
-  settings.decode = decode;
+  settings.decode = [text](std::span<const std::int32_t> ids) { return text->decode(ids); };
+  settings.encode = [text](std::string_view word) { return text->encode(word, false); };
   return value_or_throw(engine::generate::Generator::create(model.decoder(), std::move(settings)));
 }
 
@@ -74,7 +75,7 @@ EvalItems::EvalItems(const config::RunConfig& config, const model::ModelOptions&
           value_or_throw(run::data_settings(config, model_.spec(), config.data.path)), *text_))),
       settings_(recipes::eval_settings(config)),
       decode_([text = text_](std::span<const std::int32_t> ids) { return text->decode(ids); }),
-      generator_(make_generator(config, model_, decode_)) {
+      generator_(make_generator(config, model_, text_)) {
   if (recipes::verifier_use(config).needed) {
     rules_ =
         value_or_throw(actors::rules::Rules::from_json(recipes::reward_rules(config), "reward"));

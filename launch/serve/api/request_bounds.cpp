@@ -90,8 +90,8 @@ std::size_t bytes_of(const GenerationRequest& request) {
   for (const auto& text : request.prompt_texts) bytes += text.size();
   for (const auto& stop : request.params.stop_strings) bytes += stop.size();
   bytes += request.params.token_rules.sequence_bias.size() * bytes_per_bias;
-  for (const auto& ids : request.params.token_rules.bad_words)
-    bytes += bytes_per_bias + ids.size() * sizeof(std::int32_t);
+  for (const auto& word : request.params.token_rules.bad_words)
+    bytes += bytes_per_bias + word.ids.size() * sizeof(std::int32_t);
   if (request.allowed) bytes += request.allowed->bytes();
   if (request.constraint.source) bytes += request.constraint.source->size();
   if (const auto& constraint = request.constraint.compiled) {

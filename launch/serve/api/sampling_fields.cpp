@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <random>
 
 #include "engine/base/text.h"
 #include "engine/generate/sampling_bounds.h"
+#include "engine/generate/sampling_params_json.h"
 #include "launch/serve/api/failure.h"
+#include "launch/serve/api/sampling_names.h"
 
 namespace troupe::launch::serve::api {
 
@@ -19,24 +22,58 @@ namespace {
 constexpr std::int64_t any_low = std::numeric_limits<std::int64_t>::min(),
                        any_high = std::numeric_limits<std::int64_t>::max();
 
-constexpr std::size_t max_bad_words = 1024, max_bad_word_bytes = 1024;
+/// Clients write 5.0 for 5.
+bool is_whole(double value) {
+  return std::floor(value) == value && std::abs(value) < 1e15;
+}
 
-void read_filters(RequestFields& fields, SamplingParams& params) {
-  params.temperature = fields.number("temperature", 0, 1000).value_or(params.temperature);
-  if (params.temperature > 0 && params.temperature < 1e-3)
-    refuse("temperature", cat("temperature is ", params.temperature,
-                              "; allowed: 0 (the most likely token), or 0.001 to 1000"));
-  params.top_p = fields.number("top_p", 0, 1).value_or(params.top_p);
-  if (params.top_p == 0) refuse("top_p", "top_p is 0; allowed: above 0, at most 1");
-  if (const auto top_k = fields.integer("top_k", -1, any_high))
-    params.top_k = std::max<std::int64_t>(*top_k, 0);  // -1 and 0: all tokens
-  params.min_p = fields.number("min_p", 0, 1).value_or(params.min_p);
-  params.typical_p = fields.number("typical_p", 0, 1).value_or(params.typical_p);
-  if (params.typical_p == 0) refuse("typical_p", "typical_p is 0; allowed: above 0, at most 1");
-  params.presence_penalty = fields.number("presence_penalty", -2, 2).value_or(0);
-  params.frequency_penalty = fields.number("frequency_penalty", -2, 2).value_or(0);
-  params.repetition_penalty =
-      fields.number("repetition_penalty", 1e-3, 1e3).value_or(params.repetition_penalty);
+/// Calls receive(name, member, range, request name) for each parameter that all endpoints share.
+void each_common_param(SamplingParams& params, const auto& receive) {
+  SamplingParams::each_field(params, [&](std::string_view name, auto& member, const auto&... rest) {
+    const RequestParam* param = request_param(name);
+    const Range range = param && param->range ? *param->range : detail::range_of(rest...);
+    if (is_common_field(name)) receive(name, member, range, request_name(name));
+  });
+}
+
+template <class T>
+void check_range(const T& value, const Range& range, const std::string& field) {
+  each_number(value, [&](double each, bool) {
+    if (!contains(range, each))
+      refuse(field, cat(field, " is ", each, "; allowed: ", range_text(range)));
+  });
+}
+
+/// The lists of ids and texts are bounded by validate(), and the body by the server.
+void read_params(RequestFields& fields, SamplingParams& params) {
+  each_common_param(params, [&](std::string_view name, auto& member, const Range& range,
+                                std::string_view request) {
+    const Json* value = fields.find(request);
+    if (value == nullptr || value->is_null()) return;
+    if (name == "top_k" && *value == Json(-1)) return void(params.top_k = 0);
+    SamplingParams read;
+    const bool whole = std::is_integral_v<std::remove_cvref_t<decltype(member)>> &&
+                       value->is_number() && is_whole(value->number());
+    const Json given_value = whole ? Json(static_cast<std::int64_t>(value->number())) : *value;
+    if (auto done = engine::generate::read_sampling_param(request, given_value, read); !done)
+      refuse(fields.path(request), done.error().what);
+    each_common_param(read, [&](std::string_view other, auto& given, const auto&...) {
+      if constexpr (std::is_same_v<decltype(given), decltype(member)>)
+        if (other == name) member = std::move(given);
+    });
+    check_range(member, range, fields.path(request));
+  });
+}
+
+/// What each parameter alone does not say.
+void check_params(RequestFields& fields, const SamplingParams& params, std::int64_t vocabulary) {
+  SamplingParams checked = params;
+  checked.max_new_tokens = std::max(params.max_new_tokens, params.min_new_tokens);
+  if (const auto valid = engine::generate::validate(checked, vocabulary); !valid) {
+    const std::string& what = valid.error().what;
+    const std::string name = what.substr(0, what.find_first_of(": "));
+    refuse(fields.path(request_name(name)), what);
+  }
 }
 
 void read_logit_bias(RequestFields& fields, std::int64_t vocabulary, SamplingParams& params) {
@@ -58,19 +95,6 @@ void read_logit_bias(RequestFields& fields, std::int64_t vocabulary, SamplingPar
     if (!bias.is_number() || !(bias.number() >= -100 && bias.number() <= 100))
       refuse("logit_bias", cat("logit_bias of ", key, ": expected a number from -100 to 100"));
     params.token_rules.sequence_bias.push_back({{id}, bias.number()});
-  }
-}
-
-/// A word has other tokens within a text than at its beginning.
-void read_bad_words(RequestFields& fields, const ServedModel& model, SamplingParams& params) {
-  auto& lists = params.token_rules.bad_words;
-  for (const std::string& text : fields.texts("bad_words", max_bad_words, max_bad_word_bytes)) {
-    const std::string word = text.substr(std::min(text.find_first_not_of(' '), text.size()));
-    if (word.empty()) refuse("bad_words", "bad_words: a text is empty");
-    const auto alone = value_or_refuse("bad_words", model.encode(word, false));
-    const auto within = value_or_refuse("bad_words", model.encode(" " + word, false));
-    lists.push_back(alone);
-    if (within != alone) lists.push_back(within);
   }
 }
 
@@ -97,7 +121,7 @@ std::uint64_t random_seed() {
 
 SamplingParams read_sampling(RequestFields& fields, const ServedModel& model) {
   SamplingParams params = model.defaults();
-  read_filters(fields, params);
+  read_params(fields, params);
   const auto seed = fields.integer("seed", any_low, any_high);
   params.seed = seed ? static_cast<std::uint64_t>(*seed) : random_seed();
   params.stop_strings = fields.texts("stop", engine::generate::max_stop_strings,
@@ -105,11 +129,12 @@ SamplingParams read_sampling(RequestFields& fields, const ServedModel& model) {
   params.stop_tokens =
       fields.ids("stop_token_ids", model.vocabulary(), engine::generate::max_stop_tokens)
           .value_or(std::vector<std::int32_t>());
-  params.min_new_tokens =
-      static_cast<std::int32_t>(fields.integer("min_tokens", 0, model.context()).value_or(0));
-  params.ignore_eos = fields.flag("ignore_eos", false);
   read_logit_bias(fields, model.vocabulary(), params);
-  read_bad_words(fields, model, params);
+  if (auto done = engine::generate::resolve_bad_words(
+          params, [&](std::string_view text) { return model.encode(text, false); });
+      !done)
+    refuse("bad_words", done.error().what);
+  check_params(fields, params, model.vocabulary());
   return params;
 }
 

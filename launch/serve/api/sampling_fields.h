@@ -10,9 +10,9 @@
 
 namespace troupe::launch::serve::api {
 
-/// Reads temperature, top_p, top_k, min_p, penalties, seed, stop, stop_token_ids, min_tokens,
-/// ignore_eos and logit_bias over the model's defaults. Without a seed, the
-/// request gets one at random. Throws ApiFailure.
+/// Reads the fields of SamplingParams (their names in requests: sampling_names.h), seed, stop,
+/// stop_token_ids and logit_bias over the model's defaults. Without a seed, the request gets one at
+/// random. Throws ApiFailure.
 engine::generate::SamplingParams read_sampling(RequestFields& fields, const ServedModel& model);
 
 /// allowed_token_ids; nullptr where it is absent. Throws ApiFailure.

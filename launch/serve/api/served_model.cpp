@@ -185,12 +185,7 @@ Result<> ServedModel::read_formats(const ServedModelOptions& options) {
 Result<> ServedModel::read_generation_config(const ServedModelOptions& options) {
   eos_ids_ = model_.spec().eos_ids;
   if (options.sampling) {
-    defaults_.temperature = options.sampling->temperature;
-    defaults_.top_k = options.sampling->top_k;
-    defaults_.top_p = options.sampling->top_p;
-    defaults_.min_p = options.sampling->min_p;
-    defaults_.repetition_penalty = options.sampling->repetition_penalty;
-    defaults_.presence_penalty = options.sampling->presence_penalty;
+    defaults_ = options.sampling->distribution();
     return {};
   }
   const std::string path = model_.folders().text + "/generation_config.json";

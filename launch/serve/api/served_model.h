@@ -29,8 +29,7 @@ struct ServedModelOptions {
   std::string runner = "auto";   ///< auto, generate, pooling
   std::string tool_call_parser;  ///< of call_format_names(); "": the format of the template
   std::string reasoning_parser;  ///< of reasoning_format_names(); "": none
-  /// Defaults of temperature, top_k, top_p, min_p and the penalties instead of those of
-  /// generation_config.json.
+  /// Its distribution is the default of requests, instead of that of generation_config.json.
   std::optional<engine::generate::SamplingParams> sampling = std::nullopt;
   /// Answers have the versions of the weights, unless a request refuses them.
   bool names_versions = false;

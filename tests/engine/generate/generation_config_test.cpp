@@ -49,7 +49,7 @@ TEST(GenerationConfig, ReadsBeamsAndWords) {
   EXPECT_EQ(c->params.beams.length_penalty, 0.5);
   EXPECT_EQ(c->params.beams.early_stopping, EarlyStopping::never);
   EXPECT_EQ(c->params.beams.returned, 2);
-  EXPECT_THAT(c->params.token_rules.bad_words, ElementsAre(ElementsAre(1), ElementsAre(2, 3)));
+  EXPECT_THAT(c->params.token_rules.bad_words, ElementsAre(BadWord{"", {1}}, BadWord{"", {2, 3}}));
   EXPECT_EQ(c->params.token_rules.sequence_bias.at(0).bias, -1.5);
   EXPECT_THAT(c->params.token_rules.suppress_tokens, ElementsAre(5));
   EXPECT_THAT(c->params.stop_strings, ElementsAre("x"));
@@ -110,7 +110,7 @@ TEST(GenerationConfig, RefusesWrongTypes) {
   EXPECT_THAT(read(R"({"early_stopping": "soon"})").error().what,
               HasSubstr("early_stopping: expected true, false or \"never\""));
   EXPECT_THAT(read(R"({"bad_words_ids": [1.5]})").error().what,
-              HasSubstr("bad_words_ids: expected an integer, found number"));
+              HasSubstr("bad_words_ids: expected a text or a list of ids, found number"));
   EXPECT_THAT(read(R"({"sequence_bias": {"a": 1}})").error().what,
               HasSubstr("sequence_bias: expected a list of pairs [ids, bias]"));
   EXPECT_THAT(read(R"({"max_length": "x"})").error().what,

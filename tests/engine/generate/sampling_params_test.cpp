@@ -33,7 +33,7 @@ TEST(SamplingParams, TemperatureZeroMeansGreedy) {
 
 TEST(SamplingParams, NonsenseIsRefusedWithTheNameTheValueAndWhatIsAllowed) {
   EXPECT_THAT(refusal([](auto& p) { p.temperature = -1; }),
-              HasSubstr("temperature is -1; allowed: 0 (greedy)"));
+              HasSubstr("temperature is -1; allowed: 0, or at least 0.001, at most 1000"));
   EXPECT_THAT(refusal([](auto& p) { p.temperature = std::numeric_limits<double>::quiet_NaN(); }),
               HasSubstr("temperature is nan"));
   EXPECT_THAT(refusal([](auto& p) { p.temperature = std::numeric_limits<double>::infinity(); }),
@@ -54,11 +54,17 @@ TEST(SamplingParams, WordsAreTokensOfTheModelAndBounded) {
   EXPECT_THAT(refusal([](auto& p) { p.token_rules.suppress_tokens = {100}; }),
               HasSubstr("suppress_tokens: 100 is not a token of this model"));
   EXPECT_THAT(refusal([](auto& p) {
-                p.token_rules.bad_words = {{1}, {}};
+                p.token_rules.bad_words = {{"", {1}}, {"", {}}};
               }),
-              HasSubstr("bad_words_ids: a list of 0 ids; allowed: 1 to 1024"));
-  EXPECT_THAT(refusal([](auto& p) { p.token_rules.bad_words = {{-1}}; }),
-              HasSubstr("bad_words_ids: -1 is not a token"));
+              HasSubstr("bad_words: a list of 0 ids; allowed: 1 to 1024"));
+  EXPECT_THAT(refusal([](auto& p) {
+                p.token_rules.bad_words = {{"", {-1}}};
+              }),
+              HasSubstr("bad_words: -1 is not a token"));
+  EXPECT_THAT(refusal([](auto& p) {
+                p.token_rules.bad_words = {{"word", {}}};
+              }),
+              HasSubstr("bad_words: \"word\" is a text, and there is no tokenizer"));
   EXPECT_THAT(refusal([](auto& p) {
                 p.token_rules.sequence_bias = {{{1}, 1e7}};
               }),
@@ -70,6 +76,35 @@ TEST(SamplingParams, WordsAreTokensOfTheModelAndBounded) {
   EXPECT_THAT(refusal([](auto& p) { p.eta_cutoff = 1; }), HasSubstr("eta_cutoff is 1"));
   EXPECT_THAT(refusal([](auto& p) { p.beams.length_penalty = 1e9; }),
               HasSubstr("length_penalty is 1e+09"));
+}
+
+TEST(SamplingParams, AWordIsBannedAtTheBeginningOfATextAndWithinIt) {
+  SamplingParams params;
+  params.token_rules.bad_words = {{"cat", {}}, {"", {9}}, {" one", {}}};
+  const EncodeText encode = [](std::string_view text) -> Result<std::vector<std::int32_t>> {
+    if (text == "one") return std::vector<std::int32_t>{7};
+    if (text == " one") return std::vector<std::int32_t>{7};
+    return std::vector<std::int32_t>{text.starts_with(' ') ? 4 : 3, 5};
+  };
+  ASSERT_TRUE(resolve_bad_words(params, encode));
+  const std::vector<BadWord> expected{{"", {3, 5}}, {"", {4, 5}}, {"", {9}}, {"", {7}}};
+  EXPECT_EQ(params.token_rules.bad_words, expected);
+  params.token_rules.bad_words = {{"  ", {}}};
+  EXPECT_FALSE(resolve_bad_words(params, encode));
+}
+
+TEST(SamplingParams, ADistributionHasNoLengths) {
+  SamplingParams params;
+  params.top_p = 0.5;
+  params.stop_strings = {"x"};
+  params.max_new_tokens = 7;
+  EXPECT_EQ(params.distribution().top_p, 0.5);
+  EXPECT_EQ(params.distribution().max_new_tokens, SamplingParams().max_new_tokens);
+  EXPECT_THAT(params.distribution().stop_strings, testing::IsEmpty());
+  EXPECT_TRUE(SamplingParams::changes_distribution("no_repeat_ngram_size"));
+  EXPECT_TRUE(SamplingParams::changes_distribution("min_new_tokens"));
+  EXPECT_FALSE(SamplingParams::changes_distribution("temperature"));
+  EXPECT_FALSE(SamplingParams::changes_distribution("max_new_tokens"));
 }
 
 TEST(SamplingParams, StopsAreBounded) {

@@ -1,5 +1,13 @@
 #include "launch/serve/api/fields/sampling_rows.h"
 
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "engine/base/text.h"
+#include "engine/generate/sampling_params.h"
+#include "launch/serve/api/sampling_names.h"
+
 namespace troupe::launch::serve::api {
 
 namespace {
@@ -7,28 +15,12 @@ namespace {
 constexpr FieldRow acting[] = {
     {"model", openai | anthropic | vllm | llama | sglang, Effect::acts,
      "the served name, or that of an adapter; others get 404. Absent: the model"},
-    {"min_tokens", vllm | sglang, Effect::acts,
-     "end and stop tokens are not sampled before, and stop texts end beyond; 0"},
-    {"temperature", openai | vllm | llama | sglang, Effect::acts,
-     "0: the most likely token; else 0.001 to 1000"},
-    {"top_p", openai | vllm | llama | sglang, Effect::acts, "above 0, at most 1"},
-    {"top_k", vllm | llama | sglang, Effect::acts, "-1 and 0: all tokens"},
-    {"min_p", vllm | llama | sglang, Effect::acts, "0 to 1"},
-    {"typical_p", llama, Effect::acts, "locally typical sampling, above 0, at most 1; 1"},
-    {"repetition_penalty", vllm | sglang, Effect::acts, "0.001 to 1000"},
-    {"presence_penalty", openai | vllm | llama | sglang, Effect::acts, "-2 to 2; 0"},
-    {"frequency_penalty", openai | vllm | llama | sglang, Effect::acts, "-2 to 2; 0"},
     {"logit_bias", openai | vllm | llama | sglang, Effect::acts,
      "object from token ids to biases, -100 to 100; at most 65,536"},
     {"allowed_token_ids", vllm, Effect::acts, "only these tokens are sampled"},
-    {"bad_words", vllm, Effect::acts,
-     "at most 1,024 texts that are not written: their tokens, alone and behind a space, do not "
-     "follow each other"},
     {"seed", openai | vllm | llama | sglang, Effect::acts, "of sampling; at random"},
     {"stop_token_ids", vllm | sglang, Effect::acts, "at most 1,024 tokens that end the output"},
     {"include_stop_str_in_output", vllm, Effect::acts, "keeps the text of `stop`; false"},
-    {"ignore_eos", vllm | llama | sglang, Effect::acts,
-     "the end tokens of the model do not end the output; false"},
     {"skip_special_tokens", vllm | sglang, Effect::acts, "the text has no special tokens; true"},
     {"structured_outputs", vllm, Effect::acts,
      "one of `json` (a schema), `regex`, `choice`, `grammar`, `json_object`"},
@@ -180,10 +172,43 @@ constexpr FieldRow others[] = {
     {"parse_tool_calls", llama, Effect::refused, "set tool_choice to \"none\"", "true"},
 };
 
+void each_common_param(const auto& receive) {
+  const engine::generate::SamplingParams params;
+  engine::generate::SamplingParams::each_field(
+      params, [&](std::string_view name, const auto&, const auto&... rest) {
+        if (is_common_field(name)) receive(name, rest...);
+      });
+}
+
+/// Description and range, in the order of the parameters.
+std::vector<std::string> notes_of_params() {
+  std::vector<std::string> notes;
+  each_common_param([&](std::string_view name, const auto&... rest) {
+    const RequestParam* param = request_param(name);
+    const std::string allowed =
+        range_text(param && param->range ? *param->range : detail::range_of(rest...));
+    notes.push_back(cat(std::get<sizeof...(rest) - 1>(std::tie(rest...)),
+                        param ? param->note : std::string_view(),
+                        allowed.empty() ? "" : cat(" (", allowed, ")")));
+  });
+  return notes;
+}
+
 }  // namespace
 
 std::span<const FieldRow> sampling_rows() {
-  return acting;
+  static const std::vector<std::string> notes = notes_of_params();
+  static const std::vector<FieldRow> rows = [] {
+    std::vector<FieldRow> all(std::begin(acting), std::end(acting));
+    std::size_t next = 0;
+    each_common_param([&](std::string_view name, const auto&...) {
+      const RequestParam* param = request_param(name);
+      all.push_back(
+          {request_name(name), param ? param->peers : troupe, Effect::acts, notes[next++]});
+    });
+    return all;
+  }();
+  return rows;
 }
 
 std::span<const FieldRow> unsupported_rows() {
