@@ -4,10 +4,11 @@
 run.py TROUPE ROOT DIR [--only WORD] [--results FILE]
 
 DIR has their sources in vllm/ and llama.cpp/ (one of them is enough). The files that run, and the tests in them that cannot pass, are in vllm.txt and
-llama.cpp.txt beside this program: a line FILE [KIND] names a file and the model it is run with (text, vectors or scores), and an indented line below
-it TEST REASON a test, with its parameters, or with * at the end those whose names begin so: "refused NAME": troupe answers 400 and names it; "n/a WHY":
-the test is about something that troupe does not claim. A test that skips itself, or that starts a server with an option that has no translation, is n/a
-for the reason it gives. The exit code is 1 if a test fails that is not named, or if a line names no test.
+llama.cpp.txt beside this program. A line FILE [KIND] names a file and the model it is run with: text, vectors, scores, or short, which is text with a
+context of at most 2,048 tokens, as this model never ends an answer. An indented line below it, TEST REASON, names a test with its parameters or, with *
+at its end, all whose names begin so: "refused NAME": troupe answers 400 and names it; "n/a WHY": the test is about something that troupe does not claim.
+A test that skips itself, or that starts a server with an option that has no translation, is n/a for the reason it gives. The exit code is 1 if a test
+fails that is not named, or if a line names no test.
 """
 import argparse
 import collections
@@ -29,6 +30,7 @@ def pytest_collection_modifyitems(items):
         if item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.skip("a slow test, which llama.cpp runs on demand only"))
 '''
+KINDS = {"text": {}, "short": {"TROUPE_LONGEST": "2048"}, "vectors": {"TROUPE_RUNNER": "pooling"}}
 OUTCOMES = ("passed", "refused", "n/a", "failed")
 
 
@@ -97,8 +99,8 @@ def run_file(file, folder, environment):
     """[(name, outcome, message)] of pytest: of each test the first that is not a pass, if there is one."""
     report = folder.parent / "report.jsonl"
     report.unlink(missing_ok=True)
-    done = subprocess.run([sys.executable, "-B", "-m", "pytest", "-p", "no:cacheprovider", "-p", "report", "--tb=short", "-q", "--timeout=120", "-o", "asyncio_mode=strict",
-                           "-W", "ignore", file], cwd=folder, env=dict(environment, TROUPE_REPORT=str(report)), capture_output=True, text=True, check=False, timeout=1800)
+    done = subprocess.run([sys.executable, "-B", "-m", "pytest", "-p", "no:cacheprovider", "-p", "report", "--tb=short", "-q", "--timeout=300", "-o", "asyncio_mode=strict",
+                           "-W", "ignore", file], cwd=folder, env=dict(environment, TROUPE_REPORT=str(report)), capture_output=True, text=True, check=False, timeout=3600)
     found = {}
     for line in report.read_text().splitlines() if report.exists() else []:
         name, outcome, message = json.loads(line)
@@ -144,7 +146,7 @@ def main():
             scores = trained(troupe, root, folder, "orm", '{"prompt": "Once", "chosen": " upon a time", "rejected": "xx"}')
             adapter = trained(troupe, root, folder, "sft", '{"prompt": "Once", "completion": " upon a time"}', "--set", "lora.rank=2")
             for file, (kind, named) in files.items():
-                model = {"TROUPE_MODEL": str(scores)} if kind == "scores" else {"TROUPE_RUNNER": "pooling"} if kind == "vectors" else {}
+                model = {"TROUPE_MODEL": str(scores)} if kind == "scores" else KINDS[kind]
                 environment = dict(os.environ, TROUPE=str(troupe), TROUPE_ROOT=str(root), LLAMA_SERVER_BIN_PATH=str(HERE / "llama_server.py"),
                                    TROUPE_ADAPTER=str(adapter), HF_HUB_OFFLINE="1", COLUMNS="4000", TOKENIZERS_PARALLELISM="false", PYTHONPATH=f"{folder / 'tree'}:{HERE}", **model)
                 counts = collections.Counter()
