@@ -247,11 +247,10 @@ void Api::pool(Pooling endpoint, const ServedPointer& served, const http::Reques
 
 void Api::add_generation(http::Router& router, const std::string& path, Endpoint endpoint) {
   if (models_.first()->generation == nullptr) return add_refusal(router, path, generates_nothing);
-  add_start(router, path,
-            [this, endpoint](const ServedPointer& served, const http::Request& from,
-                             const Json& body, const http::Responder& to) {
-              generate(endpoint, served, from, body, to);
-            });
+  add_start(
+      router, path,
+      [this, endpoint](const ServedPointer& served, const http::Request& from, const Json& body,
+                       const http::Responder& to) { generate(endpoint, served, from, body, to); });
 }
 
 void Api::add_invocations(http::Router& router) {
@@ -306,11 +305,10 @@ void Api::add_pooling(http::Router& router, const std::string& path, Pooling end
     return add_refusal(router, path,
                        "the server generates text with a language model; for embeddings start it "
                        "with --runner pooling");
-  add_start(router, path,
-            [this, endpoint](const ServedPointer& served, const http::Request& from,
-                             const Json& body, const http::Responder& to) {
-              pool(endpoint, served, from, body, to);
-            });
+  add_start(
+      router, path,
+      [this, endpoint](const ServedPointer& served, const http::Request& from, const Json& body,
+                       const http::Responder& to) { pool(endpoint, served, from, body, to); });
 }
 
 void Api::add_answer(http::Router& router, const std::string& path, Answer answer,

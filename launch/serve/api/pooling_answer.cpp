@@ -127,8 +127,7 @@ std::string ranking_answer(const PoolingRequest& request, const ServedModel& mod
       entry.set("text", request.documents[n]);
     else if (!request.documents.empty())
       entry.set("document", Json::Object{{"text", request.documents[n]}});
-    results.push_back(
-        entry.set(request.scores_only ? "score" : "relevance_score", -negative));
+    results.push_back(entry.set(request.scores_only ? "score" : "relevance_score", -negative));
   }
   if (request.scores_only) return Json(std::move(results)).dump();
   const std::int64_t tokens = tokens_of(request);

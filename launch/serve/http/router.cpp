@@ -51,10 +51,9 @@ Router::Match Router::match(std::string_view method, std::string_view path) cons
   }
   if (allowed.empty() && path != "*")
     return {nullptr, "",
-            error_response(
-                404, {.message = cat("there is no ", quote(path, 256), "; this server has ",
-                                     paths_of(routes_)),
-                      .code = "not_found"})};
+            error_response(404, {.message = cat("there is no ", quote(path, 256),
+                                                "; this server has ", paths_of(routes_)),
+                                 .code = "not_found"})};
   allowed.insert("OPTIONS");
   Response response{.status = 204};
   if (method != "OPTIONS")
