@@ -160,6 +160,9 @@ class Mistral(Tools):
         self.assertRegex(message["reasoning_content"], "^<+$")
         content, _, finish, message = self.answers(tools=[ADD], tool_choice="required", logit_bias={mark: 100}, max_tokens=20)
         self.assertEqual((content, finish, message.get("tool_calls")), ("", "length", None))
+        for choice in ("required", {"type": "function", "function": {"name": "add"}}):  # cut within <think>
+            content, calls, finish, message = self.answers(tools=[ADD], tool_choice=choice, logit_bias={mark: 100}, max_tokens=1)
+            self.assertEqual((content, calls, finish, message["reasoning_content"]), ("", [], "length", "<"))
 
 
 class Llama(Tools):

@@ -99,7 +99,7 @@ def run_file(file, folder, environment):
     """[(name, outcome, message)] of pytest: of each test the first that is not a pass, if there is one."""
     report = folder.parent / "report.jsonl"
     report.unlink(missing_ok=True)
-    done = subprocess.run([sys.executable, "-B", "-m", "pytest", "-p", "no:cacheprovider", "-p", "report", "--tb=short", "-q", "--timeout=300", "-o", "asyncio_mode=strict",
+    done = subprocess.run([sys.executable, "-B", "-m", "pytest", "-p", "no:cacheprovider", "-p", "report", "--tb=short", "-q", "--timeout=900", "-o", "asyncio_mode=strict",
                            "-W", "ignore", file], cwd=folder, env=dict(environment, TROUPE_REPORT=str(report)), capture_output=True, text=True, check=False, timeout=3600)
     found = {}
     for line in report.read_text().splitlines() if report.exists() else []:

@@ -76,7 +76,7 @@ class RemoteOpenAIServer:
         if "--served-model-name" not in words:
             words += ["--served-model-name", model]
         if "--template" not in words:
-            words += ["--template", os.path.join(DATA, "chat_templates/tools.jinja")]
+            words += ["--template", os.path.join(DATA, "chat_templates", "qwen3.jinja" if "Qwen3" in model else "tools.jinja")]
         if os.environ.get("TROUPE_RUNNER"):
             words += ["--runner", os.environ["TROUPE_RUNNER"]]
         self.log = tempfile.TemporaryFile()
@@ -106,10 +106,10 @@ class RemoteOpenAIServer:
         return "/".join([self.url_root, *(part.strip("/") for part in parts)])
 
     def get_client(self, **more):
-        return openai.OpenAI(base_url=self.url_for("v1"), api_key=self.DUMMY_API_KEY, max_retries=0, **dict({"timeout": 120}, **more))
+        return openai.OpenAI(base_url=self.url_for("v1"), api_key=self.DUMMY_API_KEY, max_retries=0, **dict({"timeout": 600}, **more))
 
     def get_async_client(self, **more):
-        return openai.AsyncOpenAI(base_url=self.url_for("v1"), api_key=self.DUMMY_API_KEY, max_retries=0, **dict({"timeout": 120}, **more))
+        return openai.AsyncOpenAI(base_url=self.url_for("v1"), api_key=self.DUMMY_API_KEY, max_retries=0, **dict({"timeout": 600}, **more))
 
     def get_client_anthropic(self, **more):
         return anthropic.Anthropic(base_url=self.url_for(), api_key=self.DUMMY_API_KEY, max_retries=0, **more)
