@@ -17,7 +17,8 @@ std::uintptr_t key_of(const Atom& atom) {
   return reinterpret_cast<std::uintptr_t>(atom.schema) * 2 + (atom.negated ? 1 : 0);
 }
 
-/// Integers of more than 64 bits have been read as the next number, which is another value.
+/// Integers of more than 64 bits have been read as the next double, which is another value; their
+/// digits are not kept.
 void check_kept(const Json& value, const SchemaPath& where) {
   constexpr double bound = 9223372036854775808.0;  // 2^63
   if (value.is_array())
@@ -25,8 +26,7 @@ void check_kept(const Json& value, const SchemaPath& where) {
   if (value.is_object())
     for (const auto& [name, member] : value.object()) check_kept(member, where);
   if (value.is_number() && !value.is_integer() && std::abs(value.number()) >= bound)
-    schema_unsupported(where, cat("the constant ", value.dump(),
-                                  " is not kept exactly: integers have at most 64 bits"));
+    schema_unsupported(where, "a constant beyond 64 bits is not supported");
 }
 
 void check_constants(const Atom& atom) {

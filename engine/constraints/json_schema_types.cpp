@@ -59,6 +59,12 @@ bool contains(const List& list, std::string_view word) {
   return std::ranges::find(list, word) != std::ranges::end(list);
 }
 
+/// Of a number in a message. One beyond 64 bits has been read as a double, which has other digits.
+std::string digits_of(const Json& number) {
+  constexpr double bound = 9223372036854775808.0;  // 2^63
+  return std::abs(number.number()) >= bound ? "beyond 64 bits" : number.dump();
+}
+
 constexpr std::string_view counts_from_above[] = {"maxLength", "maxItems", "maxProperties"};
 
 /// 2.0 is an integer, too. A bound from above may be any; larger texts are not written, which
@@ -69,8 +75,8 @@ int count(const Json& value, std::string_view keyword, const SchemaPath& where,
     schema_mistake(where, cat(keyword, ": expected an integer of at least 0"));
   if (value.number() > max_repetitions && capped) return max_repetitions;
   if (value.number() > max_repetitions)
-    schema_unsupported(
-        where, cat(keyword, " is ", value.dump(), "; at most ", max_repetitions, " is supported"));
+    schema_unsupported(where, cat(keyword, " is ", digits_of(value), "; at most ", max_repetitions,
+                                  " is supported"));
   return static_cast<int>(value.number());
 }
 
@@ -263,7 +269,7 @@ void narrow_multiples(NumberBounds& bounds, const Json& divisor, const SchemaPat
   const std::int64_t all =
       own <= 0 ? 0 : std::lcm<std::int64_t>(bounds.divisor, std::min(own, max_divisor));
   if (own <= 0 || own > max_divisor || all > max_divisor || scale > max_divisor)
-    schema_unsupported(where, cat("multipleOf: ", divisor.dump(),
+    schema_unsupported(where, cat("multipleOf: ", digits_of(divisor),
                                   " is not supported; multiples of "
                                   "integers up to 10000 and of decimals such as 0.01 are"));
   bounds.divisor = static_cast<std::int32_t>(all);

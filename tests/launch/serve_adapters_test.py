@@ -1,5 +1,6 @@
 """LoRA adapters of troupe serve: serve_adapters_test.py PROGRAM SOURCE. Tokens are compared with troupe generate --adapter."""
 import concurrent.futures
+import http.client
 import json
 import os
 import subprocess
@@ -40,6 +41,12 @@ class Adapters(unittest.TestCase):
         status, _, body = self.server.request("POST", "/v1/completions", {"model": "five", "prompt": "1"})
         self.assertEqual(status, 404)
         self.assertIn("`digits`, `nine`, `three`", json.loads(body)["error"]["message"])
+
+    def test_a_header_of_sagemaker_names_the_adapter(self):
+        for name, status in (("three", 200), ("five", 404)):
+            connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=60)
+            found = answer_of(connection, "POST", "/invocations", {"prompt": "1"}, {"X-Amzn-SageMaker-Adapter-Identifier": name})
+            self.assertEqual((found[0], found[1].get("model")), (status, "three" if status == 200 else None))
 
     def test_concurrent_requests_get_the_tokens_of_their_adapter(self):
         lines = [{"prompt": prompt, "seed": seed, "temperature": 1.0, "max_tokens": 12} for seed, prompt in enumerate(["4,5,6:", "1,2:", "7:"] * 4)]

@@ -18,11 +18,11 @@ BODIES = {"/v1/completions": {"prompt": "Once", "max_tokens": 1}, "/v1/chat/comp
           "/tokenize": {"prompt": "Once"}, "/detokenize": {"tokens": [3, 4]}, "/pooling": {"input": "1,2:"}, "/classify": {"input": "1,2:"},
           "/score": {"text_1": "1,2:", "text_2": "3"}, "/rerank": {"query": "1,2:", "documents": ["3", "4"]}, "/v1/embeddings": {"input": "Once"},
           "/v1/responses": {"input": "Hi.", "max_output_tokens": 1}, "/v1/messages": {"messages": MESSAGES, "max_tokens": 1},
-          "/v1/messages/count_tokens": {"messages": MESSAGES}}
+          "/v1/messages/count_tokens": {"messages": MESSAGES}, "/apply-template": {"messages": MESSAGES}}
 NEEDED = {"/v1/completions": {"prompt"}, "/v1/chat/completions": {"messages"}, "/tokenize": {"prompt"}, "/detokenize": {"tokens"},
           "/pooling": {"input"}, "/classify": {"input"}, "/score": {"text_1", "text_2"}, "/rerank": {"query", "documents"},
           "/v1/embeddings": {"input"}, "/v1/responses": {"input"}, "/v1/messages": {"messages", "max_tokens"},
-          "/v1/messages/count_tokens": {"messages"}}
+          "/v1/messages/count_tokens": {"messages"}, "/apply-template": {"messages"}}
 # Values that fields have when they are absent, by the protocols.
 ABSENT = {"tools": [], "logit_bias": {}, "stop": [], "stop_sequences": [], "stop_token_ids": [], "metadata": {}, "include": [], "text": {},
           "reasoning": {}, "stream": False, "parallel_tool_calls": True, "include_reasoning": True, "top_p": 1, "n": 1, "top_k": -1, "min_p": 0,
@@ -32,7 +32,7 @@ ABSENT = {"tools": [], "logit_bias": {}, "stop": [], "stop_sequences": [], "stop
           "top_logprobs": 0, "response_format": {"type": "text"}, "tool_choice": "none", "return_token_ids": False, "echo": False, "best_of": 1,
           "continue_final_message": False, "encoding_format": "float", "embed_dtype": "float32", "endianness": "native", "top_n": 0}
 ODD = (5, "zz", {"x": 1}, [[]], True)
-PLANTED = ("/v1/completions", "/v1/chat/completions", "/tokenize", "/detokenize", "/v1/responses", "/v1/messages", "/v1/messages/count_tokens")
+PLANTED = ("/v1/completions", "/v1/chat/completions", "/tokenize", "/detokenize", "/apply-template", "/v1/responses", "/v1/messages", "/v1/messages/count_tokens")
 # Read with a conversation only.
 OF_CONVERSATIONS = {"tools", "tool_choice", "parallel_tool_calls", "reasoning_effort", "chat_template_kwargs", "add_generation_prompt",
                     "continue_final_message", "documents"}
@@ -75,7 +75,7 @@ class Fields(unittest.TestCase):
         text, scores, vectors = Server(STORIES, "--template", TOOLS), Server(reward), Server(STORIES, "--runner", "pooling")
         cls.all = [text, scores, vectors]
         cls.servers = {path: text for path in ("/v1/completions", "/v1/chat/completions", "/tokenize", "/detokenize", "/v1/responses", "/v1/messages",
-                                                "/v1/messages/count_tokens")}
+                                                "/v1/messages/count_tokens", "/apply-template")}
         cls.servers.update({path: scores for path in ("/pooling", "/classify", "/score", "/rerank")}, **{"/v1/embeddings": vectors})
 
     @classmethod

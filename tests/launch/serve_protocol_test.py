@@ -60,7 +60,13 @@ class Text(unittest.TestCase):
             for schema in ({"enum": [value]}, {"const": {"a": [value]}}, {"type": "integer", "enum": [value, 3]}):
                 status, _, body = self.server.request("POST", "/v1/completions", {"prompt": "Once", "json_schema": schema})
                 self.assertEqual(status, 400, body)
-                self.assertIn("64 bits", json.loads(body)["error"]["message"])
+                message = json.loads(body)["error"]["message"]
+                self.assertIn("beyond 64 bits", message)
+                self.assertNotIn("1234567890123456", message)  # the digits of the double that it was read as
+        for value in (12345678901234567890, -9223372036854775809):
+            status, _, body = self.server.request("POST", "/v1/completions", {"prompt": "Once", "seed": value})
+            self.assertEqual((status, json.loads(body)["error"]["param"]), (400, "seed"))
+            self.assertIn("more than 64 bits; allowed: ", json.loads(body)["error"]["message"])
         for value in (9223372036854775807, -9223372036854775808, 1e18, 0.5):
             self.assertEqual(json.loads(self.choice(max_tokens=60, json_schema={"enum": [value]})["text"]), value)
 
@@ -293,6 +299,37 @@ class Text(unittest.TestCase):
             self.assertEqual(info["chat_template"].strip(), file.read().strip())
         self.assertTrue(info["tokenizer_class"])
         self.assertNotIn(STORIES, json.dumps(info))
+        for method in ("GET", "POST"):
+            self.assertEqual(self.server.request(method, "/ping")[0], 200)
+        status, _, body = self.server.request("POST", "/completion", {"prompt": "Once"})  # of llama.cpp
+        self.assertEqual(status, 404)
+        offered = json.loads(body)["error"]["message"].partition("; this server has ")[2].split(", ")
+        self.assertLessEqual({"/v1/completions", "/v1/chat/completions", "/tokenize", "/health"}, set(offered))
+        self.assertEqual(len(offered), len(set(offered)))
+
+    # Endpoints of SageMaker and llama.cpp.
+
+    def test_invocations_are_those_of_the_endpoint_that_the_members_name(self):
+        for path, fields in (("/v1/completions", {"prompt": "Once"}), ("/v1/chat/completions", {"messages": MESSAGES}),
+                             ("/v1/chat/completions", {"messages": MESSAGES, "prompt": None})):
+            fields = dict(fields, max_tokens=5, temperature=0, logprobs=None)
+            found, expected = self.server.post("/invocations", **fields), self.server.post(path, **fields)
+            self.assertEqual((found["object"], found["choices"]), (expected["object"], expected["choices"]))
+            streamed = self.server.stream("/invocations", **fields)
+            self.assertEqual([event["choices"] for event in streamed], [event["choices"] for event in self.server.stream(path, **fields)])
+        self.assertEqual(self.error("/invocations", prompt="Once", prompt_embeds="x"), "prompt_embeds")
+        status, _, body = self.server.request("POST", "/invocations", {"input": "Once", "prompt": None})
+        self.assertEqual(status, 400)
+        self.assertIn("expected messages (of /v1/chat/completions) or prompt", json.loads(body)["error"]["message"])
+
+    def test_apply_template_gives_the_text_of_a_conversation(self):
+        for fields in ({}, {"tools": [ADD]}, {"tools": []}, {"add_generation_prompt": False}, {"tools": [ADD], "tool_choice": "none"}):
+            fields = dict(fields, messages=MESSAGES)
+            text = self.server.post("/apply-template", **fields)["prompt"]
+            self.assertEqual(self.server.post("/tokenize", prompt=text, add_special_tokens=False)["tokens"], self.server.post("/tokenize", **fields)["tokens"])
+        self.assertIn("Tell me a story.", text)
+        self.assertEqual(self.error("/apply-template", prompt="Once"), "messages")
+        self.assertEqual(self.error("/apply-template", messages=MESSAGES, chat_template="x"), "chat_template")
 
 
 class Templates(unittest.TestCase):
@@ -412,12 +449,26 @@ class Vectors(unittest.TestCase):
                     self.assertGreater(found["usage"]["prompt_tokens"], 4)
                 best = server.post("/rerank", query="1,2:", documents=documents, top_n=2, return_documents=False)["results"]
                 self.assertEqual(best, [{"index": n, "relevance_score": scores[n]} for n in order[:2]])
-                raw = server.post("/rerank", query="1,2:", texts=documents, use_activation=False)["results"][0]["relevance_score"]
+                raw = server.post("/rerank", query="1,2:", documents=documents, use_activation=False)["results"][0]["relevance_score"]
                 self.assertAlmostEqual(sigmoid(raw), max(scores), places=9)
+                self.assertEqual(server.post("/rerank", query="1,2:", texts=documents), [{"index": n, "score": scores[n]} for n in order])
+                self.assertEqual(server.post("/rerank", query="1,2:", texts=documents, top_n=1, return_text=True),
+                                 [{"index": order[0], "text": documents[order[0]], "score": scores[order[0]]}])
+                for path, fields in (("/rerank", {"query": "1,2:", "documents": documents}), ("/score", {"text_1": "1,2:", "text_2": documents}),
+                                     ("/classify", {"input": documents}), ("/classify", {"messages": MESSAGES})):
+                    found, expected = server.post("/invocations", **fields), server.post(path, **fields)
+                    self.assertEqual(dict(found, id="", created=0), dict(expected, id="", created=0))
+                status, _, body = server.request("POST", "/invocations", {"prompt": "1"})
+                self.assertEqual(status, 400)
+                self.assertIn("query (of /rerank)", json.loads(body)["error"]["message"])
                 for names in (("queries", "documents"), ("queries", "items"), ("data_1", "data_2")):
                     self.assertEqual([entry["score"] for entry in server.post("/v1/score", **dict(zip(names, ("1,2:", documents))))["data"]], scores)
                 status, _, body = server.request("POST", "/rerank", {"query": ["1", "2"], "documents": documents})
                 self.assertEqual((status, json.loads(body)["error"]["param"]), (400, "query"), body)
+                for name, fields in (("documents", {"query": "1", "documents": [1, 2]}), ("texts", {"query": "1", "texts": [[1], [2]]}),
+                                     ("query", {"query": [1, 2], "documents": documents})):
+                    status, _, body = server.request("POST", "/rerank", fields)
+                    self.assertEqual((status, json.loads(body)["error"]["param"]), (400, name), body)
             finally:
                 self.assertEqual(server.stop(), 0)
 

@@ -41,7 +41,7 @@ def template_file(value):
 
 def translated(words):
     """The options of `troupe serve`."""
-    out, rest = [], list(words)
+    out, rest, length = [], list(words), 8192
     while rest:
         word, *value = rest.pop(0).split("=", 1)
         word = word.replace("_", "-") if word.startswith("--") else word
@@ -49,8 +49,7 @@ def translated(words):
             if IGNORED[word] and not value:
                 rest.pop(0)
         elif word == "--max-model-len":
-            length = (value or [rest.pop(0)])[0]
-            out += ["--model-overrides", f"max_position_embeddings={length}"]
+            length = int((value or [rest.pop(0)])[0])
         elif word == "--lora-modules":
             while rest and not rest[0].startswith("--"):
                 each = rest.pop(0)
@@ -62,7 +61,7 @@ def translated(words):
             out += [RENAMED[word], (value or [rest.pop(0)])[0]]
         else:
             skip(f"the option {word} of vLLM")
-    return out if "--model-overrides" in out else [*out, "--model-overrides", "max_position_embeddings=8192"]
+    return [*out, "--model-overrides", f"max_position_embeddings={min(length, int(os.environ.get('TROUPE_LONGEST', length)))}"]
 
 
 class RemoteOpenAIServer:
@@ -77,7 +76,7 @@ class RemoteOpenAIServer:
         if "--served-model-name" not in words:
             words += ["--served-model-name", model]
         if "--template" not in words:
-            words += ["--template", os.path.join(DATA, "chat_templates/tools.jinja")]
+            words += ["--template", os.path.join(DATA, "chat_templates", "qwen3.jinja" if "Qwen3" in model else "tools.jinja")]
         if os.environ.get("TROUPE_RUNNER"):
             words += ["--runner", os.environ["TROUPE_RUNNER"]]
         self.log = tempfile.TemporaryFile()
@@ -107,10 +106,10 @@ class RemoteOpenAIServer:
         return "/".join([self.url_root, *(part.strip("/") for part in parts)])
 
     def get_client(self, **more):
-        return openai.OpenAI(base_url=self.url_for("v1"), api_key=self.DUMMY_API_KEY, max_retries=0, **dict({"timeout": 120}, **more))
+        return openai.OpenAI(base_url=self.url_for("v1"), api_key=self.DUMMY_API_KEY, max_retries=0, **dict({"timeout": 600}, **more))
 
     def get_async_client(self, **more):
-        return openai.AsyncOpenAI(base_url=self.url_for("v1"), api_key=self.DUMMY_API_KEY, max_retries=0, **dict({"timeout": 120}, **more))
+        return openai.AsyncOpenAI(base_url=self.url_for("v1"), api_key=self.DUMMY_API_KEY, max_retries=0, **dict({"timeout": 600}, **more))
 
     def get_client_anthropic(self, **more):
         return anthropic.Anthropic(base_url=self.url_for(), api_key=self.DUMMY_API_KEY, max_retries=0, **more)

@@ -119,7 +119,9 @@ Json AnswerJson::message(const ChoicePart& part) const {
       out.set(name, part.reasoning.empty() ? Json() : Json(part.reasoning));
   const bool only_calls = part.text.empty() && !part.calls.empty();
   out.set("content", only_calls ? Json() : Json(part.text));
-  return out.set("refusal", nullptr).set("tool_calls", tool_calls(part, false));
+  out.set("refusal", nullptr);
+  if (!part.calls.empty()) out.set("tool_calls", tool_calls(part, false));
+  return out;
 }
 
 Json AnswerJson::delta(const ChoicePart& part) const {

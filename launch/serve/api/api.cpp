@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <initializer_list>
 
 #include "engine/base/log.h"
 #include "engine/base/text.h"
@@ -49,6 +50,13 @@ Json model_entry(const Served& served) {
                       {"max_model_len", served.model->context()}};
 }
 
+/// As the template of the model renders it.
+std::string conversation_text(RequestFields& fields, const ServedModel& model) {
+  Conversation conversation = read_conversation(fields);
+  conversation.tools = read_tools(fields).list;
+  return value_or_throw(model.render(std::move(conversation)));
+}
+
 /// The whole text of one conversation or prompt of /tokenize.
 std::vector<std::int32_t> tokens_to_count(RequestFields& fields, const ServedModel& model) {
   if (fields.find("messages") == nullptr) {
@@ -57,14 +65,43 @@ std::vector<std::int32_t> tokens_to_count(RequestFields& fields, const ServedMod
     return value_or_throw(model.encode(*prompt, fields.flag("add_special_tokens", true)));
   }
   if (fields.find("prompt") != nullptr) refuse("prompt", "prompt is not allowed with messages");
-  Conversation conversation = read_conversation(fields);
-  conversation.tools = read_tools(fields).list;
-  const std::string text = value_or_throw(model.render(std::move(conversation)));
+  const std::string text = conversation_text(fields, model);
   return value_or_throw(model.encode(text, fields.flag("add_special_tokens", false)));
 }
 
 constexpr const char* generates_nothing =
     "the model gives scores or embeddings and generates no text";
+
+bool has_any(const Json& body, std::initializer_list<const char*> names) {
+  return std::ranges::any_of(names, [&](const char* name) {
+    const Json* found = body.find(name);
+    return found != nullptr && !found->is_null();
+  });
+}
+
+[[noreturn]] void refuse_invocation(const char* expected) {
+  refuse("", cat("/invocations: the body has the members of no endpoint; expected ", expected));
+}
+
+/// Of /invocations: the endpoint of a request for text, in the order of vLLM.
+Endpoint generation_target(const Json& body) {
+  if (has_any(body, {"messages"})) return Endpoint::chat;
+  if (has_any(body, {"prompt", "prompt_embeds"})) return Endpoint::completion;
+  refuse_invocation("messages (of /v1/chat/completions) or prompt (of /v1/completions)");
+}
+
+/// The same for scores and embeddings.
+Pooling pooling_target(const Json& body, const ServedModel& model) {
+  const bool scores = model.labels() > 0 && !model.classifies_tokens();
+  if (has_any(body, {"input", "messages"}))
+    return scores                ? Pooling::classify
+           : model.labels() == 0 ? Pooling::embeddings
+                                 : Pooling::pooling;
+  if (!scores) refuse_invocation("input or messages");
+  if (has_any(body, {"query"})) return Pooling::rerank;
+  if (has_any(body, {"text_1", "queries", "data_1"})) return Pooling::score;
+  refuse_invocation("input or messages (of /classify), query (of /rerank) or text_1 (of /score)");
+}
 
 }  // namespace
 
@@ -89,19 +126,26 @@ http::Router Api::routes() {
   add_pooling(router, "/v1/rerank", Pooling::rerank);
   add_pooling(router, "/v2/rerank", Pooling::rerank);
   add_pooling(router, "/v1/embeddings", Pooling::embeddings);
+  add_invocations(router);
   for (const ChatFormat& each : formats_) add_format(router, each);
   add_answer(router, "/tokenize",
              [this](const http::Request& from, const Json& body) { return tokenize(from, body); });
   add_answer(router, "/detokenize", [this](const http::Request& from, const Json& body) {
     return detokenize(from, body);
   });
+  add_answer(router, "/apply-template", [this](const http::Request& from, const Json& body) {
+    const ServedPointer served = named_in(body);
+    RequestFields fields(body, fields_of("/apply-template"));
+    log_unknown(from, fields.unknown());
+    return json_answer(Json::Object{{"prompt", conversation_text(fields, *served->model)}});
+  });
   return router;
 }
 
 void Api::add_probes(http::Router& router) {
   const auto add = [&](const char* path, http::Access access,
-                       std::function<http::Response()> answer) {
-    router.add({"GET", path,
+                       std::function<http::Response()> answer, const char* method = "GET") {
+    router.add({method, path,
                 [answer = std::move(answer)](const http::Request&, const http::Responder& to) {
                   to.respond(answer());
                 },
@@ -110,6 +154,7 @@ void Api::add_probes(http::Router& router) {
   const auto well = [] { return http::Response{.content_type = "text/plain", .body = "ok\n"}; };
   add("/health", http::Access::open, well);
   add("/livez", http::Access::open, well);
+  for (const char* method : {"GET", "POST"}) add("/ping", http::Access::open, well, method);
   add("/readyz", http::Access::key, [this, well] {
     return draining_ ? error_answer({Errc::closed, "the server is shutting down"}) : well();
   });
@@ -183,17 +228,42 @@ void Api::add_start(http::Router& router, const std::string& path, Start start,
   router.add({"POST", path, handler, http::Access::key, form});
 }
 
+void Api::generate(Endpoint endpoint, const ServedPointer& served, const http::Request& from,
+                   const Json& body, const http::Responder& to) {
+  UnknownFields unknown;
+  auto request = read_generation_request(body, endpoint, *served->model, unknown);
+  log_unknown(from, unknown);
+  GenerationCall::start({served, metrics_, answers_, waiting_, results_, counted(), sampled_},
+                        std::move(request), from, to);
+}
+
+void Api::pool(Pooling endpoint, const ServedPointer& served, const http::Request& from,
+               const Json& body, const http::Responder& to) {
+  UnknownFields unknown;
+  auto request = read_pooling_request(body, endpoint, *served->model, unknown);
+  log_unknown(from, unknown);
+  PoolingCall::start(served, answers_, std::move(request), from, to, counted());
+}
+
 void Api::add_generation(http::Router& router, const std::string& path, Endpoint endpoint) {
   if (models_.first()->generation == nullptr) return add_refusal(router, path, generates_nothing);
-  const auto start = [this, endpoint](const ServedPointer& served, const http::Request& from,
-                                      const Json& body, const http::Responder& to) {
-    UnknownFields unknown;
-    auto request = read_generation_request(body, endpoint, *served->model, unknown);
-    log_unknown(from, unknown);
-    GenerationCall::start({served, metrics_, answers_, waiting_, results_, counted(), sampled_},
-                          std::move(request), from, to);
+  add_start(
+      router, path,
+      [this, endpoint](const ServedPointer& served, const http::Request& from, const Json& body,
+                       const http::Responder& to) { generate(endpoint, served, from, body, to); });
+}
+
+void Api::add_invocations(http::Router& router) {
+  const auto start = [this](ServedPointer served, const http::Request& from, const Json& body,
+                            const http::Responder& to) {
+    if (const std::string* adapter = from.header("x-amzn-sagemaker-adapter-identifier"))
+      served = named_in(Json::Object{{"model", *adapter}});
+    if (served->generation != nullptr)
+      generate(generation_target(body), served, from, body, to);
+    else
+      pool(pooling_target(body, *served->model), served, from, body, to);
   };
-  add_start(router, path, start);
+  add_start(router, "/invocations", start);
 }
 
 void Api::add_format(http::Router& router, const ChatFormat& format) {
@@ -235,14 +305,10 @@ void Api::add_pooling(http::Router& router, const std::string& path, Pooling end
     return add_refusal(router, path,
                        "the server generates text with a language model; for embeddings start it "
                        "with --runner pooling");
-  const auto start = [this, endpoint](const ServedPointer& served, const http::Request& from,
-                                      const Json& body, const http::Responder& to) {
-    UnknownFields unknown;
-    auto request = read_pooling_request(body, endpoint, *served->model, unknown);
-    log_unknown(from, unknown);
-    PoolingCall::start(served, answers_, std::move(request), from, to, counted());
-  };
-  add_start(router, path, start);
+  add_start(
+      router, path,
+      [this, endpoint](const ServedPointer& served, const http::Request& from, const Json& body,
+                       const http::Responder& to) { pool(endpoint, served, from, body, to); });
 }
 
 void Api::add_answer(http::Router& router, const std::string& path, Answer answer,

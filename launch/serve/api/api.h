@@ -47,6 +47,9 @@ class Api {
   void add_models(http::Router& router);
   void add_generation(http::Router& router, const std::string& path, Endpoint endpoint);
   void add_pooling(http::Router& router, const std::string& path, Pooling endpoint);
+  /// SageMaker's endpoint, which is another one by the members of the body; a header may name the
+  /// model in place of `model`.
+  void add_invocations(http::Router& router);
   void add_format(http::Router& router, const ChatFormat& format);
   void add_count(http::Router& router, const ChatFormat& format);
   void add_refusal(http::Router& router, const std::string& path, const std::string& why,
@@ -57,6 +60,10 @@ class Api {
   /// A route whose handler runs in the workers, with the body as JSON.
   void add_answer(http::Router& router, const std::string& path, Answer answer,
                   const FormPointer& form = nullptr);
+  void generate(Endpoint endpoint, const ServedPointer& served, const http::Request& from,
+                const Json& body, const http::Responder& to);
+  void pool(Pooling endpoint, const ServedPointer& served, const http::Request& from,
+            const Json& body, const http::Responder& to);
   /// Each name once, as clients choose them.
   void log_unknown(const http::Request& request, const UnknownFields& unknown);
 

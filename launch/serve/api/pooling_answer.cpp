@@ -123,10 +123,13 @@ std::string ranking_answer(const PoolingRequest& request, const ServedModel& mod
   Json::Array results;
   for (const auto& [negative, n] : std::span(order).first(request.top)) {
     Json entry = Json::Object{{"index", static_cast<std::int64_t>(n)}};
-    if (!request.documents.empty())
+    if (!request.documents.empty() && request.scores_only)
+      entry.set("text", request.documents[n]);
+    else if (!request.documents.empty())
       entry.set("document", Json::Object{{"text", request.documents[n]}});
-    results.push_back(entry.set("relevance_score", -negative));
+    results.push_back(entry.set(request.scores_only ? "score" : "relevance_score", -negative));
   }
+  if (request.scores_only) return Json(std::move(results)).dump();
   const std::int64_t tokens = tokens_of(request);
   const Json out =
       Json::Object{{"id", cat(id_prefix(request.endpoint), "-", id)},

@@ -59,6 +59,9 @@ void read_pairs(RequestFields& fields, const ServedModel& model, PoolingRequest&
                                 : field_among(fields, {"text_2", "documents", "items", "data_2"});
   const Prompts first = read_prompts(fields, one, add_special, model);
   Prompts second = read_prompts(fields, two, false, model);
+  if (ranks && (first.texts.empty() || second.texts.empty()))  // the answer repeats documents
+    refuse(second.texts.empty() ? two : one,
+           cat(second.texts.empty() ? two : one, ": expected a text or texts, found token ids"));
   if (first.ids.size() != 1 && (ranks || first.ids.size() != second.ids.size()))
     refuse(ranks ? one : two,
            cat(two, " has ", second.ids.size(), " texts, and ", one, " ", first.ids.size(),
@@ -72,6 +75,7 @@ void read_pairs(RequestFields& fields, const ServedModel& model, PoolingRequest&
     request.texts.back().insert(request.texts.back().end(), second.ids[n].begin(),
                                 second.ids[n].end());
   }
+  request.scores_only = two == "texts";
   if (ranks) request.documents = std::move(second.texts);
 }
 
@@ -80,7 +84,7 @@ void read_ranking(RequestFields& fields, PoolingRequest& request) {
   const std::size_t count = request.texts.size();
   const auto top = fields.integer("top_n", 0, std::numeric_limits<std::int32_t>::max());
   request.top = top.value_or(0) == 0 ? count : std::min(count, static_cast<std::size_t>(*top));
-  const bool text = fields.flag("return_text", true);
+  const bool text = fields.flag("return_text", !request.scores_only);
   if (!fields.flag("return_documents", text)) request.documents.clear();
 }
 

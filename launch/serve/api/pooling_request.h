@@ -25,6 +25,7 @@ struct PoolingRequest {
   NumberFormat numbers;
   // rerank:
   std::vector<std::string> documents;  ///< by text; empty: they are not returned
+  bool scores_only = false;            ///< of /rerank: the answer is a list, without a frame
   std::size_t top = 0;                 ///< documents in the answer
 };
 

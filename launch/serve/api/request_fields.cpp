@@ -66,6 +66,9 @@ std::optional<std::int64_t> RequestFields::integer(std::string_view name, std::i
   const Json* found = find(name);
   if (found == nullptr) return std::nullopt;
   const auto whole = whole_number(*found);
+  constexpr double bound = 9223372036854775808.0;  // 2^63: such integers were read as doubles
+  if (!whole && found->is_number() && std::abs(found->number()) >= bound)
+    refuse(path(name), cat(path(name), " has more than 64 bits; allowed: ", low, " to ", high));
   if (!whole) wrong_type(path(name), "an integer", *found);
   const std::int64_t value = *whole;
   if (value < low || value > high)

@@ -1,5 +1,6 @@
 #include "launch/serve/http/router.h"
 
+#include <algorithm>
 #include <optional>
 #include <set>
 #include <utility>
@@ -18,6 +19,14 @@ std::optional<std::string> match_path(std::string_view pattern, std::string_view
   const std::string_view fixed = pattern.substr(0, pattern.size() - 1);
   if (!path.starts_with(fixed) || path.size() == fixed.size()) return std::nullopt;
   return std::string(path.substr(fixed.size()));
+}
+
+/// The paths of the routes once each, in their order.
+std::string paths_of(const std::vector<Route>& routes) {
+  std::vector<std::string> paths;
+  for (const Route& route : routes)
+    if (std::ranges::find(paths, route.path) == paths.end()) paths.push_back(route.path);
+  return join(paths, ", ");
 }
 
 }  // namespace
@@ -42,8 +51,9 @@ Router::Match Router::match(std::string_view method, std::string_view path) cons
   }
   if (allowed.empty() && path != "*")
     return {nullptr, "",
-            error_response(
-                404, {.message = cat("there is no ", quote(path, 256)), .code = "not_found"})};
+            error_response(404, {.message = cat("there is no ", quote(path, 256),
+                                                "; this server has ", paths_of(routes_)),
+                                 .code = "not_found"})};
   allowed.insert("OPTIONS");
   Response response{.status = 204};
   if (method != "OPTIONS")

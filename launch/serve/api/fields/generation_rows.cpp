@@ -107,20 +107,23 @@ constexpr FieldRow chat_fields[] = {
 };
 
 constexpr FieldRow token_fields[] = {
-    {"model", vllm | sglang, Effect::acts, "the served name, or that of an adapter"},
-    {"prompt", vllm | sglang, Effect::acts, "a text"},
-    {"messages", vllm | sglang, Effect::acts, "a conversation, instead of `prompt`"},
+    {"prompt", vllm | sglang, Effect::acts, "a text, instead of `messages`"},
     {"add_special_tokens", vllm | sglang, Effect::acts,
      "adds BOS; true for a text, false for a conversation"},
     {"return_token_strs", vllm, Effect::acts, "adds `token_strs`; false"},
-    {"tools", vllm | sglang, Effect::acts, "for the template"},
-    {"tool_choice", sglang, Effect::acts, "as in a chat request"},
-    {"parallel_tool_calls", troupe, Effect::acts, "as in a chat request"},
+};
+
+constexpr FieldRow conversation_fields[] = {
+    {"model", vllm | sglang, Effect::acts, "the served name, or that of an adapter"},
+    {"messages", vllm | llama | sglang, Effect::acts, "a conversation"},
+    {"tools", vllm | llama | sglang, Effect::acts, "for the template"},
+    {"tool_choice", llama | sglang, Effect::acts, "as in a chat request"},
+    {"parallel_tool_calls", llama, Effect::acts, "as in a chat request"},
     {"reasoning_effort", sglang, Effect::acts, "as in a chat request"},
-    {"chat_template_kwargs", vllm | sglang, Effect::acts, "variables for the template"},
-    {"add_generation_prompt", vllm, Effect::acts,
+    {"chat_template_kwargs", vllm | llama | sglang, Effect::acts, "variables for the template"},
+    {"add_generation_prompt", vllm | llama, Effect::acts,
      "the prompt ends with the beginning of an answer; true"},
-    {"continue_final_message", vllm | sglang, Effect::acts,
+    {"continue_final_message", vllm | llama | sglang, Effect::acts,
      "the text ends within the last message; false"},
     {"documents", troupe, Effect::acts, "for the template"},
     {"chat_template", vllm, Effect::refused, "the template of the server is used; see --template"},
@@ -140,7 +143,8 @@ std::vector<EndpointFields> generation_tables() {
   return {
       {"/v1/completions", {completion_fields, output_fields, sampling_rows(), unsupported_rows()}},
       {"/v1/chat/completions", {chat_fields, output_fields, sampling_rows(), unsupported_rows()}},
-      {"/tokenize", {token_fields}},
+      {"/tokenize", {token_fields, conversation_fields}},
+      {"/apply-template", {conversation_fields}},
       {"/detokenize", {detokenize_fields}}};
 }
 

@@ -87,10 +87,13 @@ constexpr FieldRow pairs_fields[] = {
 
 constexpr FieldRow ranked_fields[] = {
     {"query", vllm | llama | sglang, Effect::acts, "a text, with which each document is scored"},
-    {"texts", llama, Effect::acts, "the same as documents"},
+    {"texts", llama, Effect::acts,
+     "the same as documents; the answer is then a list of `index` and `score`, as that of "
+     "text-embeddings-inference"},
     {"top_n", vllm | llama | sglang, Effect::acts, "the number of documents in the answer; 0: all"},
     {"return_documents", sglang, Effect::acts, "the answer repeats the documents; true"},
-    {"return_text", llama, Effect::acts, "the same as return_documents"},
+    {"return_text", llama, Effect::acts,
+     "the same as return_documents; false where the request has texts"},
     {"instruct", sglang, Effect::refused,
      "the tokens of both texts are joined, without a template"},
 };

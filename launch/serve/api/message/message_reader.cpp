@@ -40,6 +40,7 @@ bool closes_reasoning(std::string_view prompt) {
 MessageReader::MessageReader(const MessageFormat& format)
     : state_(format.reasoning == ReasoningFormat::none ? State::after : State::begin),
       open_(format.reasoning_open),
+      forced_(format.calls == CallFormat::arguments || format.calls == CallFormat::list),
       opening_(think),
       closing_(think_end),
       calls_(format.calls, format.function) {
@@ -83,7 +84,8 @@ void MessageReader::step_begin(char c, MessagePart& part) {
 MessagePart MessageReader::finish() {
   MessagePart part;
   const std::string held = std::exchange(held_, {}) + opening_.take_held();
-  if (state_ == State::begin && !open_)
+  // Where only calls may follow, the beginning of <think> is reasoning.
+  if (state_ == State::begin && !open_ && !forced_)
     calls_.push(held, part);
   else if (state_ != State::after)
     part.reasoning = held + closing_.take_held();

@@ -61,6 +61,7 @@ class MessageReader {
 
   State state_;
   bool open_;
+  bool forced_;       // nothing but calls follows the reasoning
   std::string held_;  // space before <think>
   MarkerSearch opening_, closing_;
   CallReader calls_;
