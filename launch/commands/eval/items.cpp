@@ -68,8 +68,8 @@ Json line_of(std::size_t id, const engine::data::PromptRow& row,
 EvalItems::EvalItems(const RunConfig& config, const ModelOptions& model)
     : config_(config),
       model_(value_or_throw(Model::load(model, NeededHead::language))),
-      text_(value_or_throw(
-          TextModel::load(model_.folders().text, config.chat_template, model_.spec()))),
+      text_(value_or_throw(TextModel::load(model_.folders().text, config.chat_template,
+                                           model_.spec(), config.tokenizer_ids))),
       data_(value_or_throw(engine::data::load<engine::data::PromptRow>(
           value_or_throw(data_settings(config, model_.spec(), config.data.path)), *text_))),
       settings_(eval_settings(config)),
