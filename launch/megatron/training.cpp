@@ -58,7 +58,8 @@ Result<Converted> converted(const std::string& program, const CommandLine& line)
   RETURN_IF_ERROR(out);
   std::vector<std::string> problems;
   for (const ReportLine& each : out->lines)
-    if (each.outcome == Outcome::no_equivalent || each.outcome == Outcome::unknown)
+    if (each.outcome == Outcome::no_equivalent || each.outcome == Outcome::unknown ||
+        each.outcome == Outcome::unusable)
       problems.push_back(cat("--", each.setting, ": ", each.text));
   if (!problems.empty()) return fail(Errc::usage, join(problems, "\n"));
   return out;
