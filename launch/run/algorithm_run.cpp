@@ -73,6 +73,7 @@ actors::NodeOptions AlgorithmRun::node_options() {
 int AlgorithmRun::run(Placement& placement, const TextModel& text) {
   placement_ = &placement;
   text_ = &text;
+  journal_.split_by([&text](auto ids, auto sampled) { return text.pieces(ids, sampled); });
   return recipe_of(config()).run(*this);
 }
 
