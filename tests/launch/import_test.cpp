@@ -425,7 +425,8 @@ TEST(Import, NumbersInAnotherNotationAreUsedOrNamed) {
   for (const char* lr : {"1e-5,1e-6", "'[1e-5,1e-6]'", "1e-5_1e-6", "1e-5:2e-5", "_1", "1__0"}) {
     const Said said = verl(cat("actor_rollout_ref.actor.optim.lr=", lr));
     EXPECT_EQ(said.code, 2) << lr;
-    EXPECT_THAT(said.err, HasSubstr("a value could not be used: actor_rollout_ref.actor.optim.lr ("))
+    EXPECT_THAT(said.err,
+                HasSubstr("a value could not be used: actor_rollout_ref.actor.optim.lr ("))
         << lr;
     EXPECT_THAT(said.out, Not(HasSubstr("learning_rate"))) << lr;
   }
