@@ -412,7 +412,7 @@ TEST(Import, NumbersInAnotherNotationAreUsedOrNamed) {
       "algorithm.rollout_correction.rollout_is_threshold=0.5_4.0 " +
       filter + "0.6_1.6");
   EXPECT_EQ(used.code, 0) << used.err;
-  for (const char* line : {"steps: 1500 ", "learning_rate: 2e-6 ", "filter_low: 0.6 ",
+  for (const char* line : {"steps: 6000 ", "learning_rate: 2e-6 ", "filter_low: 0.6 ",
                            "filter_high: 1.6 ", "correction_low: 0.5 ", "correction_high: 4 "})
     EXPECT_THAT(used.out, HasSubstr(line));
 
