@@ -290,7 +290,7 @@ void add_import(CLI::App& app, Action& action) {
                       "print all settings of a tool and their equivalents instead");
   command->footer(
       "The report on stderr has a line for each setting. Exit code 2: the run file is not "
-      "complete; "
+      "complete, or a value could not be used; "
       "3: a value could not be evaluated; 6: a file of another tool; the last line has the "
       "reason.\nExample:\n  troupe import "
       "llama3_lora_sft.yaml --output run.yaml\n  troupe import -- deepspeed --module "

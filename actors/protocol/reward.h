@@ -55,9 +55,12 @@ struct RewardResult {
   std::vector<StepReward> steps;           ///< process rewards, in the order of their ends
   double from_steps = 0;                   ///< the share of `reward` that aggregates these steps
   std::vector<FailureKind> failure_kinds;  ///< one for each rule or model that failed
+  /// No rule applies to the sample, and none failed: what others answer is the reward.
+  bool not_applicable = false;
 };
 inline auto fields(RewardResult& r) {
-  return std::tie(r.reward, r.parts, r.failure, r.steps, r.from_steps, r.failure_kinds);
+  return std::tie(r.reward, r.parts, r.failure, r.steps, r.from_steps, r.failure_kinds,
+                  r.not_applicable);
 }
 
 /// Replies come in the order of `requests`. The reward is the weighted sum of the parts.

@@ -230,10 +230,16 @@ std::vector<protocol::RewardResult> reward_results(const ScoringBatch& query,
 }
 
 void add(const protocol::RewardResult& more, protocol::RewardResult& result) {
-  result.reward =
-      result.reward && more.reward ? std::optional(*result.reward + *more.reward) : std::nullopt;
+  if (result.not_applicable && !more.not_applicable) {
+    result.reward = more.reward;
+    result.failure.clear();
+    result.not_applicable = false;
+  } else if (!more.not_applicable) {
+    result.reward =
+        result.reward && more.reward ? std::optional(*result.reward + *more.reward) : std::nullopt;
+  }
   result.parts.insert(result.parts.end(), more.parts.begin(), more.parts.end());
-  if (!more.failure.empty())
+  if (!more.failure.empty() && !more.not_applicable)
     result.failure += cat(result.failure.empty() ? "" : "; ", more.failure);
   result.failure_kinds.insert(result.failure_kinds.end(), more.failure_kinds.begin(),
                               more.failure_kinds.end());

@@ -84,8 +84,9 @@ std::vector<protocol::RewardResult> reward_results(const ScoringBatch& query,
                                                    const RewardScoring& scoring,
                                                    const std::string& label, double weight);
 
-/// Adds another model's result for the same sample: rewards are added, and a failure of one is a
-/// failure of both.
+/// Adds another result for the same sample, of a model or of rules: rewards are added, a failure of
+/// one is a failure of both, and one that does not apply adds its parts only (TRL's nansum over
+/// reward functions).
 void add(const protocol::RewardResult& more, protocol::RewardResult& result);
 
 }  // namespace troupe::actors::roles

@@ -268,6 +268,7 @@ void log_completions(Journal& journal, std::int64_t step, const RolloutBatch& sa
                   {}};
     for (const auto& run : completion.versions)
       sample.versions.emplace_back(run.version, run.count);
+    sample.sampled = completion.sampled;
     journal.sample(step, sample);
   }
 }

@@ -39,6 +39,10 @@ struct Sample {
   std::vector<float> logprobs = {};  ///< [ids] under the weights that sampled the token
   /// Weight versions of consecutive tokens of `ids`, and how many tokens each sampled.
   std::vector<std::pair<std::uint64_t, std::uint32_t>> versions = {};
+  /// [ids] 1 where the policy sampled the token, 0 where another wrote it, such as a tool; empty:
+  /// it sampled all of them. `pieces`: the completion by these marks, which the journal fills.
+  std::vector<std::uint8_t> sampled = {};
+  std::vector<std::pair<std::string, bool>> pieces = {};
 };
 
 /// What an algorithm does itself, and what its requests to actors are for.

@@ -46,7 +46,7 @@ bool determines_lines(std::string_view key) {
     return false;
   constexpr std::string_view keys[] = {"chat_template",    "model_overrides", "train.max_length",
                                        "train.dtype",      "train.seed",      "eval.samples",
-                                       "eval.temperature", "reward"};
+                                       "eval.temperature", "tokenizer_ids",   "reward"};
   return std::ranges::find(keys, key) != std::end(keys) || key.starts_with("rollout.") ||
          key.starts_with("data.");
 }

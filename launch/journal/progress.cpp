@@ -58,6 +58,16 @@ algorithms::Metrics chosen(const algorithms::Metrics& metrics) {
   return out;
 }
 
+/// A metric of earlier steps that this one does not have (the entropy, where nothing was trained)
+/// keeps its place as n/a, so that the line does not flicker.
+algorithms::Metrics with_missing(const algorithms::Metrics& before, algorithms::Metrics now) {
+  for (std::size_t i = 0; i < before.size(); ++i)
+    if (!algorithms::find_metric(now, before[i].first))
+      now.insert(now.begin() + static_cast<std::ptrdiff_t>(std::min(i, now.size())),
+                 {before[i].first, std::nan("")});
+  return now;
+}
+
 std::string bar_text(std::int64_t done, std::int64_t total, int width) {
   const auto filled =
       static_cast<std::size_t>(std::clamp<std::int64_t>(done * width / total, 0, width));
@@ -88,6 +98,7 @@ void Progress::begin(std::int64_t total_steps, std::int64_t done_steps) {
   total_ = total_steps;
   first_ = done_steps;
   done_ = done_steps;
+  shown_.clear();
   started_ = now_();
   tokens_ = seconds_ = 0;
 }
@@ -95,7 +106,7 @@ void Progress::begin(std::int64_t total_steps, std::int64_t done_steps) {
 void Progress::step(std::int64_t step, const algorithms::Metrics& metrics, StepSpeed speed) {
   if (step == 0) return;  // an evaluation before the first step
   done_ = step;
-  shown_ = chosen(metrics);
+  shown_ = with_missing(shown_, chosen(metrics));
   tokens_ += speed.tokens;
   seconds_ += speed.seconds;
   status_.clear();

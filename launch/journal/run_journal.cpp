@@ -246,7 +246,9 @@ void RunJournal::answered(const actors::AskRecord& ask) {
   times_.answered(ask);
 }
 
-void RunJournal::sample(std::int64_t step, const algorithms::Sample& sample) {
+void RunJournal::sample(std::int64_t step, const algorithms::Sample& given) {
+  algorithms::Sample sample = given;
+  if (pieces_ && !sample.sampled.empty()) sample.pieces = pieces_(sample.ids, sample.sampled);
   if (!files_->samples) {
     files_->samples = value_or_throw(LineFile::open(folder_, "samples.jsonl"));
     files_->texts.emplace(folder_, "samples.txt", files_->texts_rewritten);

@@ -4,7 +4,10 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "actors/runtime/ask_record.h"
 #include "algorithms/health.h"
@@ -40,6 +43,10 @@ class RunJournal final : public algorithms::Journal {
   /// The record of the checkpoint that the run resumes from (what commit() returned), if it is one
   /// of this directory; before begin().
   void expect(const Json& journal) { expected_ = journal_record(journal); }
+  /// A completion's text by who wrote it, for samples that others wrote a part of.
+  using Pieces = std::function<std::vector<std::pair<std::string, bool>>(
+      std::span<const std::int32_t> ids, std::span<const std::uint8_t> sampled)>;
+  void split_by(Pieces pieces) { pieces_ = std::move(pieces); }
   /// What the run is measured by; before begin().
   void measure(Measured measured) { measured_ = std::move(measured); }
   void begin(std::int64_t total_steps, std::int64_t done_steps) override;
@@ -83,6 +90,7 @@ class RunJournal final : public algorithms::Journal {
   std::unique_ptr<Progress> progress_;
   std::function<void(std::int64_t)> on_step_;
   Measured measured_;
+  Pieces pieces_;
   std::optional<MegatronLog> megatron_;
   StepTimes times_;
   AsyncTimes async_;

@@ -33,6 +33,10 @@ algorithms::Sample from_line(const Json& line) {
     for (const auto& [name, value] : parts->object())
       sample.parts.emplace_back(name, value.is_number() ? value.number() : 0);
   }
+  if (const Json* pieces = line.find("pieces"); pieces && pieces->is_array())
+    for (const Json& piece : pieces->array())
+      if (piece.is_array() && piece.array().size() == 2 && piece.array()[0].is_string())
+        sample.pieces.emplace_back(piece.array()[0].string(), piece.array()[1] == Json(1));
   return sample;
 }
 
@@ -46,6 +50,16 @@ Json list_of(const std::vector<T>& values) {
       list.emplace_back(std::int64_t{value});
   }
   return Json(std::move(list));
+}
+
+/// "[completion] 26,62 [tool] :88 [completion] 88", each on a line of its own: what the policy
+/// sampled, and what others wrote.
+std::string completion_text(const algorithms::Sample& sample) {
+  if (sample.pieces.empty()) return cat("\n[completion] ", for_terminal(sample.completion));
+  std::string out;
+  for (const auto& [text, sampled] : sample.pieces)
+    out += cat(sampled ? "\n[completion] " : "\n[tool] ", for_terminal(text));
+  return out;
 }
 
 /// Replaces invalid bytes by U+FFFD: JSON is UTF-8, the output of a model may not be.
@@ -70,6 +84,10 @@ std::string sample_line(std::int64_t step, const algorithms::Sample& sample) {
   line.set("advantage", sample.advantage);
   for (const auto& [name, value] : sample.parts) parts.set(name, value);
   line.set("parts", parts);
+  Json::Array pieces;
+  for (const auto& [text, sampled] : sample.pieces)
+    pieces.emplace_back(Json::Array{Json(utf8(text)), Json(sampled ? 1 : 0)});
+  if (!pieces.empty()) line.set("pieces", Json(std::move(pieces)));
   if (sample.ids.empty()) return line.dump() + "\n";
   line.set("prompt_ids", list_of(sample.prompt_ids));
   line.set("ids", list_of(sample.ids));
@@ -78,6 +96,7 @@ std::string sample_line(std::int64_t step, const algorithms::Sample& sample) {
   for (const auto& [version, count] : sample.versions)
     versions.emplace_back(Json::Array{Json(version), Json(std::int64_t{count})});
   line.set("versions", Json(std::move(versions)));
+  if (!sample.sampled.empty()) line.set("sampled", list_of(sample.sampled));
   return line.dump() + "\n";
 }
 
@@ -87,8 +106,7 @@ std::string sample_text(std::int64_t step, const algorithms::Sample& sample) {
           ", advantage ", to_text(sample.advantage, 3), ", ", sample.finish_reason);
   for (const auto& [name, value] : sample.parts)
     out += cat(", ", for_terminal(name), ' ', to_text(value, 3));
-  out += cat("\n[prompt] ", for_terminal(sample.prompt), "\n[completion] ",
-             for_terminal(sample.completion));
+  out += cat("\n[prompt] ", for_terminal(sample.prompt), completion_text(sample));
   if (!sample.answer.is_null()) out += cat("\n[answer] ", for_terminal(answer_text(sample.answer)));
   return out + "\n\n";
 }

@@ -74,6 +74,7 @@ actors::NodeOptions AlgorithmRun::node_options() {
 int AlgorithmRun::run(Placement& placement, const TextModel& text) {
   placement_ = &placement;
   text_ = &text;
+  journal_.split_by([&text](auto ids, auto sampled) { return text.pieces(ids, sampled); });
   return recipes::recipe_of(config()).run(*this);
 }
 

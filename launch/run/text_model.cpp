@@ -94,6 +94,25 @@ std::string TextModel::decode(std::span<const std::int32_t> ids) const {
   return tokenizer_ ? tokenizer_->decode(ids, true) : std::string();
 }
 
+std::vector<std::pair<std::string, bool>> TextModel::pieces(
+    std::span<const std::int32_t> ids, std::span<const std::uint8_t> sampled) const {
+  std::vector<std::pair<std::string, bool>> out;
+  if (!tokenizer_ || sampled.size() != ids.size()) return out;
+  bool mark = true;
+  const auto append = [&](const std::string& text) {
+    if (text.empty()) return;
+    if (out.empty() || out.back().second != mark) out.emplace_back("", mark);
+    out.back().first += text;
+  };
+  tokenizer::StreamDecoder decoder(*tokenizer_, true);
+  for (std::size_t t = 0; t < ids.size(); ++t) {
+    mark = sampled[t] != 0;
+    append(decoder.push(ids[t]));
+  }
+  append(decoder.finish());
+  return out;
+}
+
 std::string TextModel::decode_all(std::span<const std::int32_t> ids) const {
   return tokenizer_ ? tokenizer_->decode(ids, false) : std::string();
 }

@@ -4,6 +4,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "engine/data/layouts/text_encoder.h"
 #include "engine/generate/generator.h"
@@ -39,6 +41,10 @@ class TextModel final : public engine::data::TextEncoder {
   std::string decode(std::span<const std::int32_t> ids) const;
   /// The same with special tokens.
   std::string decode_all(std::span<const std::int32_t> ids) const;
+  /// decode() by who wrote the tokens: consecutive ids of one mark (`sampled` [ids]: 1 the model, 0
+  /// another) are one piece, true for the model's. Pieces without text are left out.
+  std::vector<std::pair<std::string, bool>> pieces(std::span<const std::int32_t> ids,
+                                                   std::span<const std::uint8_t> sampled) const;
   bool has_tokenizer() const { return tokenizer_.has_value(); }
 
  private:

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 
 #include "engine/base/file.h"
@@ -97,6 +98,36 @@ TEST(TokenizerIds, ACheckpointHasTheTokenizerThatItWasTrainedWith) {
                                        "/rows.jsonl --set train.steps=2 --set train.batch_size=1"));
   EXPECT_NE(changed.code, 0);
   EXPECT_NE(changed.err.find("tokenizer_ids"), std::string::npos) << changed.err;
+}
+
+TEST(TokenizerIds, AnEvaluationReadsItsPromptsWithThem) {
+  const std::string folder = scratch_folder(), saved = folder + "/saved";
+  write(folder + "/rows.jsonl", R"({"prompt": "  a  ", "completion": "  b </s> c"})");
+  losses_of(cat("--algorithm sft --model ", stories(), " --data ", folder,
+                "/rows.jsonl --set train.steps=1 --set train.batch_size=1 "
+                "--set tokenizer_ids=transformers5"),
+            folder + "/run");
+  std::filesystem::copy(stories(), saved);
+  std::filesystem::copy(folder + "/run/latest/tokenizer.json", saved + "/tokenizer.json",
+                        std::filesystem::copy_options::overwrite_existing);
+  write(folder + "/prompts.jsonl", R"({"prompt": "  One </s> day", "answer": "x"})");
+  int runs = 0;
+  const auto completion = [&](const std::string& model, const char* ids) {
+    const std::string lines = cat(folder, "/items", ++runs, ".jsonl");
+    const Said said = run_program(
+        cat("eval --model ", model, " --data ", folder, "/prompts.jsonl --output ", lines,
+            " --max-new-tokens 16 --reward exact_match --set tokenizer_ids=", ids));
+    EXPECT_EQ(said.code, 0) << said.err;
+    const auto text = read_file(lines);
+    const auto all = text ? json_lines(*text) : std::vector<Json>{};
+    for (const Json& line : all)
+      if (const Json* found = line.find("completions")) return found->array().at(0).string();
+    ADD_FAILURE() << "no completion in " << lines;
+    return std::string();
+  };
+  const std::string expected = completion(saved, "file");
+  EXPECT_EQ(completion(stories(), "transformers5"), expected);
+  EXPECT_NE(completion(stories(), "file"), expected);
 }
 
 TEST(TokenizerIds, InfoNamesTheIdsThatAreUsed) {

@@ -5,7 +5,7 @@ files of command lines ({"script": ..., "commands": [[WORD, ...], ...]}). Read a
 its shell scripts, and the commands in the docstrings of its Python files. Printed are the files; of
 those that train by a method that troupe has, how many were converted to that method, to another
 one, or refused; of the others, how many were converted nevertheless; the exit codes; and how many
-settings were lost (without an equivalent, not known, not evaluated). `train` must accept every run
+settings were lost (without an equivalent, not known, not evaluated, not usable). `train` must accept every run
 file of a conversion with exit code 0, but for models and data that are not here. --lost lists the
 settings.
 """
@@ -144,7 +144,7 @@ def lost_of(report):
     for line in report.splitlines():
         if line and not line.startswith(" "):
             section = line
-        elif re.match(r"Without an equivalent|Not known", section) and line.strip():
+        elif re.match(r"Without an equivalent|Not (known|evaluated|usable)", section) and line.strip():
             out.append(line.split()[0])
     return out
 

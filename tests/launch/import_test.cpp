@@ -385,15 +385,6 @@ TEST(Import, NumbersThatMeanNothingAreRefusedByName) {
   EXPECT_THAT(refused("cutoff_len: 1e30\n"), HasSubstr("is no value for train.max_length: "));
   EXPECT_THAT(refused("num_train_epochs: -2\n"), HasSubstr("is no value for train.epochs: "));
   EXPECT_THAT(refused("adam_beta1: two\n"), HasSubstr("is no value for train.betas: "));
-  EXPECT_EQ(
-      run_program("import -- python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo "
-                  "actor_rollout_ref.model.path=M data.train_files=D actor_rollout_ref.rollout.n=4 "
-                  "actor_rollout_ref.actor.clip_ratio_low=10 "
-                  "actor_rollout_ref.actor.optim.betas=\"'[0.9,0.95]'\" "
-                  "algorithm.rollout_correction.rollout_is_threshold=0.5_4.0 "
-                  "algorithm.rollout_correction.rollout_rs_threshold=0.6_1.6,2.5")
-          .code,
-      0);
   const auto verl = [](const std::string& words) {
     return run_program(
                "import -- python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo "
@@ -406,6 +397,41 @@ TEST(Import, NumbersThatMeanNothingAreRefusedByName) {
   EXPECT_THAT(verl("data.max_prompt_length=x data.max_response_length=8"),
               HasSubstr("is no value for train.max_length: "));
   EXPECT_THAT(verl("trainer.total_training_steps=-5"), HasSubstr("is no value for train.steps: "));
+}
+
+TEST(Import, NumbersInAnotherNotationAreUsedOrNamed) {
+  const auto verl = [](const std::string& words) {
+    return run_program(
+        "import -- python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo "
+        "actor_rollout_ref.model.path=M data.train_files=D actor_rollout_ref.rollout.n=4 "
+        "actor_rollout_ref.actor.clip_ratio_low=10 " +
+        words);
+  };
+  const std::string filter = "algorithm.rollout_correction.rollout_rs_threshold=";
+  const Said used = verl(
+      "actor_rollout_ref.actor.optim.betas=\"'[0.9,0.95]'\" "
+      "actor_rollout_ref.actor.optim.lr=+2e-6 trainer.total_training_steps=1_500 "
+      "algorithm.rollout_correction.rollout_is_threshold=0.5_4.0 " +
+      filter + "0.6_1.6");
+  EXPECT_EQ(used.code, 0) << used.err;
+  for (const char* line : {"steps: 6000 ", "learning_rate: 2e-6 ", "filter_low: 0.6 ",
+                           "filter_high: 1.6 ", "correction_low: 0.5 ", "correction_high: 4 "})
+    EXPECT_THAT(used.out, HasSubstr(line));
+
+  const Said several = verl(filter + "0.6_1.6,2.5");
+  EXPECT_EQ(several.code, 2);
+  EXPECT_THAT(several.out, Not(HasSubstr("filter_high")));
+  EXPECT_THAT(several.err, HasSubstr("Not converted, as a value could not be used: "
+                                     "algorithm.rollout_correction.rollout_rs_threshold (expected "
+                                     "HIGH or LOW_HIGH"));
+  for (const char* lr : {"1e-5,1e-6", "'[1e-5,1e-6]'", "1e-5_1e-6", "1e-5:2e-5", "_1", "1__0"}) {
+    const Said said = verl(cat("actor_rollout_ref.actor.optim.lr=", lr));
+    EXPECT_EQ(said.code, 2) << lr;
+    EXPECT_THAT(said.err,
+                HasSubstr("a value could not be used: actor_rollout_ref.actor.optim.lr ("))
+        << lr;
+    EXPECT_THAT(said.out, Not(HasSubstr("learning_rate"))) << lr;
+  }
 }
 
 TEST(Import, AsksForTheToolAndTheMethodWhereTheyAreNotSaid) {

@@ -7,12 +7,15 @@
 
 #include "engine/base/file.h"
 #include "engine/base/text.h"
+#include "engine/checkpoint/load_decoder.h"
 #include "launch/journal/events_file.h"
 #include "launch/journal/metrics_file.h"
 #include "launch/journal/progress.h"
 #include "launch/journal/run_journal.h"
 #include "launch/journal/samples_file.h"
 #include "launch/journal/timeline.h"
+#include "launch/run/text_model.h"
+#include "tests/launch/program.h"
 
 namespace troupe::launch::journal_test {
 namespace {
@@ -134,6 +137,61 @@ TEST(Samples, AreReadableAndHarmless) {
   sample.completion = "bad \xff byte";
   EXPECT_THAT(journal::sample_text(2, sample), HasSubstr("[completion] bad \\xff byte\n"));
   EXPECT_TRUE(parse_json(journal::sample_line(2, sample), "line"));
+}
+
+TEST(Samples, MarkWhatToolsWrote) {
+  const std::string folder = fresh_folder("tools");
+  const algorithms::Sample sample{.sample_id = 1,
+                                  .prompt = "26+62",
+                                  .completion = "26,62:8888",
+                                  .finish_reason = "stop",
+                                  .parts = {},
+                                  .prompt_ids = {1},
+                                  .ids = {7, 8, 9, 3},
+                                  .logprobs = {-1, 0, 0, -1},
+                                  .versions = {{4, 4}},
+                                  .sampled = {1, 0, 0, 1}};
+  const auto run = [&](std::int64_t done) {
+    RunJournal journal(folder_at(folder), "test", "grpo", 0);
+    journal.split_by([](std::span<const std::int32_t> ids, std::span<const std::uint8_t> sampled) {
+      EXPECT_EQ(ids.size(), sampled.size());
+      return std::vector<std::pair<std::string, bool>>{
+          {"26,62", true}, {":8\x1b8", false}, {"88", true}};
+    });
+    journal.begin(2, done);
+    if (done == 0) journal.sample(1, sample);
+    if (done == 0) journal.record(1, {{"loss", 1}});
+  };
+  const std::string expected =
+      "\n[prompt] 26+62\n[completion] 26,62\n[tool] :8\\x1b8\n[completion] 88\n\n";
+  run(0);
+  EXPECT_THAT(text_of(folder + "/samples.txt"), testing::EndsWith(expected));
+  const auto line = value_or_throw(parse_json(text_of(folder + "/samples.jsonl"), "line"));
+  EXPECT_EQ(line.find("sampled")->dump(), "[1,0,0,1]");
+  EXPECT_EQ(line.find("completion")->string(), "26,62:8888");
+  EXPECT_EQ(line.find("pieces")->array().size(), 3u);
+  run(1);
+  EXPECT_THAT(text_of(folder + "/samples.txt"), testing::EndsWith(expected)) << "a resumed run";
+}
+
+TEST(Samples, ArePiecesOfTheTextByWhoWroteThem) {
+  const std::string folder = data("models/stories260k/hf");
+  const auto spec = value_or_throw(engine::checkpoint::read_folder_spec(folder));
+  const auto model = value_or_throw(TextModel::load(folder, "", spec));
+  auto ids = value_or_throw(model->encode("Once upon a time", false));
+  const std::size_t first = ids.size();
+  const auto more = value_or_throw(model->encode(" there was \u00e9 girl", false));
+  ids.insert(ids.end(), more.begin(), more.end());
+  std::vector<std::uint8_t> sampled(ids.size(), 0);
+  std::fill_n(sampled.begin(), first, std::uint8_t{1});
+  const auto pieces = model->pieces(ids, sampled);
+  ASSERT_EQ(pieces.size(), 2u);
+  EXPECT_TRUE(pieces[0].second);
+  EXPECT_FALSE(pieces[1].second);
+  EXPECT_THAT(pieces[0].first, testing::EndsWith("upon a time"));
+  EXPECT_EQ(pieces[0].first + pieces[1].first, model->decode(ids));
+  EXPECT_EQ(model->pieces(ids, std::vector<std::uint8_t>(ids.size(), 1)).size(), 1u);
+  EXPECT_TRUE(model->pieces(ids, {}).empty());
 }
 
 TEST(Samples, HaveTheTokensWithTheirVersions) {

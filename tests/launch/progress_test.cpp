@@ -56,6 +56,16 @@ TEST(Progress, OfAnAsynchronousRunShowsStalenessAndMismatch) {
       << "staleness before entropy";
 }
 
+TEST(Progress, AMetricThatAStepDoesNotHaveKeepsItsPlace) {
+  Progress progress(stderr, {.terminal = false, .log_every = 0}, [] { return 0.0; });
+  progress.begin(4, 0);
+  progress.step(1, {{"reward", 0.5}, {"kl", 0.1}, {"entropy", 1.5}, {"staleness/max", 2}}, {});
+  progress.step(2, {{"reward", 1}, {"staleness/max", 3}}, {});
+  EXPECT_THAT(progress.line(), StartsWith("step 2/4 reward 1 kl n/a entropy n/a staleness 3 ETA"));
+  progress.step(3, {{"reward", 0.25}, {"kl", 0.2}, {"entropy", 1}, {"staleness/max", 1}}, {});
+  EXPECT_THAT(progress.line(), StartsWith("step 3/4 reward 0.25 kl 0.2 entropy 1 staleness 1 ETA"));
+}
+
 TEST(Progress, TheSpeedLeavesOutEvaluationAndCheckpoints) {
   double now = 0;
   journal::Progress progress(stderr, {.terminal = false, .log_every = 0}, [&] { return now; });

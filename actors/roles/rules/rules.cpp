@@ -131,10 +131,12 @@ std::vector<protocol::RewardResult> Rules::score(
   for (std::size_t i = 0; i < indices.size(); ++i) {
     auto& result = results[indices[i]];
     if (!result.failure.empty()) continue;
-    if (sums[i].any)
+    if (sums[i].any) {
       result.reward = sums[i].value;
-    else
-      result.failure = "no rule gives this completion a reward (each answered null)";
+      continue;
+    }
+    result.not_applicable = true;
+    result.failure = "no rule gives this completion a reward (each answered null)";
   }
   return results;
 }

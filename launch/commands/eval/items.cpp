@@ -69,8 +69,8 @@ Json line_of(std::size_t id, const engine::data::PromptRow& row,
 EvalItems::EvalItems(const config::RunConfig& config, const model::ModelOptions& model)
     : config_(config),
       model_(value_or_throw(model::Model::load(model, model::NeededHead::language))),
-      text_(value_or_throw(
-          run::TextModel::load(model_.folders().text, config.chat_template, model_.spec()))),
+      text_(value_or_throw(run::TextModel::load(model_.folders().text, config.chat_template,
+                                                model_.spec(), config.tokenizer_ids))),
       data_(value_or_throw(engine::data::load<engine::data::PromptRow>(
           value_or_throw(run::data_settings(config, model_.spec(), config.data.path)), *text_))),
       settings_(recipes::eval_settings(config)),

@@ -61,7 +61,7 @@ Result<migration::Converted> converted(const std::string& program, const Command
   std::vector<std::string> problems;
   for (const migration::ReportLine& each : out->lines)
     if (each.outcome == migration::Outcome::no_equivalent ||
-        each.outcome == migration::Outcome::unknown)
+        each.outcome == migration::Outcome::unknown || each.outcome == migration::Outcome::unusable)
       problems.push_back(cat("--", each.setting, ": ", each.text));
   if (!problems.empty()) return fail(Errc::usage, join(problems, "\n"));
   return out;

@@ -20,7 +20,8 @@ enum class Outcome {
   not_needed,
   no_equivalent,
   unknown,
-  not_evaluated  ///< its value depends on something outside of the file
+  not_evaluated,  ///< its value depends on something outside of the file
+  unusable        ///< numbers in a notation, or in a number, that the key does not have
 };
 
 struct ReportLine {

@@ -31,6 +31,7 @@ struct Call {
   }
   void set(const std::string& yaml) const { settings.set(targets[0], node_of_value(yaml)); }
   void none(std::string_view why) const { settings.line(Outcome::no_equivalent, why); }
+  void unusable(std::string_view why) const { settings.line(Outcome::unusable, why); }
   void is_default(std::string_view why) const { settings.line(Outcome::already_default, why); }
   void part_of(std::string_view key) const {
     settings.line(Outcome::became, cat("a factor of ", key, ", see below"));
@@ -228,7 +229,7 @@ void band(const Call& call) {
   const bool two_numbers = first.ec == std::errc() && first.ptr == begin + bar &&
                            second.ec == std::errc() && second.ptr == end;
   if (!two_numbers || call.targets.size() < 2)
-    return call.none("expected HIGH or LOW_HIGH, two numbers; several filters have none");
+    return call.unusable("expected HIGH or LOW_HIGH, two numbers of one filter");
   call.settings.require(call.targets[0], to_text(low));
   call.settings.require(call.targets[1], to_text(high));
   call.settings.line(Outcome::became, cat(call.targets[0], ": ", to_text(low), ", ",

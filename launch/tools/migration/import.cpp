@@ -128,19 +128,35 @@ void leave_out_files(Converted& converted) {
   converted.files.clear();
 }
 
-/// The line that ends the report if a setting could not be evaluated.
-std::string not_evaluated(const Converted& converted) {
+/// The line that ends the report if settings have this outcome: their names, the first reason, and
+/// what to do. "" without one.
+std::string left_out(const Converted& converted, Outcome outcome, std::string_view what,
+                     std::string_view advice) {
+  constexpr std::size_t most = 8;
   std::vector<std::string> names;
   std::string why;
   for (const ReportLine& line : converted.lines) {
-    if (line.outcome != Outcome::not_evaluated) continue;
+    if (line.outcome != outcome) continue;
     if (why.empty()) why = line.text;
-    if (names.size() < 8) names.push_back(line.setting.substr(0, line.setting.find(' ')));
+    names.push_back(line.setting.substr(0, line.setting.find(' ')));
   }
   if (names.empty()) return "";
-  return cat("Not converted, as a value could not be evaluated: ", join(names, ", "), " (", why,
-             "); give the variable that it comes from a value (--env NAME=VALUE), the script its "
-             "arguments, or write the key into the run file\n");
+  const std::size_t more = names.size() > most ? names.size() - most : 0;
+  names.resize(names.size() - more);
+  return cat("Not converted, as a value could not be ", what, ": ", join(names, ", "),
+             more > 0 ? cat(" and ", more, " more") : "", " (", why, "); ", advice, "\n");
+}
+
+std::string not_evaluated(const Converted& converted) {
+  return left_out(converted, Outcome::not_evaluated, "evaluated",
+                  "give the variable that it comes from a value (--env NAME=VALUE), the script its "
+                  "arguments, or write the key into the run file");
+}
+
+std::string not_used(const Converted& converted) {
+  return left_out(converted, Outcome::unusable, "used",
+                  "correct it, give another value after the file (NAME=VALUE), or write the key "
+                  "into the run file");
 }
 
 /// A word as bash reads it back.
@@ -222,11 +238,11 @@ int import_run(const ImportOptions& options) {
   for (const auto& [path, content] : files) write_new(path, content);
   const std::string incomplete =
       file.problem.empty() ? "" : cat("The run file is not complete: ", file.problem, "\n");
-  const std::string unknown = not_evaluated(converted);
-  const std::string report = import_report(converted, tool) + incomplete + unknown;
+  const std::string unknown = not_evaluated(converted), unused = not_used(converted);
+  const std::string report = import_report(converted, tool) + incomplete + unused + unknown;
   std::fputs(report.c_str(), stderr);
   if (!unknown.empty()) return run::exit_code(Errc::bad_input);
-  return incomplete.empty() ? 0 : run::exit_usage;
+  return incomplete.empty() && unused.empty() ? 0 : run::exit_usage;
 }
 
 }  // namespace troupe::launch::tools::migration

@@ -37,7 +37,7 @@ void blend(ImportSettings& settings, const config::YamlNode& value) {
 void rampup(ImportSettings& settings, const config::YamlNode& value) {
   const std::vector<std::string> words = items_of(value);
   if (words.size() != 3)
-    return settings.line(Outcome::no_equivalent, "expected START INCREMENT SAMPLES");
+    return settings.line(Outcome::unusable, "expected START INCREMENT SAMPLES");
   settings.require("train.batch_rampup.increment", words[1]);
   settings.require("train.batch_rampup.samples", words[2]);
   settings.set("train.batch_rampup.start", scalar_node(words[0]));

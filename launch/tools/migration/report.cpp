@@ -122,6 +122,7 @@ std::string import_report(const Converted& converted, tables::Tool tool) {
   text += section_text(converted, Outcome::no_equivalent, "Without an equivalent");
   text += section_text(converted, Outcome::unknown, cat("Not known of ", tables::title_of(tool)));
   text += section_text(converted, Outcome::not_evaluated, "Not evaluated, and not converted");
+  text += section_text(converted, Outcome::unusable, "Not usable, and not converted");
   for (const std::string& note : converted.notes)
     text += cat(&note == &converted.notes.front() ? "Notes:\n" : "", "  ", shortened(note), "\n");
   return text;

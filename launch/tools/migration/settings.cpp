@@ -34,6 +34,25 @@ std::string refusal(const std::string& key, const config::YamlNode& value) {
   return why;
 }
 
+/// A number as YAML 1.1 and Python write it (+1e-5, 1_000), without the sign and the underscores.
+std::string plain_number(std::string text) {
+  const auto digit = [&](std::size_t at) {
+    return at < text.size() && text[at] >= '0' && text[at] <= '9';
+  };
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i)
+    if (text[i] != '_' || i == 0 || !digit(i - 1) || !digit(i + 1)) out += text[i];
+  const bool sign = out.size() > 1 && out[0] == '+' && (digit(1) || out[1] == '.');
+  if (sign) out.erase(0, 1);
+  double value = 0;
+  const auto [end, code] = std::from_chars(out.data(), out.data() + out.size(), value);
+  return code == std::errc() && end == out.data() + out.size() ? out : text;
+}
+
+bool is_number(const Field* field) {
+  return field && (field->kind == ValueKind::whole || field->kind == ValueKind::number);
+}
+
 /// True for a setting of this name, or of it in a section.
 bool is_name_of(const ForeignSetting& setting, std::string_view name) {
   const std::string key = tables::normal_name(setting.key);
@@ -104,7 +123,7 @@ std::string ImportSettings::theirs(std::string_view name, const std::string& oth
 double ImportSettings::number(std::string_view name, double otherwise) const {
   std::string text = theirs(name, "");
   if (text.empty() || text == "null" || text == "none" || text == "auto") return otherwise;
-  std::erase(text, '_');  // 1_000 is a number of YAML and of Python
+  text = plain_number(std::move(text));
   double value = 0;
   const char* end = text.data() + text.size();
   const auto [at, code] = std::from_chars(text.data(), end, value);
@@ -136,10 +155,10 @@ bool ImportSettings::has(std::string_view key) const {
 }
 
 std::string ImportSettings::put(const std::string& key, std::string_view value) {
-  const config::Field* field = config::find_field(key);
-  config::YamlNode node = node_of_value(value);
-  if (field && node.kind == config::YamlNode::Kind::scalar)
-    node.text = whole_text(*field, node.text);
+  const Field* field = find_field(key);
+  YamlNode node = node_of_value(value);
+  if (is_number(field) && node.kind == YamlNode::Kind::scalar)
+    node.text = whole_text(*field, plain_number(node.text));
   std::string why = refusal(key, node);
   if (!why.empty()) return why;
   // A number or a word needs no quotes, and a text of digits none that matter.
@@ -154,16 +173,14 @@ void ImportSettings::set(const std::string& key, const config::YamlNode& value) 
   const std::string text =
       value.kind == config::YamlNode::Kind::scalar ? text_of(value) : yaml_of(value);
   const std::string why = put(key, text);
-  const config::Field* field = config::find_field(key);
-  const bool number = field && (field->kind == config::ValueKind::whole ||
-                                field->kind == config::ValueKind::number ||
-                                field->kind == config::ValueKind::numbers);
+  const Field* field = find_field(key);
+  const bool number = is_number(field) || (field && field->kind == ValueKind::numbers);
   if (why.empty())
     line(Outcome::became, cat(key, ": ", converted.values[key].yaml));
   else if (number && value.kind == config::YamlNode::Kind::scalar && means_no_number(text))
     refuse(key, why);
   else
-    line(Outcome::no_equivalent, cat(key, ": ", why));
+    line(number ? Outcome::unusable : Outcome::no_equivalent, cat(key, ": ", why));
 }
 
 void ImportSettings::require(const std::string& key, std::string_view value) {

@@ -154,6 +154,38 @@ TEST(RewardScoring, ResultsOfSeveralModelsAddUpAndFailTogether) {
   EXPECT_EQ(one.failure, "broken");
 }
 
+TEST(RewardScoring, AResultThatDoesNotApplyAddsItsPartsOnly) {
+  const protocol::RewardResult model{
+      .reward = 2, .parts = {{"m", 4}}, .failure = "", .steps = {{2, 7}}, .from_steps = 2};
+  protocol::RewardResult rules{.reward = {},
+                               .parts = {{"r/style", 1}},
+                               .failure = "no rule applies",
+                               .steps = {},
+                               .failure_kinds = {},
+                               .not_applicable = true};
+  const protocol::RewardResult none = rules;
+  auto other_way = model;
+  add(none, other_way);
+  add(model, rules);
+  for (const auto& sum : {rules, other_way}) {
+    EXPECT_EQ(sum.reward, 2);
+    EXPECT_EQ(sum.failure, "");
+    EXPECT_FALSE(sum.not_applicable);
+    EXPECT_EQ(sum.parts.size(), 2u);
+    EXPECT_EQ(sum.from_steps, 2);
+  }
+  auto all_none = none;
+  add(none, all_none);
+  EXPECT_FALSE(all_none.reward);
+  EXPECT_TRUE(all_none.not_applicable);
+  EXPECT_EQ(all_none.failure, "no rule applies");
+  auto failed = none;
+  add({.reward = {}, .parts = {}, .failure = "broken"}, failed);
+  EXPECT_FALSE(failed.reward);
+  EXPECT_EQ(failed.failure, "broken");
+  EXPECT_FALSE(failed.not_applicable);
+}
+
 std::unique_ptr<engine::models::Decoder> scoring_model(engine::ops::Device& device, int labels) {
   auto spec = test::random_spec(3);
   spec.labels = labels;
