@@ -138,6 +138,11 @@ TEST(Import, TrainingThatIsNotSupportedIsNoOtherTraining) {
   const Said oft = run_program("import " + file);
   EXPECT_EQ(oft.code, 6);
   EXPECT_THAT(oft.err, HasSubstr("finetuning_type oft (line 4): such training is not supported"));
+  const Said experts = run_program(
+      "import -- pretrain_gpt.py --num-layers 2 --num-experts 8 --tokenizer-name-or-path M "
+      "--data-path D");
+  EXPECT_EQ(experts.code, 6) << experts.out;
+  EXPECT_THAT(experts.err, HasSubstr("mixtures of experts are not supported"));
   const std::string words = " --model_name_or_path M --dataset_name D --num_generations 4";
   const Said sdpo = run_program("import -- python examples/scripts/sdpo.py" + words);
   EXPECT_EQ(sdpo.code, 6);

@@ -152,11 +152,14 @@ TEST(Samples, MarkWhatToolsWrote) {
                                   .versions = {{4, 4}},
                                   .sampled = {1, 0, 0, 1}};
   const auto run = [&](std::int64_t done) {
-    RunJournal journal(folder_at(folder), "test", "grpo", 0);
+    journal::RunJournal journal(folder_at(folder), "test", "grpo", 0);
     journal.split_by([](std::span<const std::int32_t> ids, std::span<const std::uint8_t> sampled) {
       EXPECT_EQ(ids.size(), sampled.size());
-      return std::vector<std::pair<std::string, bool>>{
-          {"26,62", true}, {":8\x1b8", false}, {"88", true}};
+      return std::vector<std::pair<std::string, bool>>{{"26,62", true},
+                                                       {":8\x1b"
+                                                        "8",
+                                                        false},
+                                                       {"88", true}};
     });
     journal.begin(2, done);
     if (done == 0) journal.sample(1, sample);
@@ -177,7 +180,7 @@ TEST(Samples, MarkWhatToolsWrote) {
 TEST(Samples, ArePiecesOfTheTextByWhoWroteThem) {
   const std::string folder = data("models/stories260k/hf");
   const auto spec = value_or_throw(engine::checkpoint::read_folder_spec(folder));
-  const auto model = value_or_throw(TextModel::load(folder, "", spec));
+  const auto model = value_or_throw(run::TextModel::load(folder, "", spec));
   auto ids = value_or_throw(model->encode("Once upon a time", false));
   const std::size_t first = ids.size();
   const auto more = value_or_throw(model->encode(" there was \u00e9 girl", false));

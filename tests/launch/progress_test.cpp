@@ -57,7 +57,7 @@ TEST(Progress, OfAnAsynchronousRunShowsStalenessAndMismatch) {
 }
 
 TEST(Progress, AMetricThatAStepDoesNotHaveKeepsItsPlace) {
-  Progress progress(stderr, {.terminal = false, .log_every = 0}, [] { return 0.0; });
+  journal::Progress progress(stderr, {.terminal = false, .log_every = 0}, [] { return 0.0; });
   progress.begin(4, 0);
   progress.step(1, {{"reward", 0.5}, {"kl", 0.1}, {"entropy", 1.5}, {"staleness/max", 2}}, {});
   progress.step(2, {{"reward", 1}, {"staleness/max", 3}}, {});

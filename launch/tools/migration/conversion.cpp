@@ -159,6 +159,7 @@ class Importer {
     const bool off = text == "null" || text == "false" || text == "none" || text.empty();
     if (row.equivalent == tables::Equivalent::built_in)
       return out_.line(Outcome::not_needed, row.remark);
+    if (row.refused && !off && text != "0" && text != "1") refuse(row);
     if (row.equivalent == tables::Equivalent::none || row.equivalent == tables::Equivalent::by_hand)
       return off ? out_.line(Outcome::already_default, "off")
                  : out_.line(Outcome::no_equivalent, unconverted(row));
@@ -175,6 +176,11 @@ class Importer {
               cat("this value has none", row.remark.empty() ? "" : ": ", row.remark));
   }
 
+  [[noreturn]] void refuse(const tables::ToolKey& row) const {
+    throw Failure({Errc::unsupported,
+                   cat(out_.current, ": such training is not supported (", row.remark, ')')});
+  }
+
   static std::string unconverted(const tables::ToolKey& row) {
     return row.hand_written.empty()
                ? std::string(row.remark)
@@ -183,9 +189,7 @@ class Importer {
 
   /// A value with a rule of its own in the table.
   void listed(const tables::ToolKey& row, std::string_view ours) {
-    if (ours == "!!")
-      throw Failure({Errc::unsupported,
-                     cat(out_.current, ": such training is not supported (", row.remark, ')')});
+    if (ours == "!!") refuse(row);
     if (ours == "!")
       return out_.line(Outcome::no_equivalent,
                        cat("this value has none", row.remark.empty() ? "" : ": ", row.remark));

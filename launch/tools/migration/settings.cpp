@@ -49,8 +49,9 @@ std::string plain_number(std::string text) {
   return code == std::errc() && end == out.data() + out.size() ? out : text;
 }
 
-bool is_number(const Field* field) {
-  return field && (field->kind == ValueKind::whole || field->kind == ValueKind::number);
+bool is_number(const config::Field* field) {
+  return field &&
+         (field->kind == config::ValueKind::whole || field->kind == config::ValueKind::number);
 }
 
 /// True for a setting of this name, or of it in a section.
@@ -155,9 +156,9 @@ bool ImportSettings::has(std::string_view key) const {
 }
 
 std::string ImportSettings::put(const std::string& key, std::string_view value) {
-  const Field* field = find_field(key);
-  YamlNode node = node_of_value(value);
-  if (is_number(field) && node.kind == YamlNode::Kind::scalar)
+  const config::Field* field = config::find_field(key);
+  config::YamlNode node = node_of_value(value);
+  if (is_number(field) && node.kind == config::YamlNode::Kind::scalar)
     node.text = whole_text(*field, plain_number(node.text));
   std::string why = refusal(key, node);
   if (!why.empty()) return why;
@@ -173,8 +174,8 @@ void ImportSettings::set(const std::string& key, const config::YamlNode& value) 
   const std::string text =
       value.kind == config::YamlNode::Kind::scalar ? text_of(value) : yaml_of(value);
   const std::string why = put(key, text);
-  const Field* field = find_field(key);
-  const bool number = is_number(field) || (field && field->kind == ValueKind::numbers);
+  const config::Field* field = config::find_field(key);
+  const bool number = is_number(field) || (field && field->kind == config::ValueKind::numbers);
   if (why.empty())
     line(Outcome::became, cat(key, ": ", converted.values[key].yaml));
   else if (number && value.kind == config::YamlNode::Kind::scalar && means_no_number(text))

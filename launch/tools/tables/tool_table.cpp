@@ -52,7 +52,8 @@ ToolKey row_of(std::string_view line, std::string_view section) {
   row.section = section;
   row.names = pieces(fields[0], ',');
   if (fields[1] == "=" || fields[1].starts_with("-") || fields[1].starts_with("~")) {
-    const auto keys = pieces(fields[1].substr(1), ',');
+    row.refused = fields[1].starts_with("-!");
+    const auto keys = pieces(fields[1].substr(row.refused ? 2 : 1), ',');
     row.equivalent = fields[1] == "="      ? Equivalent::built_in
                      : fields[1][0] == '-' ? Equivalent::none
                                            : Equivalent::by_hand;

@@ -7,6 +7,7 @@
 //   NAMES | = | WHY                               what troupe does anyway
 //   NAMES | ~ KEYS | WHAT TO DO                   written by hand, with these keys of ours
 //   NAMES | - ABSENT | WHAT TO DO                 without an equivalent: we have none of these keys
+//   NAMES | -! ABSENT | WHAT TO DO                refused above 1: another model would be trained
 //
 // NAMES: separated by commas; "vllm_*" means all names that begin so. KEYS: the first one that the
 // run's method reads is meant; "rloo:grpo.reward_beta" is for that algorithm only. VALUES: "a=b"
@@ -52,6 +53,7 @@ struct ToolKey {
   std::string_view converter;             ///< without its @
   std::vector<std::string> hand_written;  ///< keys of ours (by_hand)
   std::vector<std::string> absent;        ///< keys that we do not have (none)
+  bool refused = false;                   ///< a value above 1 ends the conversion (none)
   std::string_view remark;
   std::string_view tool_default;
 };
