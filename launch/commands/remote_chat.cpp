@@ -7,7 +7,7 @@
 #include "engine/base/text.h"
 #include "engine/generate/sampling_params_json.h"
 #include "launch/commands/event_stream.h"
-#include "launch/serve/api/sampling_names.h"
+#include "launch/serve/api/fields/sampling_names.h"
 #include "launch/serve/http/access.h"
 #include "launch/terminal/interruption.h"
 

@@ -326,7 +326,7 @@ TEST(Config, TheResolvedFileReadsBackTheSame) {
   EXPECT_EQ(again->config.train.learning_rate, first->config.train.learning_rate);
   EXPECT_EQ(again->config.reward, first->config.reward);
   EXPECT_EQ(again->config.rollout.sampling.stop_strings,
-            (std::vector<std::string>{"#: x", "null", "", "\xc2\x9b\xe2\x80\xae\x1b"}));
+            (std::vector<std::string>{"#: x", "null", " ", "\xc2\x9b\xe2\x80\xae\x1b"}));
   EXPECT_THAT(text, HasSubstr("\\u009b\\u202e\\u001b"));
 }
 

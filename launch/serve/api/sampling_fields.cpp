@@ -10,7 +10,7 @@
 #include "engine/generate/sampling_bounds.h"
 #include "engine/generate/sampling_params_json.h"
 #include "launch/serve/api/failure.h"
-#include "launch/serve/api/sampling_names.h"
+#include "launch/serve/api/fields/sampling_names.h"
 
 namespace troupe::launch::serve::api {
 

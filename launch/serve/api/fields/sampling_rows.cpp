@@ -6,7 +6,7 @@
 
 #include "engine/base/text.h"
 #include "engine/generate/sampling_params.h"
-#include "launch/serve/api/sampling_names.h"
+#include "launch/serve/api/fields/sampling_names.h"
 
 namespace troupe::launch::serve::api {
 

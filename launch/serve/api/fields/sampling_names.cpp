@@ -1,4 +1,4 @@
-#include "launch/serve/api/sampling_names.h"
+#include "launch/serve/api/fields/sampling_names.h"
 
 #include <algorithm>
 
