@@ -26,7 +26,7 @@ class Arrow : public ::testing::Test {
   }
 };
 
-std::vector<std::string> read_all(const std::string& path) {
+std::vector<std::string> texts_of_rows(const std::string& path) {
   auto reader = value_or_throw(open_rows(path));
   std::vector<std::string> rows;
   while (auto row = value_or_throw(reader->next())) rows.push_back(row->value.dump());
@@ -34,7 +34,7 @@ std::vector<std::string> read_all(const std::string& path) {
 }
 
 std::vector<std::string> expected_rows(const std::string& name) {
-  return read_all(format_file(name + "_rows.jsonl"));
+  return texts_of_rows(format_file(name + "_rows.jsonl"));
 }
 
 TEST_F(Arrow, IntegrationFilesAndStreamsAreReadExactly) {
@@ -47,8 +47,8 @@ TEST_F(Arrow, IntegrationFilesAndStreamsAreReadExactly) {
                                    {"primitive_zerolength", 0u}}) {
     const std::string path = "arrow/generated_" + std::string(name);
     const auto expected = expected_rows(path);
-    EXPECT_EQ(read_all(format_file(path + ".arrow_file")), expected) << name;
-    EXPECT_EQ(read_all(format_file(path + ".stream")), expected) << name;
+    EXPECT_EQ(texts_of_rows(format_file(path + ".arrow_file")), expected) << name;
+    EXPECT_EQ(texts_of_rows(format_file(path + ".stream")), expected) << name;
     EXPECT_EQ(expected.size(), rows) << name;
   }
 }
@@ -57,7 +57,7 @@ TEST_F(Arrow, ViewsAreReadAsTheValuesTheyShow) {
   for (const auto& [file, rows] : {std::pair{"arrow/polars_views.arrow", "arrow/polars_views"},
                                    std::pair{"arrow/list_views.arrow_file", "arrow/list_views"}}) {
     const auto expected = expected_rows(rows);
-    EXPECT_EQ(read_all(format_file(file)), expected) << file;
+    EXPECT_EQ(texts_of_rows(format_file(file)), expected) << file;
     EXPECT_GE(expected.size(), 4u);
   }
 }
@@ -76,7 +76,7 @@ TEST_F(Arrow, ParquetTestingIsReadExactly) {
     const auto path = entry.path().string();
     const auto expected = path.substr(0, path.size() - 8) + "_rows.jsonl";
     if (!path.ends_with(".parquet") || !std::filesystem::exists(expected)) continue;
-    EXPECT_EQ(read_all(path), read_all(expected)) << path;
+    EXPECT_EQ(texts_of_rows(path), texts_of_rows(expected)) << path;
     ++files;
   }
   EXPECT_GE(files, 18u);
@@ -100,7 +100,7 @@ TEST_F(Arrow, WhatHuggingFaceAndVerlWroteBecomesRowsToTrainOn) {
 
 TEST_F(Arrow, SeekGoesToTheExactRowAcrossBatches) {
   const auto path = format_file("arrow/gsm8k_train_head.arrow");
-  const auto all = read_all(path);
+  const auto all = texts_of_rows(path);
   auto reader = value_or_throw(open_rows(path));
   for (const std::int64_t n : {17, 0, 8, 7, 19, 3}) {
     ASSERT_TRUE(reader->seek(n));

@@ -10,7 +10,7 @@ namespace {
 
 constexpr Range of_openai{-2, 2};
 
-constexpr RequestParam params[] = {
+constexpr RequestParam request_params[] = {
     {"temperature", "temperature", openai | vllm | llama | sglang},
     {"top_p", "top_p", openai | vllm | llama | sglang},
     {"top_k", "top_k", vllm | llama | sglang, Range{-1, 1e12}, "; -1: all"},
@@ -28,8 +28,8 @@ constexpr RequestParam params[] = {
 }  // namespace
 
 const RequestParam* request_param(std::string_view name) {
-  const auto* found = std::ranges::find(params, name, &RequestParam::name);
-  return found == std::end(params) ? nullptr : found;
+  const auto* found = std::ranges::find(request_params, name, &RequestParam::name);
+  return found == std::end(request_params) ? nullptr : found;
 }
 
 std::string_view request_name(std::string_view name) {
