@@ -63,7 +63,10 @@ void write_model(const Options& options, const std::filesystem::path& folder) {
 }
 
 api::ServedModelOptions model_options(const Options& options, const std::string& folder) {
-  return {.model = {.model = folder, .dtype = options.dtype(), .threads = options.threads}};
+  return {.model = {
+              .model = folder,
+              .dtype = options.bf16() ? engine::ops::Precision::bf16 : engine::ops::Precision::f32,
+              .threads = options.threads}};
 }
 
 std::int64_t cache_tokens(const Options& options) {
@@ -94,7 +97,8 @@ class Served {
         model_options(options, folder), {.max_batch = static_cast<std::int32_t>(options.batch),
                                          .cache_tokens = cache_tokens(options),
                                          .lookup = lookup}));
-    api_ = std::make_unique<api::Api>(*models_, "benchmark", api::chat_formats());
+    api_ =
+        std::make_unique<api::Api>(*models_, "benchmark", launch::serve::formats::chat_formats());
     server_ = value_or_throw(http::Server::start({}, api_->routes(), {}, nullptr));
     ask(request_of({1}, 1), 1);  // packs the weights
   }
