@@ -84,6 +84,8 @@ def kinds(prompt, tokens):
                 yield f"{path} {name}{stream}", path, {key: start, **limits, "max_tokens": length, **of_kind, **more}
         if "usage" in stream:
             continue
+        yield f"/invocations text{stream}", "/invocations", {"prompt": prompt, **limits, **more}
+        yield f"/invocations chat{stream}", "/invocations", {"messages": MESSAGES, **limits, "max_tokens": min(tokens, 120), **more}
         for path, key, start, limit, fields in (("/v1/responses", "input", MESSAGES[0]["content"], "max_output_tokens", RESPONSES),
                                                 ("/v1/messages", "messages", MESSAGES, "max_tokens", ANTHROPIC)):
             for name, of_kind in fields.items():
@@ -93,7 +95,7 @@ def kinds(prompt, tokens):
 def others(pooling):
     """(path, body) of one request of each endpoint that answers without generating."""
     texts = ["The cat sat on the mat.", "Mat the on sat."]
-    found = [("/tokenize", {"prompt": "Tell me a story.", "return_token_strs": True}), ("/detokenize", {"tokens": [3, 4, 5]}),
+    found = [("/tokenize", {"prompt": "Tell me a story.", "return_token_strs": True}), ("/detokenize", {"tokens": [3, 4, 5]}), ("/apply-template", {"messages": MESSAGES}),
              ("/v1/messages/count_tokens", {"messages": MESSAGES, "tools": [MESSAGE_TOOL]}), ("/pooling", {"input": texts}), ("/classify", {"input": texts}),
              ("/score", {"text_1": texts[0], "text_2": texts}), ("/v1/score", {"queries": texts[0], "items": texts}),
              *((path, {"query": texts[0], "documents": texts, "top_n": 1}) for path in ("/rerank", "/v1/rerank", "/v2/rerank")),
@@ -105,7 +107,7 @@ def others(pooling):
 
 EXPERIENCE = [("/v1/lease", {"groups": 1}), ("/v1/experience", {"sample_id": 1, "lease": "x", "token_ids": [3, 4], "logprobs": [-1, -2], "reward": 1,
                                                                 "weight_versions": [0, 0], "finish_reason": "stop"})]
-GETS = ["/health", "/livez", "/readyz", "/version", "/load", "/tokenizer_info", "/metrics", "/v1/models", "/v1/models/*"]
+GETS = ["/health", "/ping", "/livez", "/readyz", "/version", "/load", "/tokenizer_info", "/metrics", "/v1/models", "/v1/models/*"]
 
 
 def routes(source):
