@@ -8,9 +8,9 @@
 #include "tests/fuzz/scratch_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace troupe::launch;
+  using namespace troupe::launch::recipes;
   const auto text = troupe::fuzz::text_of(data, size);
-  const auto tree = parse_yaml(text, "fuzz");
+  const auto tree = troupe::launch::config::parse_yaml(text, "fuzz");
   const auto config = config_of(text, "fuzz");
   for (const auto* error : {tree ? nullptr : &tree.error(), config ? nullptr : &config.error()})
     if (error && error->code != troupe::Errc::usage) std::abort();
