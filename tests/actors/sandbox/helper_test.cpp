@@ -51,14 +51,17 @@ class Supervised : public testing::TestWithParam<Isolation> {
     return options;
   }
   void let_go() const { std::ofstream(folder_.path() + "/go") << "go"; }
-  // Scores `completions` while `meanwhile` happens to the processes, which have begun.
+  // Scores `completions`, while `meanwhile`, if there is one, happens to the processes, which have
+  // begun.
   std::vector<RuleResult> score(Command& command, const std::vector<std::string>& completions,
-                                const std::function<void()>& meanwhile) {
+                                const std::function<void()>& meanwhile = {}) {
     std::vector<protocol::RewardRequest> requests;
     for (const auto& each : completions) requests.push_back({"", each, Json()});
     auto scoring = std::async(std::launch::async, [&] { return command.score(requests); });
-    EXPECT_TRUE(sandbox::soon([&] { return sandbox::marked_processes(mark_) > 0; }));
-    meanwhile();
+    if (meanwhile) {
+      EXPECT_TRUE(sandbox::soon([&] { return sandbox::marked_processes(mark_) > 0; }));
+      meanwhile();
+    }
     return scoring.get();
   }
   static void expect_rewards(const std::vector<RuleResult>& results) {
@@ -91,10 +94,10 @@ TEST_P(Supervised, AHelperThatIsKilledIsStartedAgain) {
 TEST_P(Supervised, AHelperThatIsKilledBetweenTwoCompletionsCostsNothing) {
   Command command(options(1), "reward[0]");
   for (int i = 0; i < 3; ++i) {
-    expect_rewards(score(command, {"good"}, [] {}));
+    expect_rewards(score(command, {"good"}));
     ::kill(sandbox::helper_id(), SIGKILL);
   }
-  expect_rewards(score(command, {"good"}, [] {}));
+  expect_rewards(score(command, {"good"}));
 }
 
 // The rule's timeout is not waited for, nor the end of the helper for ever.
@@ -145,7 +148,7 @@ TEST_P(Supervised, ACompletionWhoseWorkerIsKilledIsScoredByAnother) {
 TEST_P(Supervised, ACompletionIsScoredTwiceAtMost) {
   Command command(options(2), "reward[0]");
   testing::internal::CaptureStderr();
-  const auto results = score(command, {"exit", "good", "junk", "good"}, [] {});
+  const auto results = score(command, {"exit", "good", "junk", "good"});
   const std::string log = testing::internal::GetCapturedStderr();
   EXPECT_TRUE(results[1] && results[3]);
   ASSERT_FALSE(results[0]);
