@@ -401,8 +401,7 @@ Result<> Generator::submit(Request request) {
   return {};
 }
 
-Result<> Generator::check_request(Request request) const {
-  RETURN_IF_ERROR(resolve_bad_words(request.params, impl_->config.encode));
+Result<> Generator::check_request(const Request& request) const {
   return impl_->validate(request);
 }
 

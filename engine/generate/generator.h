@@ -198,7 +198,7 @@ class Generator {
   Result<> submit(Request request);
   /// The checks of submit(), except for an id in use. May be called while another thread is in
   /// step().
-  Result<> check_request(Request request) const;
+  Result<> check_request(const Request& request) const;
   /// Runs one forward pass over the scheduled rows and samples a token for each sequence that is
   /// ready. Returns the requests that finished or were cancelled since the last call, in order of
   /// arrival. Throws RequestFailure when a logit is not finite or every token is banned; the state

@@ -33,15 +33,11 @@ Result<> all_of(std::span<const Rule> rules) {
 }
 
 Result<> validate_numbers(const SamplingParams& p) {
-  Result<> done;
+  std::string wrong;
   SamplingParams::each_field(p, [&](const char* name, const auto& value, const auto&... rest) {
-    const Range range = detail::range_of(rest...);
-    each_number(value, [&](double each, bool) {
-      if (done && !contains(range, each))
-        done = fail(Errc::usage, cat(name, " is ", each, "; allowed: ", range_text(range)));
-    });
+    if (wrong.empty()) wrong = out_of_range(name, value, detail::range_of(rest...));
   });
-  RETURN_IF_ERROR(done);
+  if (!wrong.empty()) return fail(Errc::usage, wrong);
   const Rule rules[] = {
       {"min_new_tokens", static_cast<double>(p.min_new_tokens),
        p.min_new_tokens <= p.max_new_tokens, "0 to max_new_tokens"},

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/base/text.h"
+#include "engine/generate/sampling_bounds.h"
 
 namespace troupe::engine::generate {
 
@@ -148,24 +149,16 @@ struct Reader {
   }
 };
 
-template <class T>
-Result<> check_range(std::string_view key, const T& value, const Range& range) {
-  Result<> done;
-  each_number(value, [&](double each, bool) {
-    if (done && !contains(range, each))
-      done = fail(Errc::bad_input, cat(key, " is ", each, "; allowed: ", range_text(range)));
-  });
-  return done;
-}
+/// Names elsewhere, and those of each_field().
+constexpr std::pair<std::string_view, std::string_view> aliases[] = {
+    {"max_tokens", "max_new_tokens"},
+    {"min_tokens", "min_new_tokens"},
+    {"stop_strings", "stop"},
+    {"bad_words_ids", "bad_words"}};
 
 }  // namespace
 
 std::string_view sampling_param_named(std::string_view name) {
-  constexpr std::pair<std::string_view, std::string_view> aliases[] = {
-      {"max_tokens", "max_new_tokens"},
-      {"min_tokens", "min_new_tokens"},
-      {"stop_strings", "stop"},
-      {"bad_words_ids", "bad_words"}};
   const auto* found = std::ranges::find(aliases, name, [](const auto& each) { return each.first; });
   return found == std::end(aliases) ? name : found->second;
 }
@@ -183,15 +176,17 @@ Result<bool> read_sampling_param(std::string_view key, const Json& value, Sampli
     known = true;
     if (value.is_null()) return;
     done = reader(&member);
-    if (done) done = check_range(key, member, detail::range_of(rest...));
+    if (!done) return;
+    if (std::string why = out_of_range(key, member, detail::range_of(rest...)); !why.empty())
+      done = fail(Errc::bad_input, std::move(why));
   });
   RETURN_IF_ERROR(done);
   return known;
 }
 
 std::vector<std::string_view> sampling_param_names() {
-  std::vector<std::string_view> names{"max_tokens", "min_tokens", "stop_strings", "bad_words_ids"};
-  names.insert(names.end(), std::begin(other_forms), std::end(other_forms));
+  std::vector<std::string_view> names(std::begin(other_forms), std::end(other_forms));
+  for (const auto& [alias, name] : aliases) names.push_back(alias);
   SamplingParams params;
   each_param(params, [&](const char* name, const auto&...) { names.emplace_back(name); });
   return names;

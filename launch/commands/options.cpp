@@ -39,12 +39,15 @@ CLI::Option* add_setting(CLI::App& command, const std::string& option, const cha
       help);
 }
 
-/// An option that may be given several times.
+/// An option that may be given several times. `json_of`: a value for the list.
 template <class Value>
 void add_list(CLI::App& command, const std::string& option, const char* key,
-              GenerateOptions& options, const std::string& help) {
-  const auto take = [key, option, &options](const std::vector<Value>& given) {
-    take_setting(options, option, key, Json::Array(given.begin(), given.end()));
+              GenerateOptions& options, const std::string& help,
+              Json (*json_of)(const Value&, const std::string& option)) {
+  const auto take = [key, option, json_of, &options](const std::vector<Value>& given) {
+    Json::Array list;
+    for (const Value& each : given) list.push_back(json_of(each, option));
+    take_setting(options, option, key, std::move(list));
   };
   command
       .add_option_function<std::vector<Value>>(option, take,
@@ -52,22 +55,17 @@ void add_list(CLI::App& command, const std::string& option, const char* key,
       ->allow_extra_args(false);
 }
 
-/// An option of JSON values: texts that are no JSON stand for themselves.
-void add_json_list(CLI::App& command, const std::string& option, const char* key,
-                   GenerateOptions& options, const std::string& help) {
-  const auto take = [key, option, &options](const std::vector<std::string>& given) {
-    Json::Array list;
-    for (const std::string& each : given) {
-      auto json = each.starts_with('[') ? parse_json(each, option) : Result<Json>(Json(each));
-      if (!json) throw ArgumentProblem(json.error().what);
-      list.push_back(std::move(*json));
-    }
-    take_setting(options, option, key, std::move(list));
-  };
-  command
-      .add_option_function<std::vector<std::string>>(option, take,
-                                                     cat(help, "; may be given several times"))
-      ->allow_extra_args(false);
+template <class Value>
+Json as_it_is(const Value& value, const std::string&) {
+  return Json(value);
+}
+
+/// A list in JSON; another text stands for itself.
+Json text_or_list(const std::string& text, const std::string& option) {
+  if (!text.starts_with('[')) return Json(text);
+  auto json = parse_json(text, option);
+  if (!json) throw ArgumentProblem(json.error().what);
+  return std::move(*json);
 }
 
 /// The option of one field of SamplingParams.
@@ -82,11 +80,11 @@ void add_field(CLI::App& command, const std::string& option, const char* key,
   else if constexpr (std::is_floating_point_v<T>)
     add_setting<double>(command, option, key, options, help);
   else if constexpr (std::is_same_v<T, std::vector<std::string>>)
-    add_list<std::string>(command, option, key, options, help);
+    add_list<std::string>(command, option, key, options, help, as_it_is);
   else if constexpr (std::is_same_v<T, std::vector<std::int32_t>>)
-    add_list<std::int64_t>(command, option, key, options, help);
+    add_list<std::int64_t>(command, option, key, options, help, as_it_is);
   else
-    add_json_list(command, option, key, options, help);
+    add_list<std::string>(command, option, key, options, help, text_or_list);
 }
 
 void add_sampling_params(CLI::App& command, GenerateOptions& o) {
@@ -105,7 +103,7 @@ void add_sampling_params(CLI::App& command, GenerateOptions& o) {
     add_field<std::remove_cvref_t<decltype(value)>>(command, option, name, o, help);
   });
   add_setting<std::int64_t>(command, "--seed", "seed", o, "random seed for sampling");
-  add_list<std::int64_t>(command, "--stop-token", "stop_token_ids", o, "stop token id");
+  add_list<std::int64_t>(command, "--stop-token", "stop_token_ids", o, "stop token id", as_it_is);
 }
 
 void add_beam_search(CLI::App& command, GenerateOptions& o) {

@@ -27,42 +27,23 @@ bool is_whole(double value) {
   return std::floor(value) == value && std::abs(value) < 1e15;
 }
 
-/// Calls receive(name, member, range, request name) for each parameter that all endpoints share.
-void each_common_param(SamplingParams& params, const auto& receive) {
-  SamplingParams::each_field(params, [&](std::string_view name, auto& member, const auto&... rest) {
-    const RequestParam* param = request_param(name);
-    const Range range = param && param->range ? *param->range : detail::range_of(rest...);
-    if (is_common_field(name)) receive(name, member, range, request_name(name));
-  });
-}
-
-template <class T>
-void check_range(const T& value, const Range& range, const std::string& field) {
-  each_number(value, [&](double each, bool) {
-    if (!contains(range, each))
-      refuse(field, cat(field, " is ", each, "; allowed: ", range_text(range)));
-  });
-}
-
 /// The lists of ids and texts are bounded by validate(), and the body by the server.
 void read_params(RequestFields& fields, SamplingParams& params) {
-  each_common_param(params, [&](std::string_view name, auto& member, const Range& range,
-                                std::string_view request) {
-    const Json* value = fields.find(request);
-    if (value == nullptr || value->is_null()) return;
-    if (name == "top_k" && *value == Json(-1)) return void(params.top_k = 0);
-    SamplingParams read;
-    const bool whole = std::is_integral_v<std::remove_cvref_t<decltype(member)>> &&
-                       value->is_number() && is_whole(value->number());
-    const Json given_value = whole ? Json(static_cast<std::int64_t>(value->number())) : *value;
-    if (auto done = engine::generate::read_sampling_param(request, given_value, read); !done)
-      refuse(fields.path(request), done.error().what);
-    each_common_param(read, [&](std::string_view other, auto& given, const auto&...) {
-      if constexpr (std::is_same_v<decltype(given), decltype(member)>)
-        if (other == name) member = std::move(given);
-    });
-    check_range(member, range, fields.path(request));
-  });
+  each_common_param(
+      params, [&](std::string_view name, auto& member, const Range& range, std::string_view) {
+        const std::string_view request = request_name(name);
+        const Json* value = fields.find(request);
+        if (value == nullptr || value->is_null()) return;
+        if (name == "top_k" && *value == Json(-1)) return void(params.top_k = 0);
+        const bool whole = std::is_integral_v<std::remove_cvref_t<decltype(member)>> &&
+                           value->is_number() && is_whole(value->number());
+        const Json given = whole ? Json(static_cast<std::int64_t>(value->number())) : *value;
+        const std::string field = fields.path(request);
+        if (auto done = engine::generate::read_sampling_param(request, given, params); !done)
+          refuse(field, done.error().what);
+        if (const auto why = engine::generate::out_of_range(field, member, range); !why.empty())
+          refuse(field, why);
+      });
 }
 
 /// What each parameter alone does not say.

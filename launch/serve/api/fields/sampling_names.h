@@ -4,8 +4,10 @@
 
 #include <optional>
 #include <string_view>
+#include <tuple>
 
 #include "engine/base/fields.h"
+#include "engine/generate/sampling_params.h"
 
 namespace troupe::launch::serve::api {
 
@@ -23,5 +25,17 @@ const RequestParam* request_param(std::string_view name);
 std::string_view request_name(std::string_view name);
 /// False for what endpoints have fields of their own for: the length, and what ends an output.
 bool is_common_field(std::string_view name);
+
+/// Calls receive(name, member, range in requests, description) for each parameter that all
+/// endpoints share, a field of `params` (SamplingParams).
+void each_common_param(auto& params, const auto& receive) {
+  engine::generate::SamplingParams::each_field(
+      params, [&](std::string_view name, auto& member, const auto&... rest) {
+        const RequestParam* param = request_param(name);
+        const Range range = param && param->range ? *param->range : detail::range_of(rest...);
+        const std::string_view text = std::get<sizeof...(rest) - 1>(std::tie(rest...));
+        if (is_common_field(name)) receive(name, member, range, text);
+      });
+}
 
 }  // namespace troupe::launch::serve::api

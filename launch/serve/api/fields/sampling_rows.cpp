@@ -1,11 +1,10 @@
 #include "launch/serve/api/fields/sampling_rows.h"
 
+#include <deque>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "engine/base/text.h"
-#include "engine/generate/sampling_params.h"
 #include "launch/serve/api/fields/sampling_names.h"
 
 namespace troupe::launch::serve::api {
@@ -172,43 +171,29 @@ constexpr FieldRow others[] = {
     {"parse_tool_calls", llama, Effect::refused, "set tool_choice to \"none\"", "true"},
 };
 
-void each_common_param(const auto& receive) {
-  const engine::generate::SamplingParams params;
-  engine::generate::SamplingParams::each_field(
-      params, [&](std::string_view name, const auto&, const auto&... rest) {
-        if (is_common_field(name)) receive(name, rest...);
-      });
-}
-
-/// Description and range, in the order of the parameters.
-std::vector<std::string> notes_of_params() {
-  std::vector<std::string> notes;
-  each_common_param([&](std::string_view name, const auto&... rest) {
-    const RequestParam* param = request_param(name);
-    const std::string allowed =
-        range_text(param && param->range ? *param->range : detail::range_of(rest...));
-    notes.push_back(cat(std::get<sizeof...(rest) - 1>(std::tie(rest...)),
-                        param ? param->note : std::string_view(),
-                        allowed.empty() ? "" : cat(" (", allowed, ")")));
-  });
-  return notes;
-}
+/// Notes, which rows refer to, and the rows with those of SamplingParams.
+struct SamplingRows {
+  SamplingRows() : rows(std::begin(acting), std::end(acting)) {
+    const engine::generate::SamplingParams params;
+    each_common_param(
+        params, [&](std::string_view name, const auto&, const Range& range, std::string_view text) {
+          const RequestParam* param = request_param(name);
+          const std::string allowed = range_text(range);
+          notes.push_back(cat(text, param ? param->note : std::string_view(),
+                              allowed.empty() ? "" : cat(" (", allowed, ")")));
+          rows.push_back(
+              {request_name(name), param ? param->peers : troupe, Effect::acts, notes.back()});
+        });
+  }
+  std::deque<std::string> notes;
+  std::vector<FieldRow> rows;
+};
 
 }  // namespace
 
 std::span<const FieldRow> sampling_rows() {
-  static const std::vector<std::string> notes = notes_of_params();
-  static const std::vector<FieldRow> rows = [] {
-    std::vector<FieldRow> all(std::begin(acting), std::end(acting));
-    std::size_t next = 0;
-    each_common_param([&](std::string_view name, const auto&...) {
-      const RequestParam* param = request_param(name);
-      all.push_back(
-          {request_name(name), param ? param->peers : troupe, Effect::acts, notes[next++]});
-    });
-    return all;
-  }();
-  return rows;
+  static const SamplingRows all;
+  return all.rows;
 }
 
 std::span<const FieldRow> unsupported_rows() {
